@@ -1,4 +1,4 @@
-"""Profiles from published or measured numbers: a datasheet, fio's JSON, the figures of ioping and dd."""
+"""Profiles from published or measured numbers: a data sheet, fio's JSON, the figures of ioping and dd."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OVERHEAD_MS: Final = 0.15
-"""Overhead of a command where nothing is known; measured drives have 0.07 to 0.28 ms."""
+"""Command overhead if nothing is known; measured drives have 0.07 to 0.28 ms."""
 
 
 LEAST_COVERED: Final = 0.05
-"""Share of a drive from which random reads represent all of it: an error grows by the root of its inverse."""
+"""Least share of a drive for which random reads represent all of it: errors grow by the root of its inverse."""
 INNER_PART: Final = 0.7
-"""From there on a sequential rate is taken for that of the inner edge."""
+"""From this share of the drive on, a sequential rate counts as that of the inner edge."""
 
 
 def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
@@ -36,7 +36,7 @@ def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **f
 
 
 def list_assumed_figures() -> dict[str, Figure]:
-    """Return the figures that data sheets do not have."""
+    """Return figures that are missing in data sheets, with assumed values."""
     values: dict[str, Any] = {
         "read_miss_ms": OVERHEAD_MS,
         "read_hit_ms": OVERHEAD_MS,
@@ -51,8 +51,8 @@ def list_assumed_figures() -> dict[str, Figure]:
 def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:
     """Fit a profile to the report of ``fio --output-format=json``.
 
-    Uses the jobs whose options show their reads: random reads at queue depth 1, whose median fits the average seek
-    of a disk or the latency of flash; sequential reads, whose rate fits the outer rate or the bandwidth.
+    Uses the jobs whose options describe their reads: random reads at queue depth 1, whose median fits the average seek
+    of a disk or the latency of flash; and sequential reads, whose rate fits the outer rate or the bandwidth.
     """
     fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
     options = dict(report.get("global options", {}))
@@ -60,7 +60,7 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
     for job in report.get("jobs", []):
         what = options | job.get("job options", {})
         read = job.get("read", {})
-        # fio's own default is a depth of 1. Deeper queues let the drive choose the nearest of several reads, so that
+        # fio's own default is a depth of 1. With deeper queues, the drive chooses the nearest of several reads, so
         # their latency says nothing about a single seek.
         if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
             covered = job_range_bytes(what, fitted.capacity_bytes)
@@ -78,8 +78,8 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
 
 
 def median_ms(read: Mapping[str, Any]) -> float:
-    """Return the median latency of a job's reads, else the mean."""
-    # Completion latency leaves out the host's cost of submitting, which is not a property of the drive.
+    """Return the median latency of a job's reads, or the mean if there is no median."""
+    # Completion latency excludes the host's cost of submission, which is not a property of the drive.
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     value = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
     if not value:
@@ -97,13 +97,13 @@ def job_range_bytes(
     what: Mapping[str, Any],  # options of the job; `size` and `filesize` bound it, in bytes or per cent
     capacity_bytes: int,
 ) -> int | None:
-    """Return how much of a drive a job of fio read from; None where its options do not say, which is all of it."""
+    """Return how many bytes of a drive a fio job read from; None (all of it) if its options do not specify that."""
     told = [_part(what[key], capacity_bytes) for key in ("size", "filesize") if what.get(key)]
     return min(told) if told else None
 
 
 def _part(text: object, capacity_bytes: int) -> int:
-    """Read a size of fio, which may be a share of the drive."""
+    """Parse a fio size, which may be a share of the drive."""
     word = str(text)
     if word.endswith("%"):
         try:
@@ -114,7 +114,7 @@ def _part(text: object, capacity_bytes: int) -> int:
 
 
 def _add_seek_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
-    """Return how well the average seek is known, as the mean of reads with this spread."""
+    """Add the error of the average seek: the standard error of the mean of the reads."""
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
     if profile.kind != "hdd" or count < 2 or deviation <= 0:
@@ -133,14 +133,14 @@ def fit_latency(
 ) -> DriveProfile:
     """Fit a profile to the latency of single random reads, as ioping and fio measure it.
 
-    A disk: mean seek = latency - half a turn - overhead, which assumes the other figures of the profile. Where the
-    reads covered a part of the drive, seeks rise with the root of the distance, so that what the mean seek has above
-    that of one track is the root of the part of what it is all over the drive. Flash: the latency of that size.
+    Disk: mean seek = latency - half a revolution - overhead, which assumes the other figures of the profile. If the
+    reads covered only part of the drive, the seek is scaled: seek time above the track-to-track time rises with the
+    square root of the distance. Flash: the latency of that read size.
     """
     if profile.kind == "ssd":
         return _fit_profile(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
     overhead = profile.number("read_miss_ms", OVERHEAD_MS)
-    # A sector at a random place is half a turn away on average when the arm has come to rest.
+    # When the arm has settled, a sector at a random place is half a revolution away on average.
     seek = random_ms - turn_ms(profile) / 2 - overhead
     shortest = profile.number("track_to_track_ms", 0.0)
     if seek <= shortest:
@@ -152,15 +152,15 @@ def fit_latency(
             f"read from at least {LEAST_COVERED:.0%} of it, such as with size=100% on the device itself"
         )
     seek = shortest + (seek - shortest) / covered**0.5
-    # A full stroke that goes with another average would bend the curve; without one it follows from the other two.
+    # A full stroke that belongs to another average would bend the curve; without it, it follows from the other two.
     return _fit_profile(profile, source, average_seek_ms=seek, full_stroke_ms=None)
 
 
 def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
     """Fit a profile to a sequential rate, as dd measures it, in 10^6 bytes a second.
 
-    The inner rate keeps its proportion to the outer one, and in between rates are taken to fall evenly; a rate of the
-    inner part is the inner one.
+    The inner rate keeps its ratio to the outer rate, and rates in between are assumed to fall linearly. A rate measured
+    in the inner part counts as the inner rate.
     """
     if profile.kind == "ssd":
         return _fit_profile(profile, source, bandwidth_mb_s=rate_mb_s)
@@ -200,5 +200,5 @@ def profile_text(profile: DriveProfile) -> str:
 
 
 def _toml(value: object) -> str:
-    """Return a string, a number or a list of these; their JSON is TOML too."""
+    """Return a string, a number or a list of these as TOML; their JSON is also valid TOML."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""Where bytes are on a drive: which member of a set has them, which track of a disk, and how long the arm takes to it.
+"""Where bytes are on a drive: the member of a set, the track of a disk, and the time that the arm takes to reach it.
 
-Sets are stripes, concatenations and Fusion sets. A disk is known by a map of all sectors, by zones, or by the two rates
-of a datasheet. Seek curves come from a table or from three published times.
+Sets are stripes, concatenations and Fusion sets. The geometry of a disk comes from a map of all sectors, from zones, or
+from the two rates of a data sheet. Seek curves come from a table or from three published times.
 
 References
 ----------
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 MAX_PACKED_BYTES: Final = 1 << 28
-"""Size limit of a stored map; that of a disk of 147 GB has half a megabyte."""
+"""Size limit of a stored map; the map of a 147 GB disk takes half a megabyte."""
 
 COLUMNS: Final = 6
 SECTORS, CYLINDERS, HEADS, _, TRACK_SECTORS, ANGLES = range(COLUMNS)
@@ -51,7 +51,7 @@ def read_mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
 
 
 def _read_packed_file(folder: Path, name: str) -> bytes:
-    """Read the file that a profile names. Profiles may come from strangers, so the file must be next to it."""
+    """Read a file that a profile names. The file must be next to the profile, which may be untrusted."""
     if name != Path(name).name:
         raise ValueError("it is not in the profile's folder")
     inputs.note(folder / name)
@@ -64,7 +64,7 @@ def _read_packed_file(folder: Path, name: str) -> bytes:
 
 @lru_cache(maxsize=2)
 def _runs(packed: bytes) -> NDArray[np.int64]:
-    """Read a map; the last ones are kept, since they are large."""
+    """Parse a map; the last ones are cached because they are large."""
     raw = unpack(packed)
     if not raw or len(raw) % (COLUMNS * CELL_BYTES):
         raise ValueError(f"{len(raw)} bytes do not make {COLUMNS} columns")
@@ -82,7 +82,7 @@ def _runs(packed: bytes) -> NDArray[np.int64]:
 
 
 def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDArray[np.uint32]) -> None:
-    """Refuse runs without a sector or longer than their track, and places that no disk has."""
+    """Reject runs that have no sector or are longer than their track, and places that no disk has."""
     if not columns[SECTORS].all() or (columns[SECTORS] > columns[TRACK_SECTORS]).any():
         raise ValueError("a run has no sector, or more than its track")
     if cylinder.max() >= MAX_CYLINDERS or head.max() >= MAX_HEADS:
@@ -90,7 +90,7 @@ def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDAr
 
 
 def _fill_in_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fill in where the track of each run begins and ends."""
+    """Fill in the first and last sector of each run's track."""
     place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
     starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
     bounds = np.append(runs[starts, hdd.LBN], runs[-1, hdd.LBN])
@@ -103,18 +103,18 @@ def _fill_in_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
 DATASHEET_ZONES: Final = 24
 DATASHEET_HEADS: Final = 4.0
 DATASHEET_BAND: Final = 64.0
-"""Heads and band of cylinders of a drive of which only the datasheet is known; hardly matters (assumed)."""
+"""Heads and band of cylinders of a drive with only a data sheet; they hardly matter (assumed)."""
 ZONE_SKEWS: Final = 3
 SKEW_MARGIN_TURNS: Final = 0.02
-"""What a maker adds to the skew, so that a slow move does not lose a turn (assumed)."""
+"""Margin that makers add to the skew, so that a slow track change does not lose a revolution (assumed)."""
 BACK_SHARE: Final = 2
-"""A look-ahead that fills its segment keeps half of it for what follows the last read (assumed)."""
+"""A look-ahead that fills its segment keeps half of it for the sectors before the last read's end (assumed)."""
 
 
 class Zones(Struct, frozen=True):
-    """Tracks of equal size in zones, from the outer edge."""
+    """Zones of tracks of equal size, from the outer edge."""
 
-    # first_lbn, first_cylinder, sectors: where a zone begins, and how many sectors a track of it holds
+    # first_lbn, first_cylinder, sectors: where a zone begins, and the number of sectors in each of its tracks
     first_lbn: NDArray[np.int64]
     first_cylinder: NDArray[np.int64]
     sectors: NDArray[np.int64]
@@ -122,8 +122,8 @@ class Zones(Struct, frozen=True):
     # heads, band_cylinders: see the figures of the same name
     heads: int
     band_cylinders: int
-    # head_skew, cylinder_skew: turns between the end of a track and the start of the next, on another head and on the
-    # next cylinder
+    # head_skew, cylinder_skew: revolutions between the end of a track and the start of the next one, on another head
+    # and on the next cylinder
     head_skew: NDArray[np.float64]
     cylinder_skew: NDArray[np.float64]
 
@@ -140,9 +140,9 @@ def build_surface(
 ) -> hdd.Surface:
     """Lay out the part of a disk between two sectors.
 
-    A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
+    A map is used whole. With zones, only the necessary part is laid out, which saves memory for large disks.
     """
-    # All times are in ticks, so that an angle is a time: where the platter is follows from the clock by a mask.
+    # All times are in ticks, so an angle is a time: the platter's position is the clock with a mask.
     ticks_per_ms = hdd.TURN / turn_ms(profile)
     runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
@@ -164,7 +164,7 @@ def build_surface(
 
 
 class LaidOut(NamedTuple):
-    """A part of a disk that was laid out: first and last sector, and the runs around them."""
+    """A part of a disk that has been laid out: its first and last sector, and the runs around them."""
 
     first_lbn: int
     last_lbn: int
@@ -172,16 +172,16 @@ class LaidOut(NamedTuple):
 
 
 SHARED_RUNS: Final = 1 << 16
-"""Limit of the runs that are kept for other parts of a disk, 64 bytes each."""
+"""Limit of the runs that are cached for other parts of a disk, 64 bytes each."""
 
 
 def find_surface(
     profile: DriveProfile,
     first_lbn: int,
     last_lbn: int,
-    known: list[LaidOut] | None = None,  # parts that were laid out before; a new one is added, with some around it
+    known: list[LaidOut] | None = None,  # parts laid out before; a new part is added with a margin around it
 ) -> tuple[hdd.Surface, int]:
-    """Return the surface between two sectors, and the run that arms start at: the outermost between them."""
+    """Return the surface between two sectors, and the run at which arms start: the outermost between them."""
     found = next((each for each in known or () if each.first_lbn <= first_lbn and last_lbn <= each.last_lbn), None)
     if found is None:
         around = 0 if known is None else (last_lbn - first_lbn) // 8
@@ -209,13 +209,13 @@ def buffer_fields(profile: DriveProfile) -> dict[str, int]:
 
 
 def bus_ms(profile: DriveProfile) -> float:
-    """Return how long a sector takes from the buffer to the host."""
+    """Return the transfer time of a sector from the buffer to the host, in milliseconds."""
     rate = profile.number("interface_mb_s", 0.0)
     return SECTOR_BYTES / rate / 1000 if rate else 0.0
 
 
 def segment_sectors(profile: DriveProfile) -> int:
-    """Return the size of a buffer segment, 0 without look-ahead; where it is not known, an outer track."""
+    """Return the size of a buffer segment: 0 without look-ahead, an outer track if it is unknown."""
     if profile.text("look_ahead", "segment") == "none":
         return 0
     whole = int(profile.number("buffer_bytes", 0.0)) // SECTOR_BYTES
@@ -225,19 +225,19 @@ def segment_sectors(profile: DriveProfile) -> int:
 
 
 def num_segments(profile: DriveProfile, segment: int) -> int:
-    """Return the number of buffer segments of so many sectors."""
+    """Return the number of buffer segments of a given size in sectors."""
     fitting = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES / max(segment, 1)
     return max(int(profile.number("segments", fitting)), 1)
 
 
 def outer_track_sectors(profile: DriveProfile) -> int:
-    """Return how many sectors an outer track holds."""
+    """Return the number of sectors in an outer track."""
     zones = read_listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
     return int(zones.sectors[0])
 
 
 def behind_sectors(profile: DriveProfile, segment: int) -> int:
-    """Return what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track."""
+    """Return how many sectors before the last read's end a full segment keeps; -1: look-ahead ends with the track."""
     return -1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE
 
 
@@ -257,12 +257,12 @@ def _zones_of(profile: DriveProfile) -> Zones:
 
 
 def _margin(profile: DriveProfile, zones: Zones) -> int:
-    """Return how far the look-ahead goes past the last read: as far as a segment reaches and to the end of a track."""
+    """Return how far the look-ahead extends beyond the last read: a full segment and the rest of a track."""
     return 2 * int(zones.sectors.max()) + segment_sectors(profile)
 
 
 def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Index the runs by sector, one entry for about half a run."""
+    """Index the runs by sector, with about two entries per run."""
     first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
     shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
     marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
@@ -271,7 +271,7 @@ def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
 
 
 def read_listed_zones(profile: DriveProfile) -> Zones:
-    """Take the zones from a profile that lists them; the skews in sectors by zone, or in turns for all."""
+    """Read the zones from a profile that lists them; skews are in sectors per zone, or in revolutions for all zones."""
     table = np.array(profile.numbers("zones"), np.float64)
     if table.shape[1] > ZONE_SKEWS:
         skews = table[:, ZONE_SKEWS : ZONE_SKEWS + 2] / table[:, 2:3]
@@ -293,8 +293,8 @@ def read_listed_zones(profile: DriveProfile) -> Zones:
 def datasheet_zones(profile: DriveProfile) -> Zones:
     """Guess the zones from the sequential rates at the edges.
 
-    The rates are sustained ones: a turn and the skew of one track change bring one track. They fall linearly with the
-    cylinder. The skew hides the change of track.
+    The rates are sustained rates: one track per revolution plus the skew of a track change. They fall linearly with the
+    cylinder. The skew hides the track change.
     """
     return _datasheet_zones(
         turn_ms(profile),
@@ -309,9 +309,9 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
 def _datasheet_zones(
     turn: float, switch: float, rates_mb_s: tuple[float, float], num_sectors: int, bands: tuple[int, int]
 ) -> Zones:
-    # Who lays a drive out asks for its zones, and for its buffer, which is as large as an outer track.
-    # Without skew, the sector that follows on the next track has passed while the head changes over, and a sequential
-    # read loses a whole turn a track: makers turn each track by the time of a change, and a little more.
+    # The result is cached because layouts ask for the zones and for the buffer, which is as large as an outer track.
+    # Without skew, the next sector on the next track would pass while the head changes over, and a sequential read
+    # would lose a revolution per track. So makers shift each track by the time of a change, and a little more.
     skew = min(switch / turn + SKEW_MARGIN_TURNS, 1.0)
     rates = np.linspace(*rates_mb_s, 2 * DATASHEET_ZONES + 1)[1::2]
     sectors = np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64)
@@ -320,20 +320,20 @@ def _datasheet_zones(
     steps = np.arange(DATASHEET_ZONES, dtype=np.int64)
     first_lbn = np.append(0, np.cumsum(sectors * heads * cylinders)[:-1])
     skews = np.full(DATASHEET_ZONES, skew)
-    # Current drives lay sectors out along a surface for a band of cylinders before the next head takes over: a step of
-    # one track is shorter than a change of heads, each of which has to find its own track again.
+    # Current drives fill a band of cylinders on one surface before the next head takes over: a seek by one track is
+    # shorter than a head switch, after which the new head must find its own track.
     return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, band, skews, skews)
 
 
 def num_cylinders(zones: Zones) -> int:
-    """Return how many cylinders the zones take."""
+    """Return the number of cylinders in the zones."""
     tracks = -(-(zones.num_sectors - zones.first_lbn[-1]) // zones.sectors[-1])
     band = max(zones.band_cylinders, 1)
     return int(zones.first_cylinder[-1] + -(-tracks // zones.heads) + band)
 
 
 def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
-    """Lay out the tracks that hold the sectors `first_lbn` to `last_lbn`."""
+    """Lay out the tracks that contain the sectors `first_lbn` to `last_lbn`."""
     ends = np.append(zones.first_lbn[1:], zones.num_sectors)
     parts = [
         _zone_tracks(zones, int(zone), int(ends[zone]), first_lbn, last_lbn)
@@ -350,14 +350,14 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
     inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
     head_skew, cylinder_skew = (round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew))
-    # Each change of track adds its own skew: of another head, or of another cylinder, whichever this one was.
+    # Each track change adds its own skew, depending on whether it goes to another head or to another cylinder.
     angle = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
     runs = np.empty((len(track), 8), np.int64)
     runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
     runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
     runs[:, hdd.HEAD] = head
-    # Whole ticks: the rest of a turn, fewer ticks than sectors, comes after the last sector and is too short to be
-    # measured.
+    # Whole ticks: the rest of a revolution, fewer ticks than there are sectors, follows the last sector. It is too
+    # short to measure.
     runs[:, hdd.SECTOR] = hdd.TURN // sectors
     runs[:, hdd.ANGLE] = angle
     runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
@@ -366,14 +366,14 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
 
 
 def place_tracks(
-    track: NDArray[np.int64],  # tracks, counted from the start of the zone in the order of their sectors
+    track: NDArray[np.int64],  # track numbers from the start of the zone, in the order of their sectors
     heads: int,
     band_cylinders: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return cylinder and head of each track of a zone, counted from its start.
+    """Return the cylinder and head of each track of a zone, counted from its start.
 
-    Without bands all heads of a cylinder follow each other. In serpentine bands a head serves a band of cylinders, the
-    next one goes back over it; the next band begins with the head that was last.
+    Without bands, all heads of a cylinder follow each other. In serpentine bands, one head serves a band of cylinders
+    and the next head serves it in reverse; the next band begins with the last head.
     """
     if band_cylinders == 0:
         return track // heads, track % heads
@@ -384,7 +384,7 @@ def place_tracks(
 
 
 def total_cylinders(profile: DriveProfile) -> int:
-    """Return how many cylinders a drive, or each rotating member of a set, has; 0 on flash."""
+    """Return the number of cylinders of a drive, or of each rotating member of a set; 0 for flash."""
     if profile.members:
         return max(total_cylinders(member) for member in profile.members)
     if profile.geometry == "none":
@@ -396,11 +396,11 @@ def total_cylinders(profile: DriveProfile) -> int:
 
 MEAN_LINE: Final = 1 / 3
 MEAN_ROOT: Final = 8 / 15
-"""Means of x and of its square root over all pairs of places, x the share of the stroke between them."""
+"""Means of x and of its square root over all pairs of places; x is their distance as a share of the stroke."""
 
 
 def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) -> NDArray[np.float64]:
-    """Return the time of a seek by distance.
+    """Return the seek time by distance.
 
     Milliseconds by distance in cylinders; 0 at distance 0.
     """
@@ -414,7 +414,7 @@ def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) 
 
 
 def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
-    """Return the time of a seek by distance, in ticks, as far as the arm goes."""
+    """Return the seek time by distance, in ticks, up to the given reach."""
     if "seek_ms" not in profile:
         return _fit_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
     return _round_to_ticks(seek_curve(profile, cylinders, reach), ticks_per_ms)
@@ -440,9 +440,9 @@ def _fit_times(cylinders: int, points: tuple[float, float, float], reach: int) -
 
 
 def three_points(profile: DriveProfile) -> tuple[float, float, float]:
-    """Return track-to-track, average and full-stroke time; where the last is not known, a pure square root gives it.
+    """Return track-to-track, average and full-stroke times; an unknown full stroke follows from a pure square root.
 
-    With a square root the mean over all pairs of cylinders is 8/15 of the way from shortest to longest.
+    With a square root, the mean over all pairs of cylinders is 8/15 of the way from the shortest to the longest.
     """
     shortest, mean = profile.number("track_to_track_ms"), profile.number("average_seek_ms")
     return shortest, mean, profile.number("full_stroke_ms", shortest + (mean - shortest) * 15 / 8)
@@ -451,10 +451,10 @@ def three_points(profile: DriveProfile) -> tuple[float, float, float]:
 def table_curve(
     distance: NDArray[np.float64], known: NDArray[np.float64], times_ms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Interpolate a table in straight lines; the last two points are prolonged."""
+    """Interpolate a table linearly; the line through the last two points is extended."""
     curve = np.interp(distance, known, times_ms)
-    # A table that was measured or extracted ends before the full stroke; long seeks are a straight line, as the arm
-    # moves at its greatest speed.
+    # A measured or extracted table ends before the full stroke. The time of long seeks is a straight line, because the
+    # arm moves at its greatest speed.
     slope = (times_ms[-1] - times_ms[-2]) / (known[-1] - known[-2])
     beyond = distance > known[-1]
     curve[beyond] = times_ms[-1] + (distance[beyond] - known[-1]) * slope
@@ -466,12 +466,12 @@ def three_point_curve(
 ) -> NDArray[np.float64]:
     """Fit a curve to the shortest and the longest seek and to the mean over all pairs of cylinders.
 
-    ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is
-    longer than even a pure square root allows, a power below one half takes its place.
+    ``shortest + a*sqrt(x) + b*x``, where x is the share of the stroke: the arm accelerates, then coasts. If the mean is
+    longer than even a pure square root allows, a power below one half is used instead.
     """
     beyond = np.maximum(distance - 1, 0)
-    # The shortest seek is mostly the time to settle on a track, which every seek has; so that the curve starts with it
-    # at one cylinder and rises from there (Ruemmler and Wilkes, 1994).
+    # The shortest seek is mostly settling time, which every seek includes. So the curve starts with it at one cylinder
+    # and rises from there (Ruemmler and Wilkes, 1994).
     share = beyond / max(stroke - 1, 1.0)
     rise = longest_ms - shortest_ms
     mean = min(max((mean_ms - shortest_ms) / max(rise, 1e-9), MEAN_LINE), 1.0)
@@ -502,7 +502,7 @@ def single_drives(profile: DriveProfile) -> list[DriveProfile]:
 def split(
     profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64], device: NDArray[np.uint8]
 ) -> Parts:
-    """Cut reads at the borders of drives."""
+    """Split reads between drives."""
     parts = Parts(np.arange(len(offset), dtype=np.int64), np.zeros(len(offset), np.int64), offset, length_bytes)
     if profile.kind == "fusion":
         return _join(profile, parts, device.astype(np.int64))
@@ -527,7 +527,7 @@ def _split(profile: DriveProfile, parts: Parts) -> Parts:
 
 
 def _join(profile: DriveProfile, parts: Parts, member: NDArray[np.int64]) -> Parts:
-    """Split each member's pieces further and number the drives through."""
+    """Split each member's pieces further and number all drives consecutively."""
     pieces, first = [], 0
     for k, drive in enumerate(profile.members):
         chosen = member == k
@@ -559,7 +559,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
     offset = (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes
-    # A read is done when the slowest of its pieces is; the drives work in parallel.
+    # A read is complete when its slowest piece is; the drives work in parallel.
     return Parts(parts.read[row], np.zeros(len(row), np.int64), offset, length), chunk % width
 
 

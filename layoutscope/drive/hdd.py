@@ -1,7 +1,7 @@
-"""A rotating disk, one read after another: arm, rotation, look-ahead and buffer segments.
+"""A rotating disk that serves one read after another: arm, rotation, look-ahead and buffer segments.
 
 Input: a `Surface` (where each sector is, how long the arm takes) and reads as logical sectors. Times are
-integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and reading straight on is exact.
+integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and sequential reading is exact.
 
 ``structs/source/hdd.c`` serves the reads; ``tests/unit/native/reference/hdd.py`` does the same function by function.
 
@@ -28,7 +28,7 @@ SECTOR_BYTES: Final = 512
 TURN: Final = 1 << 32
 MASK: Final = TURN - 1
 MAX_THINK_S: Final = 30 * 86400
-"""Limit for all reads together: 64 bits count turns for about half a year."""
+"""Limit for all reads together: 64 bits count revolutions for about half a year."""
 
 # Columns of Surface.runs.
 LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = range(8)
@@ -37,40 +37,40 @@ LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = rang
 class Surface(NamedTuple):
     """Where the sectors are and what the drive's electronics do; ticks are 1/2**32 revolution."""
 
-    # consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of a
-    # sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds. The last
-    # row closes the table.
+    # runs of consecutive logical sectors on consecutive physical sectors of one track: first sector, cylinder, head,
+    # ticks per sector, angle of the first sector, first and last + 1 sector of the track, sectors per track; the last
+    # row closes the table
     runs: NDArray[np.int64]
-    guess: NDArray[np.int64]  # the run of every `1 << guess_shift`-th sector, from `runs[0, LBN]`
+    guess: NDArray[np.int64]  # the run of every (`1 << guess_shift`)-th sector, from `runs[0, LBN]`
     guess_shift: int
     seek: NDArray[np.int64]  # ticks by distance in cylinders; 0 at distance 0
-    head_switch: int  # ticks of another head
-    bus_sector: int  # ticks of a sector from the buffer to the host
-    # read_miss, read_hit: ticks of overhead of a read from the medium (before the arm moves), of one that the buffer
-    # serves
+    head_switch: int  # ticks of a head switch
+    bus_sector: int  # ticks per sector from the buffer to the host
+    # read_miss, read_hit: overhead in ticks of a read from the medium (before the arm moves), and of a read that the
+    # buffer serves
     read_miss: int
     read_hit: int
-    start_anywhere: int  # 1: of what it wants from a track the drive begins with whichever sector comes first
+    start_anywhere: int  # 1: the drive reads the wanted sectors of a track starting with whichever comes first
     segment_sectors: int  # size of a buffer segment; 0: no buffer
-    # what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track
+    # sectors before the last read's end that a full segment keeps; -1: the look-ahead ends with the track
     behind_sectors: int
-    # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector that it
-    # reads next, `WINDOW` those that it reaches within a turn
+    # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` (those that begin with the sector that it reads
+    # next), `WINDOW` (those that it reaches within a revolution)
     join: int
-    # 1: what passes under the head before a wanted sector of its track is kept in the segment ("Read any free blocks"
-    # of DiskSim, on-arrival read-ahead of Ruemmler and Wilkes)
+    # 1: sectors of the track that pass under the head before a wanted sector are kept in the segment ("Read any free
+    # blocks" of DiskSim, on-arrival read-ahead of Ruemmler and Wilkes)
     on_arrival: int = 0
 
 
-# Columns of an arm's state: the run under the head, the next sector of the look-ahead, when that sector begins to pass,
-# when the arm has come there, the sector at which the look-ahead ends, the segment that it fills (-1: none), a count of
-# reads by which segments age, when the arm is free for another read.
+# Columns of an arm's state: the run under the head, the next sector of the look-ahead, the time when that sector begins
+# to pass, the time when the arm arrived there, the sector at which the look-ahead ends, the segment that it fills (-1:
+# none), a count of reads by which segments age, the time when the arm is free for another read.
 RUN, NEXT, READY, MOVED, LIMIT, ACTIVE, CLOCK, FREE = range(8)
-# Columns of a buffer segment: first sector, last + 1, and the count when it was last used.
+# Columns of a buffer segment: first sector, last + 1, and the count at its last use.
 BEGIN, END, USED = range(3)
 # Columns of the times of a read.
 SEEK, LATENCY, TRANSFER, SERVICE, TRAVEL = range(5)
-# What the buffer had.
+# How much of a read the buffer contained.
 MISS, PART_HIT, WHOLE_HIT = range(3)
 
 NEVER, NEXT_SECTOR, WINDOW = range(3)
@@ -84,15 +84,15 @@ def serve_pieces(
     surface: Surface,
     num_drives: int,
     num_segments: int,
-    # of each piece of a read: the read, the drive (-1 for flash), first sector, last + 1, ticks that flash takes
+    # for each piece of a read: the read, the drive (-1 for flash), first sector, last + 1, service ticks on flash
     pieces: I64,
-    think: I64,  # ticks from the end of each read to the next one, which do not count in a queue
+    think: I64,  # ticks from the end of each read to the next one; they do not count in a queue
     now: int,
-    # reads of a queue among which the first drive takes the one that can begin first; 0 for one read after another
+    # number of queued reads from which the first drive picks the one that can begin first; 0 for one read at a time
     window: int = 0,
-    start_run: int | None = None,  # the run that the arms stand at; by default the outermost
+    start_run: int | None = None,  # the run at which the arms start; by default the outermost
 ) -> tuple[I64, NDArray[np.uint8]]:
-    """Serve reads on drives of one kind: ticks and cylinders of each piece, shape (n, 5), and what the buffer had."""
+    """Serve reads on equal drives; return ticks and cylinders of each piece, shape (n, 5), and buffer outcomes."""
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
     times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
     kernel, extra = (QUEUED_LOOP, np.zeros(window, np.int64)) if window else (CLOSED_LOOP, think)
@@ -102,7 +102,7 @@ def serve_pieces(
 
 
 def new_drives(surface: Surface, count: int, num_segments: int, start_run: int | None = None) -> tuple[I64, I64]:
-    """Return drives of one kind at their outermost track, or at another one, with empty buffers.
+    """Return drives of one kind with empty buffers, their arms at the outermost track or another run.
 
     Their arms, shape (n_drives, 8), and the segments of their buffers, shape (n_drives, n_segments, 3).
     """

@@ -1,10 +1,10 @@
-"""Drive profiles: what is known of a drive, number by number, with where each number comes from.
+"""Drive profiles: the known figures of a drive, each with its source.
 
-A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), perhaps
+A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), optionally
 ``take_for`` (which drives it represents, in words) and ``models`` (the model numbers that such drives report),
 ``[sources]`` (short names for long references) and ``[figures]``, one number per line:
 ``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``. Figures that were extracted from a
-drive for a simulator are taken as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``.
+drive for a simulator are read as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``.
 """
 
 from __future__ import annotations
@@ -81,23 +81,23 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
     "parallel_reads": ("reads that proceed at once", (1, 65536)),
     "chunk_bytes": ("stripe unit", (512, 1e12)),
 }
-"""Every figure that a profile may have: its meaning, and the least and greatest number or the words that it may be."""
+"""Every figure that a profile may have: its meaning, and its least and greatest number or its allowed words."""
 
 FIGURES: Final[Mapping[str, str]] = {name: meaning for name, (meaning, _) in _FIGURES.items()}
-"""Every figure a profile may have, and what it means."""
+"""Every figure that a profile may have, and its meaning."""
 
 TABLES: Final[Mapping[str, str]] = {
     "seek_ms": "seek_distance_cylinders",
     "latency_us": "latency_bytes",
     "sequential_us": "latency_bytes",
 }
-"""Lists of results, each with the list that names what was measured."""
+"""Lists of results, each with the list of the measured places."""
 
 OPTIONAL: Final = ("sequential_us",)
-"""Lists of results that may be absent although the list that names what was measured is present."""
+"""Lists of results that may be absent although the list of the measured places is present."""
 
 FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1, "sequential_us": 1}
-"""Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
+"""Fewest results in a list: the last two seeks are extrapolated, one latency holds up to its size."""
 
 
 _MEMBERS: Final = {
@@ -110,11 +110,11 @@ _MEMBERS: Final = {
     "models": list,
     "spread": dict,
 }
-"""What a profile may say besides its kind, and as what."""
+"""Keys that a profile may have besides its kind, and their types."""
 
 
 def check_tables(name: str, table: Mapping[str, Any]) -> None:
-    """Check that what must be a table or a text is one."""
+    """Check the types of tables and texts."""
     for key, kind in _MEMBERS.items():
         if not isinstance(table.get(key, kind()), kind):
             raise UsageError(f"drive profile {name}: {key} is not a {kind.__name__}")
@@ -133,7 +133,7 @@ def check_figures(profile: str, values: Mapping[str, Any]) -> None:
         elif allowed and not _is_within(value, *allowed):
             low, high = allowed
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, not a number from {low:g} to {high:g}")
-        # 0 means that it costs nothing; what is next to it would take for ever.
+        # 0 means that the transfer takes no time; a rate close to 0 would take forever.
         if name == "interface_mb_s" and 0 < value < _FIGURES["outer_mb_s"][1][0]:
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
     for result, of in TABLES.items():
@@ -161,7 +161,7 @@ def _are_numbers(value: object, largest: float) -> bool:
 
 
 def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
-    """Zones begin at sector 0, ascend, and have as many columns each."""
+    """Check that zones begin at sector 0, ascend, and have equally many columns."""
     rows = values["zones"]
     if not isinstance(rows, list) or not rows or not all(_are_numbers(row, 1e13) for row in rows):
         raise UsageError(f"drive profile {profile}: zones is not a list of rows of numbers")
@@ -174,19 +174,19 @@ def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
 
 
 def check_cylinders(profile: str, cylinders: float) -> int:
-    """Return the number of cylinders that follows from other figures."""
+    """Return a number of cylinders that follows from other figures, if it is possible."""
     if not math.isfinite(cylinders) or not 0 < cylinders <= MAX_CYLINDERS:
         raise UsageError(f"drive profile {profile}: its figures give {cylinders:g} cylinders")
     return int(cylinders)
 
 
 def unpack(data: bytes) -> bytes:
-    """Decompress a small file that goes with drives."""
+    """Decompress a small file that accompanies drive profiles."""
     from layoutscope.zstd import zstd
 
     decoder, found, rest = zstd.ZstdDecompressor(), bytearray(), data
     try:
-        # The library makes room for all that is asked for, before anything has come.
+        # The library allocates the whole requested size before any output exists.
         while not decoder.eof and len(found) <= MAX_UNPACKED_BYTES:
             if decoder.needs_input and not rest:
                 raise ValueError("the compressed data end early")
@@ -201,23 +201,23 @@ def unpack(data: bytes) -> bytes:
 
 _PIECE_BYTES: Final = 1 << 20
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
+"""Size of a trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
 
 
 MAX_FIGURES: Final = 256
 LARGEST: Final = 25.0
-"""Limit of a variance of logarithms; each figure is known to a factor of e^5."""
+"""Limit of a variance of logarithms: each figure is known to a factor of e^5."""
 _NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
 
 
 class Spread(Struct, frozen=True):
-    """What was measured together, and how its errors go together."""
+    """Figures that were measured together, and the covariance of their errors."""
 
-    figures: tuple[str, ...]  # names of figures, those in lists with their index: `rpm`, `seek_ms[3]`
+    figures: tuple[str, ...]  # names of figures, with an index for lists: `rpm`, `seek_ms[3]`
     covariance: tuple[tuple[float, ...], ...]  # of the natural logarithms of the figures
 
     def drawn(self, values: Mapping[str, Any], normal: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the figures as they may be as well."""
+        """Return one draw of the figures."""
         factors = np.exp(self.root() @ np.asarray(normal, np.float64))
         changed: dict[str, Any] = {}
         for figure, factor in zip(self.figures, factors.tolist(), strict=True):
@@ -233,12 +233,12 @@ class Spread(Struct, frozen=True):
     def root(self) -> NDArray[np.float64]:
         """Return a matrix whose product with its own transpose is the covariance."""
         values, vectors = np.linalg.eigh(np.array(self.covariance, np.float64))
-        # Rounded in its file, a covariance may have tiny negative eigenvalues.
+        # A covariance that was rounded for its file may have tiny negative eigenvalues.
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def split_name(figure: str) -> tuple[str, int | None]:
-    """Return name and index of a figure: of ``rpm`` there is none, of ``seek_ms[3]`` it is 3."""
+    """Return name and index of a figure: ``rpm`` has no index, that of ``seek_ms[3]`` is 3."""
     found = _NAME.fullmatch(figure)
     if found is None:
         raise UsageError(f"{figure!r} is not a figure of a drive profile")
@@ -266,7 +266,7 @@ def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Sprea
 
 
 def _are_covariances(rows: object, count: int) -> bool:
-    """Return whether rows are a symmetric matrix of that size with possible values."""
+    """Return whether rows are a symmetric matrix of the given size with possible values."""
     if not isinstance(rows, list) or len(rows) != count:
         return False
     if not all(isinstance(row, list) and len(row) == count for row in rows):
@@ -280,7 +280,7 @@ def _are_covariances(rows: object, count: int) -> bool:
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 
 MAX_SETS: Final = 8
-"""How deep sets may be nested."""
+"""Maximum nesting depth of sets."""
 
 
 class Figure(Displayed, Struct, frozen=True):
@@ -302,7 +302,7 @@ class Figure(Displayed, Struct, frozen=True):
 
 
 class DriveProfile(Displayed, Struct, frozen=True):
-    """What is known of a drive.
+    """The known figures of a drive.
 
     Attributes
     ----------
@@ -319,13 +319,13 @@ class DriveProfile(Displayed, Struct, frozen=True):
     note : str
         What a user must know before using it.
     folder : Path
-        Where the files that it names are.
+        Folder of the files that it names.
     take_for : str
         Which drives it represents, in words; empty if only itself.
     models : tuple of str
         Model numbers that such drives report, without the makers' suffixes for sizes and firmware.
     spread : Spread or None
-        How well figures that were measured together are known; None if unknown.
+        Errors of figures that were measured together; None if unknown.
     """
 
     name: str
@@ -343,7 +343,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return figure in self.figures
 
     def number(self, figure: str, default: float | None = None) -> float:
-        """Return one number; raise `UsageError` where it is neither known nor has a default."""
+        """Return one number, or the default; raise `UsageError` if the number is unknown and has no default."""
         if figure in self.figures:
             return float(self.figures[figure].value)
         if default is None:
@@ -355,7 +355,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return str(self.figures[figure].value) if figure in self.figures else default
 
     def numbers(self, figure: str) -> list[Any]:
-        """Return one figure that is a list; raise `UsageError` where it is not known."""
+        """Return one figure that is a list; raise `UsageError` if it is unknown."""
         if figure not in self.figures:
             raise UsageError(f"drive profile {self.name} lacks {figure} ({FIGURES[figure]})")
         return list(self.figures[figure].value)
@@ -376,7 +376,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return int(self.number("capacity_bytes"))
 
     def with_figures(self, **values: Any) -> DriveProfile:
-        """Return the profile with some figures replaced, as assumptions of the caller; None removes one."""
+        """Return the profile with some figures replaced, as assumptions of the caller; None removes a figure."""
         figures = {name: figure for name, figure in self.figures.items() if name not in values}
         for name, value in values.items():
             if value is not None:
@@ -384,7 +384,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return replace(self, figures=figures)
 
     def drawn(self, normal: NDArray[np.float64]) -> DriveProfile:
-        """Return a drive as this one may be as well, after its `spread`; itself where nothing is known of that.
+        """Return one draw of this drive according to its `spread`; the drive itself if it has no spread.
 
         Parameters
         ----------
@@ -402,9 +402,9 @@ class DriveProfile(Displayed, Struct, frozen=True):
         Parameters
         ----------
         cache : str
-            ``own``: as it is; ``off``: no buffer and no look-ahead; ``join``: a read that begins with the very
-            sector that the look-ahead reads next waits for it; ``no-join``: only a read
-            whose first sector is already in the buffer waits.
+            ``own``: unchanged; ``off``: no buffer and no look-ahead; ``join``: a read that begins with the sector that
+            the look-ahead reads next waits for it; ``no-join``: a read waits only if its first sector is already in
+            the buffer.
         """
         changes = {
             "own": {},
@@ -415,7 +415,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         if cache not in changes:
             raise UsageError(f"unknown cache setting {cache!r}. Choose from: {', '.join(changes)}")
         members = tuple(member.with_cache(cache) for member in self.members)
-        # The caller's settings of the buffer are fixed; assumed ones would be drawn.
+        # Buffer settings from the caller are fixed; assumed settings would be drawn.
         said = {name: Figure(value, "measured", "set by the caller") for name, value in changes[cache].items()}
         figures = {**self.figures, **said} if self.kind == "hdd" else self.figures
         return replace(self, figures=figures, members=members)
@@ -434,14 +434,14 @@ def list_profiles() -> list[str]:
 
 
 def fusion_set(main: DriveProfile, second: DriveProfile, name: str = "") -> DriveProfile:
-    """Make a set of two drives, each of which holds one image of a Fusion set.
+    """Make a set of two drives, each of which stores one image of a Fusion set.
 
     Parameters
     ----------
     main, second : DriveProfile
-        Of the main device and of the second one; rotating ones must be of one kind.
+        Profiles of the main and the second device; rotating drives must be of the same kind.
     name : str
-        Of the set; made of theirs without.
+        Name of the set; derived from their names if empty.
     """
     title = main.title if main is second else f"{main.title} and {second.title}"
     note = main.note if main is second else " ".join(filter(None, (main.note, second.note)))
@@ -502,7 +502,7 @@ def _load_shipped(name: str) -> DriveProfile:
 
 
 def _normalise(model: str) -> str:
-    """Write a model number as all systems would: they differ in case, blanks and hyphens."""
+    """Normalise a model number: systems write it with different case, blanks and hyphens."""
     return re.sub(r"[\s_-]", "", model).casefold()
 
 
@@ -531,11 +531,11 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     text : str
         The TOML.
     name : str
-        By which it is loaded.
+        Name by which it is loaded.
     folder : Path
-        Where the files that it names are.
+        Folder of the files that it names.
     sets : tuple of str
-        The sets that it is a member of, outermost first.
+        The sets that contain it, outermost first.
 
     Raises
     ------
@@ -565,14 +565,14 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
 
 
 EXTRACTED: Final = ("arm", "command", "buffer", "layout")
-"""Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
+"""Tables that describe a drive in parameter extraction: the figures published with results of the DiskSim simulator."""
 
 
 def _make_extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
-    """Make a profile of the figures that go with a simulator's results, all of them measured.
+    """Make a profile of the figures published with a simulator's results, all of them measured.
 
-    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a
-    drive that refused it would lose a rotation at each read of a stream.
+    A read that begins with the sector that the look-ahead reads next may wait for it, regardless of the table: a drive
+    that refused this would lose a revolution at each read of a stream.
     """
     arm, command, buffer = table["arm"], table["command"], table["buffer"]
     try:

@@ -1,7 +1,7 @@
-"""Traces of others: CSV, fio iolog, blkparse text, pairs of numbers, and recordings of a disk by its block numbers.
+"""Traces from other tools: CSV, fio iolog, blkparse text, pairs of numbers, and recordings of a disk by block number.
 
-The result is an `AccessTrace`, or a `Recorded`. A recording does not show the unit and the start of block numbers
-(:mod:`layoutscope.api.replay` finds them); a :class:`Place` has them for one device, and :meth:`Recorded.trace`
+The result is an `AccessTrace`, or a `Recorded`. A recording does not show the unit and start of block numbers
+(:mod:`layoutscope.api.replay` finds them); a :class:`Place` contains them for one device, and :meth:`Recorded.trace`
 makes a trace of its reads. Writes are left out.
 
 References
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     Columns = dict[str, tuple[str, ...]]
 
 HIGHEST_BLOCK: Final = 1 << 54
-"""A larger block number is not from a disk: in blocks of 512 bytes it is beyond 8 EiB."""
+"""A larger block number is not from a disk: with blocks of 512 bytes it is beyond 8 EiB."""
 
 LONGEST_READ: Final = 1 << 40
 
 FILE_SYSTEM, CHUNK, BELOW = 0, 1, 2
-"""Who asked for a read: a file system; CoreStorage, on behalf of one; CoreStorage for itself."""
+"""Origin of a read: a file system; CoreStorage, on behalf of one; CoreStorage itself."""
 
 
 class LineCounts(Displayed, Struct, frozen=True):
@@ -89,22 +89,22 @@ class Recorded(Displayed, Struct, frozen=True):
     # form, host: the format, and the host whose tool writes it
     form: str
     host: str
-    unit_bytes: int | None  # what block numbers count where the format fixes it
+    unit_bytes: int | None  # unit of block numbers if the format fixes it
     # block, length_bytes: first block, and length in bytes
     block: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     # device, process: indexes into `devices` and `processes`
     device: NDArray[np.uint32]
     process: NDArray[np.uint32]
-    is_metadata: NDArray[np.bool_]  # whether the recording calls it a read of metadata
-    layer: NDArray[np.uint8]  # who asked for it: `FILE_SYSTEM`, `CHUNK` or `BELOW`
-    # issued_us, done_us: when it was asked for and complete, in microseconds; NaN if not recorded
+    is_metadata: NDArray[np.bool_]  # whether the recording marks it as a read of metadata
+    layer: NDArray[np.uint8]  # its origin: `FILE_SYSTEM`, `CHUNK` or `BELOW`
+    # issued_us, done_us: when it was issued and complete, in microseconds; NaN if not recorded
     issued_us: NDArray[np.float64]
     done_us: NDArray[np.float64]
     # devices, processes: names
     devices: tuple[str, ...]
     processes: tuple[str, ...]
-    lines: LineCounts  # what became of the lines
+    lines: LineCounts  # numbers of lines by kind
 
     def __len__(self) -> int:
         return len(self.block)
@@ -130,7 +130,7 @@ class Recorded(Displayed, Struct, frozen=True):
         return found
 
     def offsets(self, places: Sequence[Place]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return where the reads are on an image, on which image of a set, and which of them have a place."""
+        """Return the offsets of the reads on an image, their image of a set, and which of them have a place."""
         offset, image, known = np.zeros(len(self), np.int64), np.zeros(len(self), np.uint8), np.zeros(len(self), bool)
         for place in places:
             rows = self.select_devices([place.device])
@@ -139,7 +139,7 @@ class Recorded(Displayed, Struct, frozen=True):
         return offset, image, known & (offset >= 0)
 
     def trace(self, places: Sequence[Place]) -> AccessTrace:
-        """Make a trace of the reads that have a place; think times follow where completions are recorded."""
+        """Make a trace of the reads that have a place, with think times if completions are recorded."""
         offset, image, known = self.offsets(places)
         there = self[known]
         trace = AccessTrace.from_reads(offset[known], there.length_bytes)
@@ -149,28 +149,28 @@ class Recorded(Displayed, Struct, frozen=True):
 
     @property
     def is_timed(self) -> bool:
-        """Whether it records when each read was issued and when it was complete."""
+        """Whether it records when each read was issued and complete."""
         return len(self) > 0 and bool(np.isfinite(self.issued_us).all() and np.isfinite(self.done_us).all())
 
     def gaps_us(self) -> NDArray[np.float64]:
-        """Return the time before each read in which no other was under way; zeros if times are not recorded."""
+        """Return the time before each read in which no other read was outstanding; zeros if times are not recorded."""
         if not self.is_timed:
             return np.zeros(len(self))
         idle = self.issued_us[1:] - np.maximum.accumulate(self.done_us)[:-1]
         return np.concatenate([[0.0], np.maximum(idle, 0.0)])
 
     def busy_us(self) -> float:
-        """Return the time in which at least one read was under way."""
+        """Return the time in which at least one read was outstanding."""
         if not self.is_timed:
             return 0.0
         return float(self.done_us.max() - self.issued_us[0] - self.gaps_us().sum())
 
     def overlaps(self) -> NDArray[np.bool_]:
-        """Mark reads that were under way together with another one, whose time is not theirs alone."""
+        """Mark reads that overlapped others, so that their time cannot be assigned to one of them."""
         if not self.is_timed or len(self) == 0:
             return np.zeros(len(self), bool)
         late = self.issued_us[1:] < np.maximum.accumulate(self.done_us)[:-1]
-        # If several are late for one long read, the first of them marks it.
+        # If one long read delays several others, the first of them marks it.
         shared = np.zeros(len(self), bool)
         shared[1:] |= late
         shared[:-1] |= late
@@ -178,7 +178,7 @@ class Recorded(Displayed, Struct, frozen=True):
 
 
 def recording(reads: Sequence[Read], lines: LineCounts, *, form: str, host: str, unit_bytes: int | None) -> Recorded:
-    """Put reads together in the order in which they were issued."""
+    """Combine reads in the order in which they were issued."""
     issued = np.array([read.issued_us for read in reads], np.float64)
     order = np.argsort(issued, kind="stable")
     devices, device = np.unique([read.device for read in reads] or np.zeros(0, str), return_inverse=True)
@@ -212,17 +212,17 @@ ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("TIME", "TIME(S)", "ENDS"), "done"),
     **dict.fromkeys(("DELTA", "LAT(MS)", "LATMS"), "elapsed"),
 }
-"""Titles of columns, in capitals, and what they hold; others are passed over."""
+"""Titles of columns, in capitals, and their roles; other columns are ignored."""
 
 MICROSECONDS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("STIME", "TIME", "DELTA"), 1.0),
     **dict.fromkeys(("LAT(MS)", "LATMS"), 1e3),
     **dict.fromkeys(("STARTS", "ENDS", "TIME(S)"), 1e6),
 }
-"""What the columns of times count."""
+"""Units of the columns of times, in microseconds."""
 
 FREE: Final = frozenset({"COMM", "EXECNAME", "PROCESS", "PATHNAME", "ARGS", "FILE"})
-"""Columns whose words may hold spaces: they take all text between the other columns."""
+"""Columns whose words may contain spaces: they take all text between the other columns."""
 
 WORDS: Final[Mapping[str, int]] = {"STRTIME": 4}
 """Columns of several words: ``2005 Jan  6 19:38:35``."""
@@ -230,11 +230,11 @@ WORDS: Final[Mapping[str, int]] = {"STRTIME": 4}
 NEEDED: Final = frozenset({"block", "bytes"})
 
 LINUX_TITLES: Final = frozenset({"TIME(S)", "SECTOR", "LATMS"})
-"""Titles that only tools of Linux have, whose blocks count 512 bytes whatever the disk."""
+"""Titles that only Linux tools use, whose blocks count 512 bytes on every disk."""
 
 
 def titles_of(line: str) -> list[str] | None:
-    """Return the titles of a line that is one of titles, in capitals; None of any other."""
+    """Return the titles in a title line, in capitals; None for any other line."""
     found = line.upper().split()
     roles = [ROLES.get(title) for title in found]
     return found if set(roles) >= NEEDED and len(set(found)) == len(found) else None
@@ -270,7 +270,7 @@ def read_snoop(data: bytes) -> Recorded:
 
 
 def _parse_read(titles: Sequence[str], line: str) -> Read | str:
-    """Turn a line into a read, or return its kind."""
+    """Parse a line as a read, or return its kind."""
     try:
         cells = _cells(titles, line.split())
         block, length = int(cells["block"][1]), int(cells["bytes"][1])
@@ -300,7 +300,7 @@ def _both_times(times: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Part a line's words among the columns: what each role holds, with the title of its column."""
+    """Divide a line's words among the columns: each role with the title of its column and its text."""
     free = [place for place, title in enumerate(titles) if title in FREE]
     first, last = (free[0], free[-1]) if free else (len(titles), len(titles) - 1)
     before, behind = titles[:first], titles[last + 1 :]
@@ -333,26 +333,26 @@ LAYERS: Final[Mapping[str, int]] = {
     "RdData": FILE_SYSTEM,
     "PgIn": FILE_SYSTEM,
     # A logical volume of CoreStorage has a line for the file system's read and, indented before it, one for the read
-    # that served it from the physical volume; the others are CoreStorage's own: its metadata, and data that it moves
+    # from the physical volume that served it. The others are CoreStorage's own: its metadata, and data that it moves
     # between the devices of a Fusion drive (Migr) or encrypts (Tf) in the background.
     "RdChunkCS": CHUNK,
     "RdMetaCS": BELOW,
     "RdBgMigrCS": BELOW,
     "RdBgTfCS": BELOW,
 }
-"""Calls that read a disk, and who asks for it."""
+"""Calls that read a disk, and their origin."""
 
 WRITES: Final = frozenset({"WrMeta", "WrData", "PgOut", "WrChunkCS", "WrMetaCS", "WrBgMigrCS", "WrBgTfCS"})
 
 BEGIN: Final = re.compile(
     r"^\s*(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?)\s+(?P<call>[A-Z]\w*)(?:\[[A-Z0-9]*\])?\s+D=0x"
 )
-"""How every disk line begins."""
+"""Start of every disk line."""
 
 REST: Final = re.compile(
     r"(?P<block>[0-9a-fA-F]+)\s+"
     r"(?:\[\s*(?P<error>-?\d+)\]|B=0x(?P<length>[0-9a-fA-F]+)\s+(?:BC:\S*\s+)?/dev/(?P<device>\S+))"
-    # The path is somebody's and may hold anything; the last time on the line is fs_usage's own.
+    # The path is a user's and may contain anything; the last time on the line is fs_usage's own.
     r"(?:.*\s|\s+)(?P<elapsed>\d+\.\d+)(?:\s+W)?\s+(?P<process>\S.*?)(?:\.(?P<thread>\d+))?\s*$"
 )
 """The rest of the line after ``D=0x``."""
@@ -365,7 +365,7 @@ DAY_US: Final = 86_400e6
 
 
 class _Clock:
-    """The time of day, continued over midnight."""
+    """The time of day, continued past midnight."""
 
     def __init__(self) -> None:
         self._days_us, self._latest = 0.0, 0.0
@@ -373,7 +373,7 @@ class _Clock:
     def us(self, begin: re.Match[str]) -> float:
         """Return the microseconds of a line."""
         of_day = ((int(begin["hour"]) * 60 + int(begin["minute"])) * 60 + float(begin["second"])) * 1e6
-        # Lines of two processors may be a little out of order; half a day back is a new day.
+        # Lines of two processors may be slightly out of order; a step back by half a day is a new day.
         if of_day + self._days_us < self._latest - DAY_US / 2:
             self._days_us += DAY_US
         now = of_day + self._days_us
@@ -382,7 +382,7 @@ class _Clock:
 
 
 def read_fs_usage(data: bytes) -> Recorded:
-    """Read what ``fs_usage`` wrote; lines of calls and titles are passed over."""
+    """Read the output of ``fs_usage``; lines of calls and titles are skipped."""
     reads: list[Read] = []
     counts: Counter[str] = Counter()
     clock, first_unparsed = _Clock(), 0
@@ -402,7 +402,7 @@ def read_fs_usage(data: bytes) -> Recorded:
 
 
 def _fs_usage_read(begin: re.Match[str], line: str, clock: _Clock) -> Read | str:
-    """Turn a disk line into a read, or return its kind."""
+    """Parse a disk line as a read, or return its kind."""
     now = clock.us(begin)
     if begin["call"] in WRITES:
         return "writes"
@@ -451,7 +451,7 @@ def read_trace(
 
 
 def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
-    """Read a trace file, or a recording as far as it goes without an image; see :func:`read_trace`."""
+    """Read a trace file, or a recording as far as possible without an image; see :func:`read_trace`."""
     data = _read_unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
     if name not in FORMS:
@@ -470,7 +470,7 @@ def _first_unparsed(trace: AccessTrace | Recorded) -> str:
 
 
 def _parse_trace(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
-    """Read a trace; whatever its numbers and words are, what cannot be understood is an error of the file."""
+    """Read a trace; numbers and words that cannot be understood raise an error about the file."""
     try:
         with np.errstate(invalid="raise", over="raise"):
             return (READERS.get(name) or RECORDERS[name])(data)
@@ -537,7 +537,7 @@ def read_pairs(data: bytes) -> AccessTrace:
 
 
 def read_csv(data: bytes) -> AccessTrace:
-    """Read a table with a column of offsets and one of lengths, in bytes, and whatever else `AccessTrace` has."""
+    """Read a table with columns of offsets and lengths in bytes, and any other columns of `AccessTrace`."""
     lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
     titles = next(lines, [])
     rows = [row for row in lines if row]
@@ -555,7 +555,7 @@ def read_csv(data: bytes) -> AccessTrace:
 
 
 def _zeros(texts: Iterable[str]) -> Iterator[str]:
-    """Put 0 in place of what is not said."""
+    """Replace missing values with 0."""
     return (text or "0" for text in texts)
 
 
@@ -567,7 +567,7 @@ def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
 
 
 def _restore_names(trace: AccessTrace, table: Columns) -> AccessTrace:
-    """Take over the columns of causes and trees, which are words in a table."""
+    """Restore the columns of causes and trees, which are words in a table."""
     from msgspec.structs import replace
 
     words: dict[str, tuple[str, ...]] = {}
@@ -583,7 +583,7 @@ def read_fio(data: bytes) -> AccessTrace:
     """Read an iolog of fio, version 2 or 3.
 
     Version 2 has ``file action offset length``, and ``wait`` with microseconds; version 3 puts a time stamp before it,
-    from which no think time follows.
+    which gives no think time.
     """
     lines = data.decode("utf-8", "replace").splitlines()
     fields = [line.split() for line in lines[1:]]
@@ -601,10 +601,10 @@ def read_fio(data: bytes) -> AccessTrace:
 
 
 def read_blkparse(data: bytes) -> AccessTrace:
-    """Read the text of blkparse: issued reads, else queued ones; think times follow where completions are recorded."""
+    """Read blkparse text: issued reads, otherwise queued ones, with think times if completions are recorded."""
     events = [match for line in data.decode("utf-8", "replace").splitlines() if (match := BLKPARSE.match(line))]
     reads = [event for event in events if "R" in event["kind"] and event["sectors"]]
-    # Q: asked for by the file system; D: handed to the drive, merged and sorted; C: done (blkparse(1)).
+    # Q: requested by the file system; D: sent to the drive, merged and sorted; C: complete (blkparse(1)).
     begun = "D" if any(event["action"] == "D" for event in reads) else "Q"
     rows, completed = [], -1.0
     for event in reads:
@@ -635,14 +635,14 @@ RECORDERS: Final[dict[str, Callable[[bytes], Recorded]]] = {
     "iosnoop": read_snoop,
     "biosnoop": read_snoop,
 }
-"""Formats of recordings, which give reads by device and block."""
+"""Formats of recordings, which contain reads by device and block."""
 
 FORMS: Final = (*READERS, *RECORDERS)
 """Every format of a trace."""
 
 
 def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return when each read is issued, from the think times and, where known, the service times."""
+    """Return when each read is issued, from the think times and, if known, the service times."""
     busy = np.zeros(len(trace)) if service_ms is None else service_ms * 1000
     return np.cumsum(trace.think_us) + np.cumsum(busy) - busy
 
@@ -670,7 +670,7 @@ def fio_lines(
     trace: AccessTrace,
     *,
     file: str,
-    # how long each read takes; without it only think times pass between reads
+    # time of each read; without it, only think times pass between reads
     service_ms: NDArray[np.float64] | None = None,
 ) -> Iterator[str]:
     """Yield the lines of an iolog of fio, version 3."""
@@ -686,7 +686,7 @@ def fio_lines(
 
 
 def blkparse_lines(trace: AccessTrace, *, service_ms: NDArray[np.float64] | None = None) -> Iterator[str]:
-    """Yield lines as blkparse prints them: each read issued, and completed where the service times are known."""
+    """Yield lines in blkparse format: each read issued, and completed if the service times are known."""
     seconds = (arrival_us(trace, service_ms) / 1e6).tolist()
     sectors = (trace.image_offset // SECTOR_BYTES).tolist()
     counts = (-(-trace.length_bytes // SECTOR_BYTES)).tolist()

@@ -1,7 +1,7 @@
 """Service time of an access trace on a drive, with its causes.
 
 Service time = seek + rotational latency + transfer + overhead (Ruemmler & Wilkes 1994). One read is outstanding; the
-next arrives when the one before is complete and its think time is over. The drive reads ahead in between.
+next arrives when the previous read is complete and its think time is over. The drive reads ahead in between.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class ReadTimes(Displayed, Struct, frozen=True):
     Attributes
     ----------
     service_ms, seek_ms, rotation_ms, transfer_ms : float64 arrays
-        Service time and its parts; what is left is overhead and waiting for the look-ahead. A read that the buffer
+        Service time and its parts; the rest is overhead and waiting for the look-ahead. A read that the buffer
         served has no parts.
     cylinders : int64 array
-        How far the arm moved.
+        Distance of the seek in cylinders.
     outcome : uint8 array
         `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`.
     """
@@ -80,41 +80,41 @@ class ServiceResult(Displayed, Struct, frozen=True):
     drive : str
         Name of the profile.
     geometry : str
-        What is known of the drive: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
+        How much of the drive's geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
     seconds : float
-        From the start until the host has processed the last read: `service_s` + `host_s`.
+        Time from the start until the host has processed the last read: `service_s` + `host_s`.
     seconds_low, seconds_high : float
-        The 90 % range of the simulations; `seconds` itself for the nominal drive.
+        The 90 % range of the simulations; equal to `seconds` for the nominal drive.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
-        Moves of the arm, waits for the first sector, reading.
+        Times of seeks, of waits for the first sector, and of transfers.
     overhead_s : float
-        Commands, and waiting for the look-ahead.
+        Time of commands and of waits for the look-ahead.
     host_s : float
         Host time between the reads and after the last one.
     host_factor : float
         Host time on the computer of this simulation, as a multiple of the host time in the trace.
     reads, seeks : int
-        Reads; those that moved the arm.
+        Number of reads, and of reads that moved the arm.
     head_travel_bytes : int
         Sum of the distances between reads that the buffer did not serve, in bytes of address.
     head_travel_strokes : float
-        Way of the arm in full strokes.
+        Total seek distance in full strokes.
     whole_hit, part_hit, miss : float
-        Shares of reads that the buffer had whole, in part, not at all.
+        Shares of reads that the buffer served whole, in part, and not at all.
     reads_ms : ReadTimes
-        Each read.
+        Times of each read.
     nominal_s : float
-        Seconds of the nominal drive.
+        Time on the nominal drive.
     draws_s : tuple of float
-        Seconds of each simulation, of which `seconds` is the median; those of two traces on one drive belong together
-        one by one. Empty of a nominal drive.
+        Time of each simulation, of which `seconds` is the median. Those of two traces on one drive are pairs. Empty for
+        a nominal drive.
     sampling_error : float
-        What a sample of the reads leaves open of the simulations: the logarithm of a factor, 0 where all were served.
+        Uncertainty from sampling the reads, as the logarithm of a factor; 0 if all reads were served.
     largest_unknown : str
-        The figure or habit that was drawn and by itself explains most of the range, as `look_ahead`; empty where none
-        was drawn.
+        The drawn figure or setting that by itself explains most of the range, such as `look_ahead`; empty if none was
+        drawn.
     largest_unknown_share : float
         Its share of the variance of the time's logarithm.
     """
@@ -147,7 +147,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
 
     @property
     def knowledge(self) -> str:
-        """Describe in a sentence what is known of the drive, and how accurate the model is for such drives."""
+        """Describe in a sentence how much of the drive is known, and the accuracy of the model for such drives."""
         if self.geometry == "none":
             return "For flash, the model knows the latencies in the profile, measured or assumed."
         known = {
@@ -163,7 +163,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
 
     @property
     def causes_s(self) -> dict[str, float]:
-        """Seconds by cause, in the order in which they are shown."""
+        """Seconds by cause, in display order."""
         return {
             "seek": self.seek_s,
             "rotation": self.rotation_s,
@@ -175,8 +175,8 @@ class ServiceResult(Displayed, Struct, frozen=True):
     def summary(self) -> dict[str, float | int]:
         """Return totals, means and percentiles; milliseconds are means over all reads unless the name says more.
 
-        ``total_s`` contains the think times, ``rest_ms`` is overhead and waiting for the look-ahead, ``arm_moved`` the
-        share of reads that changed the cylinder.
+        ``total_s`` includes the think times, ``rest_ms`` is overhead and waiting for the look-ahead, ``arm_moved`` is
+        the share of reads that changed the cylinder.
         """
         n = max(self.reads, 1)
         percentiles = service_percentiles(self.reads_ms.service_ms)
@@ -200,7 +200,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
 def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
     """Return median, 90th and 99th percentile and maximum of service times.
 
-    The percentiles are times that occurred, the next at or above the rank.
+    The 90th and 99th percentiles are times that occurred, the next at or above the rank.
     """
     if len(service_ms) == 0:
         return dict.fromkeys(("median_ms", "p90_ms", "p99_ms", "max_ms"), 0.0)
@@ -212,7 +212,7 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
 
 
 def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> ServiceResult:
-    """Sum up the times of reads."""
+    """Sum the times of reads."""
     host_s = trace.host_us / 1e6
     service_s, seek_s, rotation_s, transfer_s = (
         float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
@@ -244,7 +244,7 @@ def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> Se
 
 
 def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
-    """Sum the distances from the end of one read that the buffer did not serve to the start of the next."""
+    """Sum the distances from the end of each read that the buffer did not serve to the start of the next."""
     medium = outcome == hdd.MISS
     start = trace.image_offset[medium]
     end = start + trace.length_bytes[medium]
@@ -302,28 +302,28 @@ def service(
 
 
 def _overlap_host_time(trace: AccessTrace, queue_depth: int) -> AccessTrace:
-    """Return the reads as a drive gets them: with several outstanding the host's time passes beside the drive's."""
+    """Return the reads as a drive receives them: with several outstanding, host time overlaps drive time."""
     return replace(trace, think_us=np.zeros(len(trace)), after_us=0.0) if queue_depth > 1 else trace
 
 
 class Placed(Struct, frozen=True):
-    """The pieces of reads, placed on the drives: all that does not depend on the start angle."""
+    """The pieces of reads, placed on the drives: everything that does not depend on the start angle."""
 
     parts: Parts  # the pieces
-    num_reads: int  # reads that they are pieces of
+    num_reads: int  # reads that the pieces belong to
     is_in_one_piece: bool  # whether each read is one piece, in order
-    # flash_ms, flash_transfer_ms: what pieces on flash take, 0 for the others
+    # flash_ms, flash_transfer_ms: times of pieces on flash, 0 for other pieces
     flash_ms: F64
     flash_transfer_ms: F64
-    disk: DriveProfile | None  # what all rotating members are; None where there is only flash
-    # num_drives, num_disks: members, and those of them that rotate
+    disk: DriveProfile | None  # profile of all rotating members; None if there is only flash
+    # num_drives, num_disks: members, and how many of them rotate
     num_drives: int
     num_disks: int
-    pieces: NDArray[np.int64]  # as `hdd.serve_pieces` takes them
+    pieces: NDArray[np.int64]  # in the form of `hdd.serve_pieces`
     think: NDArray[np.int64]  # ticks before each read
-    surface: Surface | None  # the part of the disk that has the pieces
-    start_run: int  # where on it the arms start
-    queue_depth: int  # reads that are outstanding
+    surface: Surface | None  # the part of the disk that contains the pieces
+    start_run: int  # run at which the arms start
+    queue_depth: int  # number of outstanding reads
 
 
 def place_reads(
@@ -332,8 +332,8 @@ def place_reads(
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
     *,
-    starts_outside: bool = False,  # whether the arm comes from the outer edge, not from the first read
-    laid_out: list[LaidOut] | None = None,  # what is known of the surface of the disk, to be added to
+    starts_outside: bool = False,  # whether the arm starts at the outer edge, not at the first read
+    laid_out: list[LaidOut] | None = None,  # parts of the disk's surface laid out so far; new ones are added
 ) -> Placed:
     """Place the pieces of reads on the drives."""
     parts = split(profile, trace.image_offset + start_offset_bytes, trace.length_bytes, trace.device)
@@ -389,7 +389,7 @@ def place_reads(
 
 
 def serve(work: Placed, angle: int) -> ReadTimes:
-    """Run the pieces of the reads from a start angle, one read after another or several at a time."""
+    """Serve the pieces of the reads from a start angle, one read at a time or several."""
     if work.disk is None or work.surface is None:
         nothing = np.zeros((len(work.flash_ms), 5))
         return _times_by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
@@ -402,7 +402,7 @@ def serve(work: Placed, angle: int) -> ReadTimes:
 
 
 def _service_ms(work: Placed, angle: int) -> F64:
-    """Return the service times alone, of reads one after another."""
+    """Return only the service times, of reads served one at a time if possible."""
     if work.queue_depth > 1 or work.disk is None or work.surface is None or not work.is_in_one_piece:
         return serve(work, angle).service_ms
     times, _ = _serve_disks(work, work.disk, work.surface, angle)
@@ -420,7 +420,7 @@ def _serve_disks(
 def _times_by_read(
     work: Placed, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
 ) -> ReadTimes:
-    """Give each read the times of its slowest piece."""
+    """Assign to each read the times of its slowest piece."""
     slowest: NDArray[np.int64] | slice = slice(None)
     if not work.is_in_one_piece:
         slowest = slowest_parts(service_ms, work.parts.read)
@@ -448,11 +448,11 @@ def flash_ms(
     profile: DriveProfile,
     length_bytes: NDArray[np.int64],
     queue_depth: int = 1,
-    follows: NDArray[np.bool_] | bool = False,  # whether a read begins where the one before ended
+    follows: NDArray[np.bool_] | bool = False,  # whether a read begins where the previous one ended
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the latency of single reads of flash, by their size and by whether they are sequential.
+    """Return the latency of single reads of flash, by size and by whether they are sequential.
 
-    Milliseconds in all, and the share that the bandwidth explains.
+    Total milliseconds, and the part that the bandwidth explains.
     """
     sizes = np.array(profile.numbers("latency_bytes"), np.float64)
     latency = np.interp(length_bytes, sizes, profile.numbers("latency_us"))
@@ -468,29 +468,29 @@ def flash_ms(
 
 
 ALIGNED_BYTES: Final = 4096
-"""Volumes begin at multiples of this."""
+"""Volumes begin at multiples of this size."""
 SAMPLE_READS: Final = 1 << 13
 STRETCHES: Final = 4
-"""In longer traces, each simulation serves this many reads, in this many stretches: few and long, as many reads fill a
-buffer."""
+"""In longer traces, each simulation serves this many reads in this many stretches: few and long, because it takes many
+reads to fill a buffer."""
 WARM_UP: Final = 256
-"""Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
+"""Reads at the start of each stretch that do not count: the buffer lacks what earlier reads would have left in it."""
 
 
 DrawnDrives: TypeAlias = "dict[tuple[str, int], tuple[DriveProfile, list[LaidOut]]]"
-"""Drives that were drawn, by kind and number, and the parts of their disks that were laid out."""
+"""Drawn drives by kind and number, and the parts of their disks that have been laid out."""
 
 
 class Unknowns:
-    """What is not known of drives and of a host: drawn once for all work that they serve."""
+    """Unknown properties of drives and of a host, drawn once for all traces that they serve."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self._drawn: dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]] = {}
 
     def of(self, profile: DriveProfile, *, knows_offset: bool) -> tuple[Uncertain, DrawnDrives]:
-        """Return what is drawn of a drive, and the drives that were made of that; these are added to."""
-        # The profile is kept, so no other one gets its identity.
+        """Return the draws for a drive, and the drives made from them; callers add to these drives."""
+        # The profile is kept, so its identity cannot be reused for another one.
         which = id(profile), knows_offset
         if which not in self._drawn:
             self._drawn[which] = profile, uncertain(profile, self.host, knows_offset=knows_offset), {}
@@ -501,10 +501,10 @@ class Unknowns:
 class Draws(Struct, frozen=True):
     """The times of a trace in simulations with different draws."""
 
-    seconds: F64  # of each simulation, the host's time among them
-    drive_s: F64  # the drive's part of that
-    nominal_s: float  # on the nominal drive
-    sampling_error: float = 0.0  # what a sample of the reads leaves open, as the logarithm of a factor
+    seconds: F64  # time of each simulation, including host time
+    drive_s: F64  # the drive's part of it
+    nominal_s: float  # time on the nominal drive
+    sampling_error: float = 0.0  # uncertainty from sampling the reads, as the logarithm of a factor
 
 
 def draw_seconds(
@@ -514,8 +514,8 @@ def draw_seconds(
     *,
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
-    numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, in this order; by default all of them
-    drawn_drives: DrawnDrives | None = None,  # what is known of the same unknown drives, to be added to
+    numbers: NDArray[np.int64] | None = None,  # numbers of the draws, in this order; by default all of them
+    drawn_drives: DrawnDrives | None = None,  # drives made from the same draws so far; new ones are added
 ) -> Draws:
     """Serve a trace, or a sample of a long one, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
@@ -524,7 +524,7 @@ def draw_seconds(
     is_sample = len(trace) > SAMPLE_READS
     sample = take_evenly(trace, SAMPLE_READS, STRETCHES) if is_sample else trace
     drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
-    # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
+    # An empty trace takes no time on any drive: many small volumes of a disk have nothing left to read after a mount.
     wanted = numbers if len(trace) else numbers[:0]
     drives = {} if drawn_drives is None else drawn_drives
     for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted, drives):
@@ -605,7 +605,7 @@ def simulate_on(
     *,
     knows_offset: bool = True,
 ) -> ServiceResult:
-    """Predict as :func:`simulate` does, on drives that may have been drawn for other work."""
+    """Predict as :func:`simulate` does, on drives that may have been drawn for another trace."""
     unknown, drives = unknowns.of(profile, knows_offset=knows_offset)
     start = start_offset_bytes
     draws = draw_seconds(
@@ -616,7 +616,7 @@ def simulate_on(
         trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth, drawn_drives=drives
     )
     name, share = largest_unknown(draws.seconds, unknown.columns())
-    # The time of a long trace comes from a sample of it, and the whole trace shows what that time is spent on.
+    # The time of a long trace comes from a sample; the whole trace shows how that time is spent.
     result = _lasting(result, float(draws.drive_s[middle]))
     return replace(
         result,
@@ -655,7 +655,7 @@ def serve_draw(
 
 
 def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
-    """Scale the drive's time, and that of each read, to a given total."""
+    """Scale the drive's total time, and that of each read, to a given total."""
     factor = service_s / result.service_s if result.service_s else 1.0
     names = ("service_ms", "seek_ms", "rotation_ms", "transfer_ms")
     times = replace(result.reads_ms, **{name: getattr(result.reads_ms, name) * factor for name in names})
@@ -665,12 +665,12 @@ def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
 
 
 def _sum_by_stretch(service_ms: F64) -> F64:
-    """Sum the times of each stretch's reads after its warm-up, in seconds."""
+    """Return the summed times, in seconds, of each stretch's reads after its warm-up."""
     return np.asarray(service_ms.reshape(STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
 
 
 def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
-    """Return the logarithm of the factor that nine in ten ratios of a drawn drive to the named one are within.
+    """Return the logarithm of the factor that contains 90 % of the ratios of a drawn drive to the nominal one.
 
     It is the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
     """
@@ -690,7 +690,7 @@ def _each_draw(
     numbers: NDArray[np.int64],
     drives: DrawnDrives,
 ) -> Iterator[tuple[int, Placed]]:
-    """Yield the number of each draw, by geometry, and the reads placed on its drive."""
+    """Yield the number of each draw, grouped by geometry, and the reads placed on its drive."""
     profile = _split_by_device(profile, trace)
     shared = GEOMETRIES if unknown.varies_geometry else 1
     for first in each(range(shared), f"drawing drives like {profile.name}"):
@@ -707,27 +707,27 @@ def _each_draw(
 
 
 def _split_by_device(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
-    """Return two drives of a kind where a trace reads both images of a Fusion set: each image has its own arm."""
+    """Return a set of two equal drives if a trace reads both images of a Fusion set: each image has its own arm."""
     is_of_two = profile.kind != "fusion" and bool(trace.device.any())
     return fusion_set(profile, profile, profile.name) if is_of_two else profile
 
 
 def take_evenly(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
-    """Take stretches of a trace at even distances, the first from its start, the last to its end."""
+    """Return evenly spaced stretches of a trace, the first from its start, the last up to its end."""
     long = reads // count
     starts = np.linspace(0, len(trace) - long, count).astype(np.int64)
     return trace[(starts[:, None] + np.arange(long)).ravel()]
 
 
 def _start(trace: AccessTrace, drive: DriveProfile, unknown: Uncertain, number: int, start_offset_bytes: int) -> int:
-    """Return where the image begins on a drive: where it is known to, or anywhere that it fits."""
+    """Return where the image begins on a drive: at its known offset, or anywhere it fits."""
     if unknown.offset is None:
         return start_offset_bytes
     return max(int(unknown.offset[number] * _room(trace, drive)), 0) // ALIGNED_BYTES * ALIGNED_BYTES
 
 
 def _room(trace: AccessTrace, drive: DriveProfile) -> int:
-    """Return how far from its start the last read leaves a drive free; of a Fusion set, the drive that leaves least."""
+    """Return the space on a drive after the image's last read; for a Fusion set, that of the fullest drive."""
     end = trace.image_offset + trace.length_bytes
     if drive.kind != "fusion":
         return drive.capacity_bytes - int(end.max(initial=0))
@@ -738,13 +738,13 @@ def _room(trace: AccessTrace, drive: DriveProfile) -> int:
 
 
 def _vary_work(work: Placed, unknown: Uncertain, number: int) -> Placed:
-    """Change what needs no other geometry: seeks, overhead, the bus, the computer."""
+    """Vary what does not change the geometry: seeks, overhead, bus, host."""
     if work.surface is None:
         return work
     surface = work.surface
     shortest = surface.seek[1:2]
     seek = surface.seek.copy()
-    # Settling on a track is in every seek; what is drawn is how long the arm takes beyond it.
+    # Every seek includes settling on a track; only the time beyond it is varied.
     seek[1:] = shortest + (seek[1:] - shortest) * unknown.of("seek")[number]
     overhead = float(unknown.of("overhead")[number])
     changed = surface._replace(

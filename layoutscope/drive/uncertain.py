@@ -1,7 +1,7 @@
-"""Draws for unknown properties of a drive and a host: a column of draws for each input, and drives made of them.
+"""Draws for unknown properties of a drive and a host: a column of draws for each input, and drives made from them.
 
-The kind of a figure sets how far draws vary: measured ones hardly, assumed ones widely. A profile that represents a
-class of drives has no data sheet of its own.
+The kind of a figure determines how widely draws vary: measured figures hardly, assumed ones widely. A profile that
+represents a class of drives has no data sheet of its own.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 
 FILE: Final = Path(__file__).with_name("priors.toml")
 NINE_IN_TEN: Final = float(np.log(19))
-"""Logit of 95 %: nine of ten draws of a logistic distribution are between this and its opposite."""
+"""Logit of 95 %: 90 % of the draws of a logistic distribution are between minus and plus this value."""
 
 
 @lru_cache(maxsize=1)
 def priors() -> dict[str, Any]:
-    """Return the file unchanged."""
+    """Return the contents of the file of priors."""
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
 def fingerprint() -> str:
-    """Return the hash of the file: its first twelve digits of SHA-256."""
+    """Return the hash of the file: the first twelve digits of its SHA-256."""
     return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
 
 
 def num_draws() -> int:
-    """Return how many draws make an interval."""
+    """Return the number of draws of an interval."""
     return int(priors()["draws"])
 
 
 @lru_cache(maxsize=64)
 def uniform(name: str, count: int = 0) -> F64:
-    """Return the column of an input: shares between 0 and 1, each equally likely, in an order that its name makes."""
+    """Return the column of an input: evenly distributed shares between 0 and 1, in an order derived from its name."""
     count = count or num_draws()
     drawn = hashlib.shake_128(name.encode()).digest(8 * count)
     order = np.argsort(np.frombuffer(drawn, np.uint64), kind="stable")
@@ -65,13 +65,13 @@ def uniform(name: str, count: int = 0) -> F64:
 
 
 def factors(name: str, factor: float, count: int = 0) -> F64:
-    """Draw factors of which nine in ten are between ``1 / factor`` and `factor`."""
+    """Draw factors; 90 % of them are between ``1 / factor`` and `factor`."""
     share = uniform(name, count)
     return np.asarray(np.exp(np.log(share / (1 - share)) * (np.log(factor) / NINE_IN_TEN)))
 
 
 def drawn(name: str, prior: Mapping[str, Any], count: int = 0) -> NDArray[Any]:
-    """Draw from a range (evenly by logarithm), a span (evenly) or words (by their weights)."""
+    """Draw from a range (evenly by logarithm), from a span (evenly) or from words (by their weights)."""
     share = uniform(name, count)
     if "range" in prior:
         low, high = np.log(prior["range"])
@@ -86,8 +86,8 @@ def drawn(name: str, prior: Mapping[str, Any], count: int = 0) -> NDArray[Any]:
 
 
 DRIVE, MODEL, OFFSET, HOST, START = "drive", "model", "offset", "host", "start"
-"""Groups of inputs: which drive it is, what the model is off on such drives, where on it the volume is, how fast the
-computer is, where the disk was in its turn."""
+"""Groups of inputs: the drive's own figures, the error of the model on such drives, the place of the volume on the
+drive, the speed of the host, the start angle of the disk."""
 
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "track_to_track": ("track_to_track_ms",),
@@ -100,19 +100,19 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
-"""Inputs of a drive, and the figures whose kind shows how well each is known: the first that a profile has."""
+"""Inputs of a drive, each with the figures whose kind shows how well it is known: the first that a profile has."""
 
 HABITS: Final = ("join", "look_ahead", "on_arrival")
-"""What a drive does with its buffer, which no data sheet says."""
+"""How a drive uses its buffer, which no data sheet specifies."""
 
 GEOMETRIES: Final = 16
-"""Drives that are laid out; draws share them in turn."""
+"""Number of drives that are laid out; draws share them in turn."""
 
 
 class Host(NamedTuple):
-    """The facts of a host: an empty name if the times between the reads are known.
+    """The facts of a host; the name is empty if the times between the reads are known.
 
-    `machine` is how many times as long the computer takes as the one whose costs are known; 0 if it is unknown.
+    `machine` is the host's time as a multiple of the time of the host whose costs are known; 0 if it is unknown.
     """
 
     name: str = ""
@@ -122,29 +122,29 @@ class Host(NamedTuple):
 
     @classmethod
     def of(cls, host: HostProfile) -> Host:
-        """Return what a host's profile says."""
+        """Return the facts from a host's profile."""
         return cls(host.name, host.threads, host.processors)
 
 
 UNSAID: Final = Host()
-"""Return the host of a trace whose times between the reads are known."""
+"""The host of a trace whose times between the reads are known."""
 
 
 class Uncertain(Struct, frozen=True):
-    """What is not known, drawn."""
+    """Draws for everything that is unknown."""
 
-    # factors on figures, on the host's time and on the drive's, by input; those that are known are absent
+    # factors on figures, on host time and on drive time, by input; known inputs are absent
     factor: Mapping[str, F64]
-    # values in place of the profile's: `rpm`, those of `HABITS`, `chunk_bytes`, `mirror`
+    # values that replace the profile's: `rpm`, those of `HABITS`, `chunk_bytes`, `mirror`
     choice: Mapping[str, NDArray[Any]]
-    angle: F64  # turns of the disk at the start
-    # where on the drive the image begins, as a share of what is left of it; None where that is known
+    angle: F64  # start angle of the disk in revolutions
+    # where the image begins on the drive, as a share of the free space; None if that is known
     offset: F64 | None = None
     # draws of figures that were measured together, by their names in the profile's `spread`
     together: Mapping[str, F64] = field(default_factory=dict)
 
     def columns(self) -> dict[str, tuple[str, NDArray[Any]]]:
-        """Return every input that is drawn with its group, for telling what contributes."""
+        """Return every drawn input with its group, to compute contributions."""
         found = {name: (name if name in (HOST, MODEL) else DRIVE, values) for name, values in self.factor.items()}
         found |= {name: (DRIVE, values) for name, values in (*self.choice.items(), *self.together.items())}
         if self.offset is not None:
@@ -153,12 +153,12 @@ class Uncertain(Struct, frozen=True):
 
     @property
     def varies_geometry(self) -> bool:
-        """Whether drives that are laid out differ."""
+        """Whether the drives that are laid out differ."""
         drawn = any(name in SCALED for name in self.factor) or bool(self.choice) or bool(self.together)
         return drawn or self.offset is not None
 
     def of(self, name: str) -> F64:
-        """Return the factors of an input: ones where it is known."""
+        """Return the factors of an input; ones if it is known."""
         return self.factor.get(name, _ones(num_draws()))
 
 
@@ -170,7 +170,7 @@ def _ones(count: int) -> F64:
 
 
 def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, left_out: str = "") -> Uncertain:
-    """Draw what is not known of a drive and a host."""
+    """Draw what is unknown about a drive and a host."""
     inputs, leaves = priors()["drive"], single_drives(profile)
     factor, choice = {}, dict(_choices(profile))
     for name, figures in FIGURES.items():
@@ -193,30 +193,30 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
 
 
 def _expand_to_draws(values: NDArray[Any]) -> NDArray[Any]:
-    """Give each draw the value of its geometry."""
+    """Assign to each draw the value of its geometry."""
     return np.resize(values, num_draws())
 
 
 def kind_of(drive: DriveProfile, figure: Figure) -> str:
-    """Return how well a figure is known: of a class of drives a data sheet is but that of one of them."""
+    """Return how well a figure is known: for a class of drives, a data sheet describes only one of them."""
     stands_for_class = bool(drive.take_for) and not drive.models
     return "assumed" if figure.kind == "datasheet" and stands_for_class else figure.kind
 
 
 def list_measured_together(drive: DriveProfile) -> set[str]:
-    """Return the figures whose errors are in the profile, from measurements of the drive."""
+    """Return the figures whose errors the profile contains, from measurements of the drive."""
     return set() if drive.spread is None else {split_name(figure)[0] for figure in drive.spread.figures}
 
 
 def is_measured(profile: DriveProfile) -> bool:
-    """Return whether every figure of a drive that is drawn was measured."""
+    """Return whether every drawn figure of a drive was measured."""
     figures = {each for names in FIGURES.values() for each in names} | {"rpm", "chunk_bytes", *HABITS}
     held = (profile, *single_drives(profile))
     return all(each.kind == "measured" for leaf in held for name, each in leaf.figures.items() if name in figures)
 
 
 def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
-    """Draw what is chosen among several: where a profile only assumes its own."""
+    """Draw values from several alternatives, if a profile only assumes its own."""
     inputs, found = priors()["drive"], {}
     rotating = [leaf for leaf in single_drives(profile) if leaf.kind == "hdd"]
     assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
@@ -234,7 +234,7 @@ def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
 
 
 def is_any_set(profile: DriveProfile) -> bool:
-    """Return whether a profile is of two disks, of which it is not known how they are set up."""
+    """Return whether a profile is a set of two disks whose configuration is unknown."""
     chunk = profile.figures.get("chunk_bytes")
     rotating = [member for member in profile.members if member.kind == "hdd"]
     is_assumed = chunk is not None and chunk.kind == "assumed"
@@ -242,10 +242,10 @@ def is_any_set(profile: DriveProfile) -> bool:
 
 
 def model_error(geometry: str, left_out: str = "") -> float:
-    """Return the factor within which nine in ten equally well known drives are; 0 for flash.
+    """Return the factor within which the model is for 90 % of equally well known drives; 0 for flash.
 
-    With so few drives the spread itself is hardly known: a t distribution with as many degrees of freedom as there are
-    drives says how much wider an interval must be.
+    With so few drives, the spread itself is uncertain: a t distribution with as many degrees of freedom as there are
+    drives determines how much wider an interval must be.
     """
     if geometry == "none":
         return 0.0
@@ -255,7 +255,7 @@ def model_error(geometry: str, left_out: str = "") -> float:
 
 
 def model_drives(geometry: str) -> int:
-    """Return how many drives the model's error is known of."""
+    """Return the number of drives from which the model's error is known."""
     return len(priors()["model"][geometry])
 
 
@@ -264,7 +264,7 @@ T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2
 
 
 def host_factors(host: Host) -> F64:
-    """Draw by how much the host's time differs from what its costs say, on the wall."""
+    """Draw the ratios of the host's elapsed time to its computed costs."""
     prior = priors()["host"][host.name]
     machine = host.machine or drawn("host.machine", prior["machine"])
     wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
@@ -275,11 +275,11 @@ def host_factors(host: Host) -> F64:
 
 
 def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
-    """Return the drive of one draw, but for seeks, overhead and buses, which need no other geometry."""
+    """Return the drive of one draw; seeks, overhead and buses, which leave the geometry unchanged, are not varied."""
     figures = {name: values[number] for name, values in unknown.factor.items()}
     choice = {name: values[number] for name, values in unknown.choice.items()}
     if choice.get("mirror"):
-        # One disk of a mirror serves a read alone, wherever the data is; each is as large as the set.
+        # One disk of a mirror serves a read by itself, wherever the data is; each disk is as large as the set.
         one = replace(profile.members[0], name=profile.name)
         return _change_profile(one, number, figures, choice).with_figures(capacity_bytes=profile.capacity_bytes)
     made = _change_profile(profile, number, figures, choice)
@@ -313,17 +313,17 @@ SCALED: Final[Mapping[str, tuple[str, ...]]] = {
     "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
-"""Figures that an input of the geometry scales. A measured seek table and measured zones stay."""
+"""Figures that an input of the geometry scales. Measured seek tables and measured zones do not change."""
 
 
 def uniform_normal(figure: str) -> F64:
-    """Return the draws of a figure that was measured, as of a normal distribution (by the logistic one, within 1 %)."""
+    """Return the draws of a measured figure, from a normal distribution (a logistic one approximates it within 1 %)."""
     share = uniform(f"measured.{figure}", GEOMETRIES)
     return np.asarray(np.log(share / (1 - share)) / LOGIT_OF_NORMAL)
 
 
 LOGIT_OF_NORMAL: Final = 1.702
-"""What makes a logistic distribution nearly a normal one (Haley 1952)."""
+"""Scale that makes a logistic distribution nearly normal (Haley 1952)."""
 
 
 def _times(value: Any, factor: float) -> Any:
@@ -338,7 +338,7 @@ def _plain(value: Any) -> Any:
 
 QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
 LAYOUT, VOLUME = "layout", "volume"
-"""What an interval describes: this layout on other drives of this type, or a similar volume, placed in other ways."""
+"""What an interval describes: this layout on other drives of this type, or a similar volume with other placements."""
 
 
 class Interval(Displayed, Struct, frozen=True):
@@ -379,7 +379,7 @@ def interval_of(
     of: str = LAYOUT,
     sampling_error: float = 0.0,
 ) -> Interval:
-    """Make an interval of draws.
+    """Make an interval from draws.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def interval_of(
     of : str
         `LAYOUT` or `VOLUME`.
     sampling_error : float, default 0
-        What a sample of the reads leaves open, as the logarithm of a factor: it makes the outer quantiles wider.
+        Uncertainty from sampling the reads, as the logarithm of a factor: it widens the outer quantiles.
     """
     low, quarter, three_quarters, high = quantiles(seconds).tolist()
     median = float(seconds[median_draw(seconds)])
@@ -407,7 +407,7 @@ def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
     seconds : (n_draws,) float64 array
         The time of each draw.
     shares : sequence of float
-        From 0, the least, to 1, the most.
+        From 0 (least) to 1 (greatest).
 
     Returns
     -------
@@ -418,43 +418,43 @@ def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
 
 
 def median_draw(seconds: F64) -> int:
-    """Return which draw is the one in the middle; of two, the one that takes less time."""
+    """Return the number of the median draw; of the two in the middle, the faster one."""
     return int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
 
 
 def _quantile(ordered: list[float], share: float) -> float:
-    """Do as ``numpy.quantile``, which loads masked arrays first: that takes longer than all intervals of a scan."""
+    """Compute ``numpy.quantile``, whose import of masked arrays would take longer than all intervals of a scan."""
     before, part = divmod((len(ordered) - 1) * share, 1)
     low, high = ordered[int(before)], ordered[min(int(before) + 1, len(ordered) - 1)]
     return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
 
 
 class PairedRatio(NamedTuple):
-    """How many times as long one piece of work takes as another, on the same drives one by one."""
+    """How many times as long one trace takes as another, compared drive by drive."""
 
     median: float
-    low: float  # nine in ten drives are between this and `high`
+    low: float  # 90 % of the drives are between this and `high`
     high: float
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not known which of both takes longer."""
+        """Whether it is uncertain which of the two takes longer."""
         return self.low <= 1 <= self.high
 
     @property
     def is_one(self) -> bool:
-        """Whether both take as long, to two digits, on nearly every drive."""
+        """Whether both take equally long, to two digits, on nearly every drive."""
         return two_digits(self.low) == two_digits(self.high) == "1.0"
 
     @property
     def words(self) -> str:
-        """It and its range in words."""
+        """The ratio and its range in words."""
         median, low, high = map(two_digits, self)
         return f"{median} times ({low} to {high})"
 
 
 def two_digits(value: float) -> str:
-    """Round to two digits, which is more than is known of a ratio.
+    """Round to two digits, which is already more than the accuracy of a ratio.
 
     >>> [two_digits(value) for value in (0.2049, 0.999, 3.96, 38.8, 12345.6)]
     ['0.20', '1.0', '4.0', '39', '12,000']
@@ -464,7 +464,7 @@ def two_digits(value: float) -> str:
 
 
 def paired_ratio(longer_s: Sequence[float] | F64, shorter_s: Sequence[float] | F64) -> PairedRatio | None:
-    """Divide the simulations of two times one by one; None where there are none, or one takes no time."""
+    """Divide two lists of simulated times pairwise; None if they are empty or do not match, or a time is 0."""
     longer, shorter = np.array(longer_s), np.array(shorter_s)
     if not shorter.size or longer.shape != shorter.shape or not shorter.min():
         return None
@@ -476,12 +476,12 @@ def paired_ratio(longer_s: Sequence[float] | F64, shorter_s: Sequence[float] | F
 def contributions(
     seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]]
 ) -> tuple[tuple[str, float], ...]:
-    """Return the share of the variance of the logarithm that each group of inputs explains, the largest first.
+    """Return the share of the variance of the logarithm that each group of inputs explains, largest first.
 
-    Least squares on the logarithms of the inputs, words as choices; what as many inputs that change nothing would have
-    explained by chance is taken off. What groups explain together, because few draws let one stand for another, is
-    parted among them evenly: by the mean, over all orders in which they can be taken in, of what each adds (Shapley's
-    value). So no share is below 0, and all of them together are at most the whole.
+    Least squares on the logarithms of the inputs, with words as choices. The share that equally many inputs without
+    effect would explain by chance is subtracted. Groups can explain a share together, because with few draws one can
+    substitute for another. This share is divided among them by Shapley's value: the mean, over all orders in which
+    groups can be added, of what each group adds. So no share is below 0, and the sum is at most 1.
 
     Parameters
     ----------
@@ -496,7 +496,7 @@ def contributions(
     """
     log = np.log(np.maximum(seconds, 1e-12))
     log = log - log.mean()
-    # Times that agree to a millionth are not compared: the differences are roundings.
+    # Times that agree to one millionth are not compared: their differences are rounding errors.
     if float(log @ log) < len(log) * 1e-12:
         return ()
     tables: dict[str, list[F64]] = {}
@@ -517,9 +517,9 @@ def contributions(
 
 
 def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
-    """Return the input that by itself explains most of the variance of the time's logarithm, and that share of it.
+    """Return the input that by itself explains most of the variance of the time's logarithm, and that share.
 
-    An empty name where no input explains anything. The model's error is not an input that anybody could determine.
+    The name is empty if no input explains anything. The model's error is not an input that anybody could determine.
     """
     log = np.log(np.maximum(seconds, 1e-12))
     log = log - log.mean()
@@ -532,7 +532,7 @@ def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]
 
 
 def _explained_share(log: F64, tables: list[F64]) -> float:
-    """Return what share of the variance some inputs explain, less what chance would."""
+    """Return the share of the variance that some inputs explain, minus the share expected by chance."""
     if not tables:
         return 0.0
     table = np.concatenate(tables, axis=1)
@@ -542,7 +542,7 @@ def _explained_share(log: F64, tables: list[F64]) -> float:
 
 
 def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], float]) -> float:
-    """Return what a group adds to those before it, as the mean over all orders."""
+    """Return what a group adds to those before it, averaged over all orders."""
     others = [other for other in names if other != name]
     gain = 0.0
     for count in range(len(names)):
@@ -553,7 +553,7 @@ def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], 
 
 
 def _standard(values: NDArray[Any]) -> F64:
-    """Return columns with mean 0: the logarithm of a number; of words, and of yes or no, one for each of them."""
+    """Return columns with mean 0: the logarithm of a number, or one column for each word or truth value."""
     kinds, _ = np.unique(values, return_index=True)  # without indices, numpy would load masked arrays
     if values.dtype.kind in "iuf" and len(kinds) > MAX_WORDS:
         table = np.log(np.maximum(values.astype(np.float64), 1e-9))[:, None]
@@ -563,4 +563,4 @@ def _standard(values: NDArray[Any]) -> F64:
 
 
 MAX_WORDS: Final = 6
-"""Up to so many different values an input is taken for a choice."""
+"""An input with at most this many distinct values is treated as a choice."""

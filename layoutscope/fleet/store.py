@@ -49,7 +49,7 @@ FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
 FOLDERS: Final = ("captures", "rows", "work")
 _WORK_NAME: Final = re.compile(r"[0-9a-f]+\.[0-9a-f]{16}")
-"""Name of the folder of a source in ``work``, of which the second half is random."""
+"""Name of the folder of a source in ``work``; its second half is random."""
 
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1

@@ -1,13 +1,13 @@
-"""Where decompressed images are kept, and how much of them.
+"""The cache of decompressed images, and its size limit.
 
-An image is identified by what no other file has: device, inode, size, and both times; the later one (of the inode)
-cannot be set back. Another image of the same name, or a rewritten file, is never taken for it. An image
-gets its name only when all of it is on the disk. Next to it is a seal: the state of the file at that time. An image
-that was touched since is made again. If space runs short, the cache deletes the least recently used images, by the
-times of their seals.
+An image is identified by attributes that no other file shares: device, inode, size, and both times; the later one (of
+the inode) cannot be set back. So another image of the same name, or a rewritten file, is never mistaken for it. An
+image gets its name only when all of it is on the disk. Next to it is a seal: the state of the file at that time. An
+image that was touched since is made again. If space runs short, the cache deletes the least recently used images, by
+the times of their seals.
 
-Only what fits its seal is an image of the cache, whatever it is called: evidence is often named by its MD5, too. And a
-folder is a cache only where the cache itself said so, in a tag, when the folder was empty.
+Only a file that matches its seal is an image of the cache, whatever its name: evidence is often named by its MD5, too.
+A folder is a cache only if the cache itself wrote a tag into it when the folder was empty.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     _Decoder = lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor
 
 CHUNK_BYTES: Final = 1024**2
-"""How much decompressed data is handled at once."""
+"""Amount of decompressed data that is handled at once."""
 
 MAX_WINDOW_BYTES: Final = 1 << 31
 """The longest match distance that ``zstd --long=31`` uses."""
 
-# A header can ask for a dictionary of up to 4 GiB before any data came; xz -9 makes one of 64 MiB.
+# A header can ask for a dictionary of up to 4 GiB before any data arrives; xz -9 uses one of 64 MiB.
 _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
 _INPUT_BYTES: Final = 1 << 18
 
 
 class SourceReader(io.RawIOBase):
-    """A source as a readable file that knows how far it was read."""
+    """A source as a readable file with a position."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -66,11 +66,11 @@ class SourceReader(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Report that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill a buffer; how many bytes came."""
+        """Fill a buffer; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
         length = min(len(target), self._source.size_bytes - self._position)
         self._source.read_into(self._position, target[:length])
@@ -78,12 +78,12 @@ class SourceReader(io.RawIOBase):
         return length
 
     def tell(self) -> int:
-        """Return how far it was read, in bytes."""
+        """Return the position in bytes."""
         return self._position
 
 
 def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageError:
-    """Describe why data do not decompress, and how far they were read; the words of a library would say nothing."""
+    """Describe why data do not decompress, and how far they were read; the library's own message is not useful."""
     if isinstance(error, EOFError):
         return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
     reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
@@ -120,13 +120,13 @@ def _bzip2_chunks(packed: BinaryIO) -> Iterator[bytes]:
 def _stream_chunks(
     packed: BinaryIO, name: str, new_decoder: Callable[[], _Decoder], *, padding: bytes = b"\0"
 ) -> Iterator[bytes]:
-    """Decompress stream after stream, and skip the padding between them and after the last."""
+    """Decompress stream after stream, skipping the padding between them and after the last."""
     data = packed.read(_INPUT_BYTES)
     try:
         while data:
             decoder = new_decoder()
             yield from _one_stream(packed, decoder, data)
-            # Streams of xz are padded to multiples of four bytes, and what was copied by whole blocks ends in zeros.
+            # Streams of xz are padded to multiples of four bytes, and files copied in whole blocks end in zeros.
             data = decoder.unused_data.lstrip(padding)
             while not data and (more := packed.read(_INPUT_BYTES)):
                 data = more.lstrip(padding)
@@ -150,19 +150,19 @@ COMPRESSIONS: Final[dict[str, tuple[tuple[bytes, ...], Callable[[BinaryIO], Iter
     "xz": ((b"\xfd7zXZ\x00",), _xz_chunks),
     "bzip2": (tuple(b"BZh%d" % level for level in range(1, 10)), _bzip2_chunks),
 }
-"""Ways of compressing files: the bytes that identify them, and how they are undone in chunks.
+"""Compressions: the bytes that identify them, and the functions that decompress them in chunks.
 
-Frames of zstd may be preceded by skippable ones, as pzstd writes them.
+Skippable frames may precede zstd frames, as pzstd writes them.
 """
 
 
 def compression_of(head: bytes) -> str | None:
-    """Recognize by its first bytes how a file is compressed; None if it is not."""
+    """Identify the compression of a file by its first bytes; None if it is not compressed."""
     return next((way for way, (magics, _) in COMPRESSIONS.items() if head.startswith(magics)), None)
 
 
 def cut_into_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
-    """Cut chunks of any length into blocks of one length; the last one may be shorter."""
+    """Cut chunks of any length into blocks of equal length; the last block may be shorter."""
     waiting = bytearray()
     for chunk in chunks:
         if not waiting and len(chunk) == block_bytes:
@@ -179,11 +179,11 @@ def cut_into_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes
 FOLDER_VARIABLE: Final = "LAYOUTSCOPE_CACHE"
 LIMIT_VARIABLE: Final = "LAYOUTSCOPE_CACHE_LIMIT"
 LIMIT_BYTES: Final = 10 * 1024**3
-"""So much is kept unless the environment says otherwise."""
+"""Size limit of the cache unless the environment sets another."""
 
 PARTIAL: Final = ".partial-"
 ABANDONED_AFTER_S: Final = 24 * 3600
-"""What an interrupted command began to write is removed when it is so old: no decompression takes that long."""
+"""Age at which the partial files of an interrupted command are removed: no decompression takes that long."""
 
 TAG: Final = "CACHEDIR.TAG"
 TAG_TEXT: Final = (
@@ -191,14 +191,14 @@ TAG_TEXT: Final = (
     "# This folder is a cache of layoutscope: images that it decompressed, and may remove at any time.\n"
     "# Backups leave such folders out: https://bford.info/cachedir/\n"
 )
-"""What marks a folder as a cache, for others as well."""
+"""The text that marks a folder as a cache, also for other programs."""
 
 HOLE_UNIT_BYTES: Final = 4096
 """Zero runs of this size and alignment become holes; the block size of the usual file systems."""
 
 SEAL: Final = ".seal"
 BROWSED: Final = frozenset({".DS_Store", "desktop.ini", "Thumbs.db", ".directory"})
-"""What programs leave in each folder that somebody looks at."""
+"""Files that file managers leave in each folder that is viewed."""
 
 _OWN: Final = re.compile(r"(?P<name>.*)-[0-9a-f]{32}\.raw", re.DOTALL)
 _NAMES: Final = re.compile(rf".*-[0-9a-f]{{32}}(\.raw|{re.escape(SEAL)})|{re.escape(PARTIAL)}.*", re.DOTALL)
@@ -209,24 +209,24 @@ CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
 NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir or LAYOUTSCOPE_CACHE."
 
 _served: Final[set[str]] = set()
-"""Images that this process took from a cache and nobody named: inputs that may go, as a name only."""
+"""Images that this process opened from a cache and that no user named: these inputs may be removed."""
 
 
 class KeptImage(NamedTuple):
-    """An image that is kept."""
+    """An image in the cache."""
 
     name: str  # of the compressed file
-    path: Path  # where it is kept
-    # size_bytes, stored_bytes: its length, and what it takes on the disk: holes take nothing
+    path: Path  # of the decompressed image
+    # size_bytes, stored_bytes: its length, and its size on the disk: holes take nothing
     size_bytes: int
     stored_bytes: int
-    used: float  # when it was used last, in seconds since 1970
+    used: float  # time of the last use, in seconds since 1970
 
 
 def default_folder() -> Path | None:
-    """Return where images are kept by default: in the user's folder of caches, or where the environment says.
+    """Return the default cache folder: in the user's folder of caches, or as the environment specifies.
 
-    None where the environment says that none are kept, with an empty name, or the user has no home.
+    None if the environment disables the cache with an empty name, or the user has no home.
     """
     told = os.environ.get(FOLDER_VARIABLE)
     if told is not None:
@@ -240,7 +240,7 @@ def default_folder() -> Path | None:
 
 
 def limit_bytes() -> int:
-    """Return how much may be kept."""
+    """Return the size limit of the cache in bytes."""
     told = os.environ.get(LIMIT_VARIABLE)
     try:
         limit = LIMIT_BYTES if not told else parse_size(told)
@@ -252,7 +252,7 @@ def limit_bytes() -> int:
 
 
 def make_cached_name(name: str, status: os.stat_result) -> str:
-    """Name an image after its file and what identifies that."""
+    """Name an image after its file and the file's identity."""
     import hashlib
 
     facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -261,7 +261,7 @@ def make_cached_name(name: str, status: os.stat_result) -> str:
 
 
 def claim(folder: Path) -> None:
-    """Make a folder a cache, before anything is written to it."""
+    """Mark a folder as a cache before anything is written to it."""
     refuse_part(folder / TAG)
     ownfiles.refuse_special(folder / TAG)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -277,9 +277,9 @@ def claim(folder: Path) -> None:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder is a cache; False where there is none, or an empty one, which may become one.
+    """Whether a folder is a cache; False if it does not exist or is empty, so that it may become one.
 
-    A folder without a tag in which each image fits its seal is one of an earlier version.
+    A folder without a tag in which each image matches its seal is a cache of an earlier version.
     """
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
@@ -305,7 +305,7 @@ def _has_tag(folder: Path) -> bool:
 
 
 def list_cached_images(folder: Path) -> list[KeptImage]:
-    """List the images that are kept in a folder, those first that were used last; other files are not ours."""
+    """List the images in a cache folder, most recently used first; other files are ignored."""
     is_cache(folder)
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
@@ -318,23 +318,23 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
 
 
 def open_cached(path: Path) -> RawFile:
-    """Open an image that is kept; by that alone it is not an input that somebody named."""
+    """Open a cached image; that does not make it an input that the user named."""
     if not inputs.is_input(path):
         _served.add(os.path.realpath(path))
     return RawFile(path)
 
 
 def disk_bytes(status: os.stat_result) -> int:
-    """Return what a file takes on the disk; where the system does not say that, its length."""
+    """Return the size of a file on the disk, or its length if the system does not report that size."""
     blocks: int = getattr(status, "st_blocks", -(-status.st_size // _STAT_BLOCK_BYTES))
     return blocks * _STAT_BLOCK_BYTES
 
 
 def seal(path: Path, image: Path | None = None) -> bool:
-    """Record beside an image in which state its file is; whether that could be written."""
+    """Record the state of an image's file next to it; return whether that succeeded."""
     place = _seal_of(path)
     seen = ownfiles.take_snapshot(place)
-    # What says something else is nobody's seal, and stays.
+    # A file with other contents is not a seal, and is left unchanged.
     if seen and not ownfiles.is_own(place) and not _read_seal(path):
         return False
     try:
@@ -355,7 +355,7 @@ def is_sealed(path: Path) -> bool:
 def _read_seal(path: Path) -> str:
     """Return the state in which an image was sealed; empty without a seal."""
     try:
-        # What is behind a link is not of the cache.
+        # The target of a link is not part of the cache.
         if not all(stat.S_ISREG(os.lstat(each).st_mode) for each in (path, _seal_of(path))):
             return ""
         with _seal_of(path).open("rb") as file:
@@ -363,7 +363,7 @@ def _read_seal(path: Path) -> str:
     except OSError:
         return ""
     match = _SEALED.fullmatch(facts)
-    # Earlier versions wrote a digest first, and at first no name.
+    # Earlier versions wrote a digest first, and the earliest ones no name.
     return match["state"] if match and name.removesuffix("\n") in ("", path.name) else ""
 
 
@@ -371,7 +371,7 @@ _SEALED: Final = re.compile(r"([0-9a-f]{32} )?(?P<state>\d+ \d+ \d+ \d+)")
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove an image that was touched since it was sealed, if it is the same file, and has no other name."""
+    """Remove an image that was touched since it was sealed, if it is the same file and has no other name."""
     with suppress(OSError, OutputError):
         seen, status = ownfiles.take_snapshot(path), path.stat()
         if _read_seal(path).split(" ")[0] == str(status.st_ino) and status.st_nlink == 1:
@@ -383,13 +383,13 @@ def _seal_of(path: Path) -> Path:
 
 
 def _state_of(path: Path) -> str:
-    """Identify one state of a file: each write changes the time of its inode."""
+    """Return the identity of a file's state: each write changes the time of its inode."""
     status = path.stat()
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def make_room(folder: Path, new_bytes: int) -> bool:
-    """Remove what was used longest ago, and what was abandoned, until something new fits."""
+    """Remove abandoned files and the least recently used images until something new fits; return whether it does."""
     limit = limit_bytes()
     for path in folder.glob(f"{PARTIAL}*"):
         seen = ownfiles.take_snapshot(path)
@@ -400,13 +400,13 @@ def make_room(folder: Path, new_bytes: int) -> bool:
         return False
     rest = list_cached_images(folder)
     while rest and sum(item.stored_bytes for item in rest) + new_bytes > limit:
-        # Who has it open goes on reading it: a name is removed, not the file.
+        # A process that has it open can continue to read it: only a name is removed, not the file.
         remove([rest.pop()])
     return True
 
 
 def remove(images: Iterable[KeptImage]) -> int:
-    """Remove images that are kept, but none that somebody named to be read; returns the bytes that this gave back."""
+    """Remove cached images except those that the user named as inputs; return the bytes freed."""
     freed = 0
     for item in images:
         is_named = inputs.is_input(item.path) and os.path.realpath(item.path) not in _served
@@ -414,7 +414,7 @@ def remove(images: Iterable[KeptImage]) -> int:
             continue
         seen = {path: ownfiles.take_snapshot(path) for path in (item.path, _seal_of(item.path))}
         with suppress(OSError, OutputError):
-            # As it was sealed still, now that its state is known.
+            # Check the seal again, now that the file's state has been recorded.
             if is_sealed(item.path):
                 ownfiles.remove(item.path, seen[item.path])
                 freed += item.stored_bytes
@@ -423,7 +423,7 @@ def remove(images: Iterable[KeptImage]) -> int:
 
 
 def data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
-    """List the runs of blocks that hold anything but zeros, as pairs of start and stop in bytes."""
+    """Yield the runs of blocks that are not all zeros, as pairs of start and stop in bytes."""
     if chunk == bytes(len(chunk)):
         return
     whole = len(chunk) - len(chunk) % HOLE_UNIT_BYTES
@@ -435,26 +435,26 @@ def data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
 
 
 RESERVE_BYTES: Final = 256 * 1024**2
-"""Space on the disk that is left alone."""
+"""Space on the disk that must remain free."""
 
 MAX_LEADING_ZEROS_BYTES: Final = 1024**3
-"""Every disk that is in use has something in its first GiB."""
+"""Every disk in use has data in its first GiB."""
 
 MAX_IMAGE_BYTES: Final = 32 * 1024**4
-"""Larger images have to be decompressed by hand, which nobody does by mistake."""
+"""Larger images must be decompressed by hand, which nobody does by mistake."""
 
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
 class _SparseWriter:
-    """Writes what is not zero of a decompressed image, each run at its place."""
+    """Writes the nonzero runs of a decompressed image at their offsets."""
 
     def __init__(self, target: BinaryIO, source: Source, folder: Path) -> None:
         self._target, self._source, self._folder = target, source, folder
         self.size_bytes = self._stored_bytes = self._checked_bytes = 0
 
     def write(self, chunk: bytes) -> None:
-        """Write the next part of the image; refuse what no image is, and what does not fit on the disk."""
+        """Write the next part of the image; refuse data that cannot be an image or does not fit on the disk."""
         for start, stop in data_runs(chunk):
             self._target.seek(self.size_bytes + start)
             self._target.write(memoryview(chunk)[start:stop])
@@ -482,7 +482,7 @@ def unpack(
     source: Source,
     way: str,
     *,
-    # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. Only files
+    # folder that keeps the result, see `cache`; None for a temporary file that is deleted when it is closed. Only files
     # are kept, not for example an image in an image.
     cache_dir: Path | None,
 ) -> RawFile:
@@ -515,14 +515,14 @@ def _decompress_to_temporary(source: Source, way: str) -> RawFile:
             "is compressed, and no folder to decompress it into may be written to. Name one with cache_dir or TMPDIR.",
             options=CACHE_DIR,
         ) from error
-    # The name is gone at once: whatever ends this process, nothing is left behind.
+    # The name is removed at once, so that nothing is left behind however this process ends.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
         _decompress(source, way, cast("BinaryIO", target), folder)
         return _name_image(RawFile(Path(source.name), os.dup(target.fileno())), source)
 
 
 def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
-    """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
+    """Decompress into the cache; an image that cannot be kept is still returned, without a name."""
     with contextlib.ExitStack() as stack:
         try:
             claim(kept.parent)
@@ -532,19 +532,19 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
             reason = getattr(cause, "strerror", None) or str(error)
             raise ImageError(f"{kept.parent}: cannot be used as a cache: {reason.lower()}") from error
         _decompress(source, way, cast("BinaryIO", target), kept.parent)
-        # A name that a crash leaves must not lead to a file that it has emptied.
+        # A name that survives a crash must not belong to a file that the crash emptied.
         os.fsync(target.fileno())
         target.close()
         image = RawFile(partial)
         is_same = kept.name == make_cached_name(Path(source.name).name, source.status())
-        # What has the name by now, and is not as it was sealed, is not replaced.
+        # A file that has the name by now and does not match its seal is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
-        # Only a whole image that is sealed gets the name by which the next run finds it.
+        # Only a complete, sealed image gets the name by which the next run finds it.
         return _move_into_cache(image, partial, kept) if is_kept and seal(kept, partial) else image
 
 
 def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
-    """Give an image its name, unless another process was first."""
+    """Give an image its name unless another process was faster."""
     with contextlib.suppress(FileExistsError):
         try:
             ownfiles.rename_new(partial, kept)
@@ -557,7 +557,7 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
 
 
 def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
-    """Write what comes to a sparse file."""
+    """Write the decompressed data to a sparse file."""
     packed = SourceReader(source)
     written = _SparseWriter(target, source, folder)
     _, unpack_chunks = COMPRESSIONS[way]
@@ -566,7 +566,7 @@ def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> Non
             for chunk in cut_into_blocks(unpack_chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
                 written.write(chunk)
                 unpacked.at(packed.tell())
-        # Zeros at the end were not written, so the file is shorter than the image until now.
+        # Zeros at the end were not written, so the file is still shorter than the image.
         target.truncate(written.size_bytes)
         target.flush()
     except ImageError as error:

@@ -1,8 +1,8 @@
-"""AES-XTS over many units at once, the disks that it encrypts in part, and the unwrapping of keys.
+"""AES-XTS over many units at once, partly encrypted disks, and key unwrapping.
 
-What encrypted volumes and logical volumes of CoreStorage share: units of 512 bytes, each with its number for a
-tweak; RFC 3394 wraps keys, PBKDF2 turns passwords into them. The package ``cryptography`` (the extra ``crypto``) does
-AES; it is imported when a key is used.
+Encrypted volumes and logical volumes of CoreStorage share this: units of 512 bytes, each with its number as tweak.
+RFC 3394 wraps keys, and PBKDF2 derives them from passwords. The package ``cryptography`` (the extra ``crypto``)
+provides AES; it is imported when a key is used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _masks(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     out = np.empty((len(numbers), count, 2), _WORD)
     for number in range(count):
         out[:, number, 0], out[:, number, 1] = low, high
-        # The next mask is this one times x in GF(2**128).
+        # The next mask is the current one times x in GF(2**128).
         carry, over = low >> np.uint64(63), high >> np.uint64(63)
         low, high = (low << np.uint64(1)) ^ (over * _FEEDBACK), (high << np.uint64(1)) | carry
     return out.reshape(len(numbers), -1)
@@ -62,7 +62,7 @@ def _aes(key: bytes, data: bytes, *, encrypt: bool) -> bytes:
 
 
 def load_ciphers() -> tuple[Any, Any, Any]:
-    """Import the optional package: ciphers, algorithms and modes."""
+    """Import the optional package; return its modules of ciphers, algorithms and modes."""
     try:
         from cryptography.hazmat.primitives import ciphers
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
@@ -74,7 +74,7 @@ def load_ciphers() -> tuple[Any, Any, Any]:
 
 
 def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
-    """Unwrap a key (RFC 3394); None if the wrapping key is not the right one."""
+    """Unwrap a key (RFC 3394); None if the wrapping key is wrong."""
     load_ciphers()
     from cryptography.hazmat.primitives import keywrap
 
@@ -86,25 +86,25 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
 
 
 def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Turn a password into a key: PBKDF2 with HMAC-SHA-256."""
+    """Derive a key from a password: PBKDF2 with HMAC-SHA-256."""
     return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
 
 
 SMALL_BYTES: Final = 32 * 1024
-"""Among many pieces, those up to this size are decrypted together."""
+"""Largest pieces that are decrypted together in a request for many."""
 
 PIECES_AT_ONCE: Final = 64
-"""Which bounds the memory for them."""
+"""Number of pieces that are decrypted together, which bounds the memory."""
 
 
 class UnlockedSource(FillingSource, WrappedSource):
-    """A disk with the plain text of its encrypted stretches in their place."""
+    """A disk whose encrypted stretches appear as plain text."""
 
     def __init__(
         self,
         source: Source,
-        # where each starts, its bytes, and the keys of its data and of the numbers: units of 512 bytes in AES-XTS,
-        # numbered from 0; the size is cut to whole units
+        # start, size in bytes, and key (for data and for tweaks) of each: units of 512 bytes in AES-XTS, numbered from
+        # 0; the size is cut to whole units
         stretches: Sequence[tuple[int, int, bytes]],
     ) -> None:
         super().__init__(source)
@@ -133,7 +133,7 @@ class UnlockedSource(FillingSource, WrappedSource):
             small = left[meets & is_whole] if not len(self.unread_ranges()) else left[:0]
             for part in np.array_split(small, -(-len(small) // PIECES_AT_ONCE) or 1):
                 self._decrypt_many(start, key, image_offsets[part], lengths_bytes[part], places[part], target)
-            # The others are read once more, one by one; those that meet no stretch are plain already.
+            # The others are read again one by one; pieces outside all stretches are plain already.
             others = left[meets & ~np.isin(left, small)]
             super().read_pieces(image_offsets[others], lengths_bytes[others], places[others], target)
             left = left[~meets]
@@ -142,7 +142,7 @@ class UnlockedSource(FillingSource, WrappedSource):
     def _decrypt_many(
         start: int, key: bytes, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview
     ) -> None:
-        """Put plain text in the place of many pieces of whole units at once."""
+        """Replace many pieces of whole units with their plain text at once."""
         if not len(places):
             return
         out = np.frombuffer(target, np.uint8)
@@ -154,7 +154,7 @@ class UnlockedSource(FillingSource, WrappedSource):
         out[rows] = decrypt_units(key, out[rows].reshape(-1), numbers.astype(np.uint64)).reshape(-1, UNIT_BYTES)
 
     def _decrypt(self, start: int, low: int, high: int, key: bytes, target: memoryview) -> None:
-        """Put plain text in the place of what was read of one stretch."""
+        """Replace the data read from one stretch with its plain text."""
         first, last = (low - start) // UNIT_BYTES, -((start - high) // UNIT_BYTES)
         begin, length = start + first * UNIT_BYTES, (last - first) * UNIT_BYTES
         if length == len(target):
@@ -163,7 +163,7 @@ class UnlockedSource(FillingSource, WrappedSource):
             data = np.empty(length, np.uint8)
             self._source.read_into(begin, data.data)
         plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
-        # Areas that were never read are zeros, which are not cipher text.
+        # Areas that were never read are zeros, which are not ciphertext.
         for lost, size in Window(self._source, begin, length).unread_ranges().tolist():
             plain[lost : lost + size] = 0
         target[:] = plain[low - begin : high - begin].data

@@ -1,8 +1,8 @@
 """Disks that fail while they are read.
 
-What the system does not give is asked for again by sector, so that as little as possible is lost, and remembered: an
-area that failed is not asked for a third time, and counts as never read from then on, as if a map of ddrescue said so.
-What was read before that was known is read again, so that nothing is ever made of zeros that stand for such an area.
+Ranges that the system cannot read are read again by sector, so that as little as possible is lost. An area that fails
+again is recorded and not read a third time. From then on it counts as never read, as if a map of ddrescue listed it.
+Work that relied on such an area is repeated, so that nothing is built from the zeros that replace it.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ COPY_FIRST: Final = "copy it with GNU ddrescue first, and read the copy with ddr
 COPIED: Final = {"ddrescue_map": "--ddrescue-map"}
 
 MAX_ATTEMPTS: Final = 64
-"""How often an image is read again because areas failed that had been counted on."""
+"""Number of times that an image is read again because areas failed that the work relied on."""
 
 MAX_FAILED_READS: Final = 256
-"""How many requests may fail; each can take a failing disk half a minute, and wears it out."""
+"""Number of requests that may fail; each can take half a minute on a failing disk, and wears it out."""
 
 COARSE_BYTES: Final = 64 * 1024
-"""A long request that failed is asked for in pieces of this length before any is asked for by sector."""
+"""A long request that failed is split into pieces of this length before any piece is read by sector."""
 
 PRECISE_BYTES: Final = 4096
-"""Up to this length, a page of the system's, a failing stretch is reported to the sector."""
+"""Up to this length, a page of the system, a failing stretch is reported to the sector."""
 
 
 class FailingError(ImageError):
-    """The disk fails so often that reading it further does more harm than good."""
+    """The disk fails so often that further reading does more harm than good."""
 
 
 class FailingSource(WrappedSource):
-    """An image whose areas that cannot be read are found out by reading."""
+    """An image whose unreadable areas are found by reading."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -59,14 +59,14 @@ class FailingSource(WrappedSource):
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
-        # Areas that a map calls unread are reported in its words.
+        # Areas that a map lists as unread are reported with its message.
         if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
             return self._source.read(image_offset, length_bytes)
         self._fetch_into(image_offset, memoryview(buffer))
         failed = first_overlap(self._failed, image_offset, length_bytes)
         if failed is not None:
             raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
-        # A container may have found by this reading that a piece is damaged.
+        # This read may have shown a container that a piece is damaged.
         if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
             return self._source.read(image_offset, length_bytes)
         return bytes(buffer)
@@ -94,7 +94,7 @@ class FailingSource(WrappedSource):
         super().read_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
 
     def _read_around(self, start: int, target: memoryview) -> None:
-        """Read what can be read of a range of which nothing is known to fail; the rest is remembered, and zeros."""
+        """Read a range without known failures as far as possible; failures are recorded and filled with zeros."""
         end = start + len(target)
         if self._is_given(start, target):
             return
@@ -113,16 +113,16 @@ class FailingSource(WrappedSource):
             at = stop
 
     def _least_bytes(self, at: int) -> int:
-        """Return how much to give up where a read fails: a sector, and more after a long stretch that failed."""
+        """Return how many bytes to give up where a read fails: a sector, or more after a long failed stretch."""
         before = int(np.searchsorted(self._failed.sum(axis=1), at, side="left"))
         stretch = self._failed[before : before + 1]
         length = int(stretch[0, 1]) if len(stretch) and int(stretch[0].sum()) == at else 0
-        # A track or a head that is lost would take a request for each of its sectors.
+        # Otherwise a lost track or head would take a request for each of its sectors.
         whole = length // 4 if length >= PRECISE_BYTES else 0
         return max(self.sector_size_bytes, whole - whole % self.sector_size_bytes)
 
     def _is_given(self, image_offset: int, target: memoryview) -> bool:
-        """Ask for a range as a whole."""
+        """Read a range with one request; return whether that succeeded."""
         if self._num_failed >= MAX_FAILED_READS:
             raise FailingError(
                 f"{self.name}: the disk fails too often: {self._num_failed} reads failed, the last of them at byte "
@@ -139,20 +139,20 @@ class FailingSource(WrappedSource):
         return True
 
     def _remember(self, start: int, stop: int) -> None:
-        """Take whole sectors for lost."""
+        """Record whole sectors as lost."""
         first = start - start % self.sector_size_bytes
         last = min(self.size_bytes, stop + -stop % self.sector_size_bytes)
         added = np.array([[first, last - first]], np.int64)
         self._failed = runs_of(*np.concatenate([self._failed, added]).T)
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
+        """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         known = self._source.unread_ranges()
         return union([known, self._failed]) if len(self._failed) else known
 
 
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
-    """Repeat work on images until nothing fails of which it did not know."""
+    """Repeat work on images until it encounters no new failures."""
     for _ in range(MAX_ATTEMPTS):
         known = _count_unread_bytes(sources)
         try:
@@ -182,15 +182,15 @@ _MAX_MAP_BYTES: Final = 256 * 1024**2
 
 
 def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
-    """List the areas of an image that its map file does not call finished.
+    """Return the areas of an image that its map file does not list as finished.
 
-    Offset and length in bytes, in address order; areas that the map does not name count as unread.
+    Offset and length in bytes, in address order; areas missing from the map count as unread.
     """
-    # That line is current position, status and pass: it looks like an area, and is none.
+    # The first line has the current position, status and pass: it looks like an area, but is not one.
     blocks = _lines(path)[1:]  # the first one is the state of the rescue
     parsed = [_block(path, number, text) for number, text in blocks]
-    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried: the image has zeros, or what
-    # the file held before, in all of them.
+    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
+    # image has zeros, or what the file contained before.
     done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
     end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
     if end > size_bytes:
@@ -227,7 +227,7 @@ def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
 
 
 class RescuedSource(WrappedSource):
-    """An image of which areas were never read."""
+    """An image with areas that were never read."""
 
     def __init__(
         self,
@@ -255,5 +255,5 @@ class RescuedSource(WrappedSource):
         return len(target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
+        """Return the areas that were never read into the image, shape (n, 2): offset and length in bytes."""
         return self._unread

@@ -1,7 +1,7 @@
-"""From a path to a source, whatever kind of file is there, and whatever the disk is wrapped in.
+"""From a path to a source, for any kind of file and any container around the disk.
 
-Two images are read together where a Fusion drive is one volume on two devices. Its tables number them (column
-``device``) as the file system does, whichever image was named first.
+Two images are read together if a Fusion drive stores one volume on two devices. Its tables number them (column
+``device``) as the file system does, regardless of the order in which the images are named.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of an image, each once, the one that was named first where there is one."""
+    """List the files of an image, each once, with the named file first if it is one of them."""
     if path.is_dir():
         inputs.note(path)
         return sorted(item for item in map(Path, inputs.walk_files(str(path))) if item.is_file())
@@ -69,7 +69,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def open_plain(path: Path) -> Source:
-    """Open a file or a device as the bytes that it holds, whatever they are."""
+    """Open a file or device as its plain bytes, whatever they are."""
     mode = mode_of(path)
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         return Device(path)
@@ -79,7 +79,7 @@ def open_plain(path: Path) -> Source:
 
 
 def mode_of(path: Path) -> int:
-    """Return what kind of file is at a path, as ``st_mode`` has it."""
+    """Return the ``st_mode`` of a path."""
     try:
         return path.stat().st_mode
     except FileNotFoundError as error:
@@ -102,21 +102,21 @@ READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "vmdk": foreign.open_vmdk,
     "vmdk-description": foreign.open_description,
 }
-"""What opens containers, by the readers of their signatures."""
+"""Functions that open containers, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
-"""Containers within containers; nobody makes disks with more."""
+"""Limit of containers within containers; real disks have fewer."""
 
 
 def open_image(
     path: str | os.PathLike[str],
     *,
     map_file: str | os.PathLike[str] | None = None,
-    # where decompressed images are kept; without it they go into a temporary file until they are closed
+    # where decompressed images are kept; None for a temporary file that lasts until they are closed
     cache_dir: str | os.PathLike[str] | None = None,
     password: str | None = None,
 ) -> Source:
-    """Open an image, whatever holds it."""
+    """Open an image, whatever container it is in."""
     is_remote = inputs.is_address(path)
     source = _open_remote(os.fspath(path)) if is_remote else _open(Path(path), password)
     try:
@@ -137,7 +137,7 @@ def open_image(
 
 
 def _open_if_encrypted(source: Source, password: str | None) -> Source:
-    """Open an encrypted disk image with its password; the source itself where it is none."""
+    """Open an encrypted disk image with its password; return the source itself if it is not encrypted."""
     try:
         header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
         trailer = former_trailer_of(source) if header is None else None
@@ -157,7 +157,7 @@ def _open_if_encrypted(source: Source, password: str | None) -> Source:
 
 
 def unwrap(source: Source) -> Source:
-    """Return the innermost disk of nested containers; the source itself where there is none.
+    """Return the innermost disk of nested containers, or the source itself if it is not a container.
 
     The source is closed if that fails.
     """
@@ -180,7 +180,7 @@ def unwrap(source: Source) -> Source:
 def explain_refusal(
     error: ImageError | FormatError, name: str, findings: Iterable[Finding]
 ) -> ImageError | FormatError:
-    """Begin a refusal with what explains it: the files that hold the disk are incomplete or contradict themselves."""
+    """Begin a refusal with its explanation: the files of the disk are incomplete or contradict each other."""
     reasons = [f"{item.message}{item.sides}" for item in findings if item.level != "info"]
     if not reasons:
         return error
@@ -189,7 +189,7 @@ def explain_refusal(
 
 
 def _unwrap_once(source: Source) -> Source:
-    """Open the container that a source is; the source itself where it is none."""
+    """Open the container that a source is, or return the source itself if it is not a container."""
     trailer_at = udif_trailer_at(source)
     if trailer_at is not None:
         return udif.open_udif(source, trailer_at)
@@ -201,16 +201,16 @@ def _unwrap_once(source: Source) -> Source:
 
 
 def _unwrap_file(source: Source, head: bytes) -> Source:
-    """Open the disk in a file that is recognised by more than a signature; else return the source itself."""
+    """Open the disk in a file that takes more than a signature to recognise, or return the source itself."""
     disk = wrappers.open_wrapped(source, head)
     if disk is not None:
         return disk
-    # A list and the files it names are in the same folder, wherever that is.
+    # A cue sheet and the files it names are in the same folder, wherever that is.
     return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
 def _open(path: Path, password: str | None) -> Source:
-    """Open a bundle, a file in one piece or several, or a device, whatever is inside."""
+    """Open a bundle, a device, or a file in one piece or several, whatever its contents."""
     if sparse.is_bundle(path):
         return sparse.SparseBundle(path, password)
     if sparse.is_parallels_folder(path):
@@ -223,11 +223,11 @@ def _open(path: Path, password: str | None) -> Source:
 
 
 COMPRESSIBLE: Final = (RawFile, SplitFile)
-"""What may be compressed as a whole, as what comes from a server; neither a device nor a bundle is."""
+"""Sources that may be compressed as a whole, like those from a server; devices and bundles are not."""
 
 
 def _open_remote(address: str) -> Source:
-    # Few images come from servers, and what speaks to those takes long to load.
+    # Few images come from servers, and the code for servers takes long to load.
     from layoutscope.image.remote import RemoteSource
 
     return RemoteSource(address)
@@ -239,7 +239,7 @@ def _refuse_empty(source: Source) -> None:
 
 
 def _decompress(source: Source, way: str, cache_dir: Path | None) -> Source:
-    """Return the image inside a compressed file, which is closed."""
+    """Return the image inside a compressed file, and close the file."""
     image = cache.unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
@@ -253,9 +253,9 @@ def _decompress(source: Source, way: str, cache_dir: Path | None) -> Source:
 def open_images(
     path: str | os.PathLike[str], request: ReadOptions, *, keeps_all: bool = False
 ) -> Iterator[tuple[Source, ...]]:
-    """Open an image, and the other one of a Fusion set, until the context ends.
+    """Open an image, and the second one of a Fusion set, until the context ends.
 
-    What is read first is kept, in memory; all of it if everything will be looked at again.
+    The first pieces read are kept in memory, or all of them in a file if everything will be read again.
     """
     with ExitStack() as stack:
         stack.enter_context(reporting(request["progress"]))
@@ -272,21 +272,21 @@ def open_images(
 MAX_MEMBERS: Final = 10_000
 MAX_MEMBER_BYTES: Final = 1 << 29
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Limit for an archive of a few megabytes; one that holds more was made to exhaust memory."""
+"""Limit for an archive of a few megabytes; a larger one was made to exhaust memory."""
 
 PIECE_BYTES: Final = 1 << 16
 GZIP_MAGIC: Final = b"\x1f\x8b"
 
 PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-"""A name of a file or a folder in such an archive."""
+"""Name of a file or folder in such an archive."""
 
 
 def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
-    """Return the files of a folder that is packed, or that is unpacked, by their names in it."""
+    """Return the files of a packed or unpacked folder, by their names in it."""
     if path.is_dir():
         inputs.note(path)
         files = sorted(place for place in map(Path, inputs.walk_files(str(path))) if place.is_file())
-        # They may be links of the folder's owner.
+        # The files may be links that the folder's owner made.
         return {place.relative_to(path).as_posix(): inputs.read_bytes(place, MAX_MEMBER_BYTES) for place in files}
     try:
         return _list_packed_files(path, folder)
@@ -301,8 +301,8 @@ def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     unpacked = 0
     inputs.note(path)
-    # Read as a stream: a header says how long its file is before any of that is unpacked. Headers that are files of
-    # their own are read whole, and bounded by the stream itself.
+    # The archive is read as a stream: a header gives the length of its file before any of the file is unpacked. Headers
+    # stored as files of their own are read whole, and the stream itself bounds them.
     with (
         inputs.open_file(path) as file,
         _Bounded(path, file) as stream,
@@ -321,14 +321,14 @@ def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
             if name in found or content is None:
                 raise ImageError(f"{path}: {_escape_name(member.name)} is in the archive twice")
             found[name] = content.read()
-        # The packer's checksum follows the end of the archive.
+        # The checksum of gzip follows the end of the archive.
         while stream.read(PIECE_BYTES):
             pass
     return found
 
 
 class _Bounded(io.BufferedIOBase):
-    """A stream that is unpacked where it is packed, and ends with an error where it does not end."""
+    """A stream, unpacked if it is packed, that raises an error beyond a maximum length."""
 
     def __init__(self, path: Path, file: BufferedReader) -> None:
         packed = file.peek(2)[:2] == GZIP_MAGIC
@@ -336,7 +336,7 @@ class _Bounded(io.BufferedIOBase):
         self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read so many bytes."""
+        """Read up to the given number of bytes."""
         data = self._stream.read(-1 if size is None else size)
         self._read += len(data)
         if self._read > MAX_UNPACKED_BYTES:
@@ -345,7 +345,7 @@ class _Bounded(io.BufferedIOBase):
 
 
 def _name_inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
-    """Return the name of a member in its folder."""
+    """Return the name of a member relative to its folder."""
     if not member.isreg():
         raise ImageError(f"{path}: {_escape_name(member.name)} is a link or a device, which no such archive has")
     first, *rest = member.name.removeprefix("./").split("/")
@@ -359,5 +359,5 @@ def _escape_name(name: str) -> str:
 
 
 def text_of(data: bytes) -> str:
-    """Return a text of an archive, with its ends of lines as here; what is none stays visible."""
+    """Return a text of an archive with newlines as in Python; invalid UTF-8 stays visible."""
     return io.TextIOWrapper(io.BytesIO(data), "utf-8", "replace").read()

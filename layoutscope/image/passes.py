@@ -1,7 +1,7 @@
 """Reading in passes: readers request addresses, and each pass reads all requested blocks once, by address.
 
-A reader is a generator. It yields what it waits for, continues when it was served, and returns its result. Readers that
-run at once share each pass, so that the head of a disk crosses it once for all of them.
+A reader is a generator. It yields its requests, continues when they were served, and returns its result. Concurrent
+readers share each pass, so the head of a disk crosses it once for all of them.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_BYTES: Final = 8 << 20
-"""So much is read at a time and handed over before the pass goes on."""
+"""Amount that is read at a time and handed over before the pass continues."""
 
 
 class Want(NamedTuple):
-    """Pieces of one size that a reader waits for."""
+    """Pieces of equal size that a reader requests."""
 
     source: Source
     image_offsets: I64
     size_bytes: int  # of each piece
-    # take(rows, data): some of these pieces, by their position in `image_offsets`, in address order; `data` has shape
-    # (len(rows), size_bytes) and is valid during the call
+    # take(rows, data): receives some of these pieces, by their position in `image_offsets`, in address order; `data`
+    # has shape (len(rows), size_bytes) and is valid during the call
     take: Callable[[I64, U8], None]
-    # how many further passes follow from these pieces, at least: those with the most go first, so that the last ones of
-    # all readers are one pass
+    # minimum number of further passes that follow from these pieces: those with the most go first, so that the last
+    # requests of all readers share one pass
     more: int = 0
 
 
 Reading: TypeAlias = "Generator[Sequence[Want], None, T]"
-"""A reader that yields what it waits for and returns its result."""
+"""A reader, which yields requests and returns its result."""
 
 
 def read_together(readings: Sequence[Reading[T]]) -> list[T]:
-    """Run readers at once; return their results. If several are served, the first continues first."""
+    """Run readers concurrently and return their results. If several are served, the first continues first."""
     results: dict[int, T] = {}
     waiting: dict[int, Sequence[Want]] = {}
     ready = list(range(len(readings)))
@@ -69,7 +69,7 @@ def read_alone(reading: Reading[T]) -> T:
 
 
 def serve(wants: Sequence[Want]) -> None:
-    """Read the wanted ranges in one pass over each source, from its start to its end."""
+    """Read the requested ranges in one pass over each source, from its start to its end."""
     sources = {id(want.source): want.source for want in wants}
     for source in sources.values():
         _serve_source(source, [want for want in wants if want.source is source])
@@ -100,5 +100,5 @@ def _serve_source(source: Source, wants: Sequence[Want]) -> None:
 
 
 def phase_of_pass(source: Source, size_bytes: int) -> AbstractContextManager[Phase]:
-    """Declare a pass as a phase: how much it reads is known before it starts. Short ones report nothing."""
+    """Declare a pass as a phase, since its size is known before it starts. Short passes report no progress."""
     return phase(f"reading {source.name}", size_bytes) if size_bytes > PART_BYTES else nullcontext(NULL_PHASE)

@@ -1,7 +1,7 @@
 """A raw image in a regular file, sparse or not.
 
 Holes, areas that the host's file system does not store, read as zeros. Asking the system for the next data
-(``SEEK_DATA``) instead of reading them makes an image of many terabytes with little in it quick to scan.
+(``SEEK_DATA``) instead of reading holes makes scans of an image of many terabytes with little data fast.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 SMALL_BYTES: Final = 1 << 20
-"""Among many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
+"""In a request for many pieces, those up to this size are read without a check for holes, which would cost more."""
 
 READ_PIECES: Final = Kernel("read_pieces", "nnnlllBBL")
 
 _JOINT_BYTES: Final = 8 << 20
-"""Small pieces are read together in requests up to this."""
+"""Largest request in which small pieces are read together."""
 
 _MAX_CALL_BYTES: Final = 1 << 30
-"""Linux and macOS cut one read call a little below 2 GiB."""
+"""Linux and macOS limit one read call to slightly less than 2 GiB."""
 
 _STAT_BLOCK_BYTES: Final = 512
-"""The unit of ``st_blocks`` on every system, whatever the file system's own."""
+"""The unit of ``st_blocks`` on every system, whatever the block size of the file system."""
 
 
 def open_read_only(path: Path, advice: str = "run as a user who may read it") -> int:
-    """Open a file or a device for reading; its descriptor."""
+    """Open a file or device for reading; return its descriptor."""
     try:
         descriptor = inputs.open_untouched(path)
     except PermissionError as error:
@@ -76,8 +76,8 @@ def _size_bytes(descriptor: int, path: Path) -> int:
 class RawFile(FillingSource):
     """A raw image in a regular file.
 
-    Holes of a sparse file are not read: they cost no request and are counted apart. Gaps between pieces are read over
-    even so, since asking whether they are holes takes longer.
+    Holes of a sparse file are not read: they cost no request and are counted separately. Gaps between pieces are read
+    through even if they are holes, because a check would take longer.
     """
 
     gap_bytes = GAP_BYTES
@@ -88,7 +88,7 @@ class RawFile(FillingSource):
         self.size_bytes = _size_bytes(self._descriptor, path)
         self.counter = ReadCounter()
         self._is_sparse = is_sparse(self._descriptor)
-        self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too
+        self._stored = 0, 0  # the stored stretch of the last read, which the next read often hits, too
 
     def status(self) -> os.stat_result:
         """Return the status that the system reports for the open file."""
@@ -112,7 +112,7 @@ class RawFile(FillingSource):
 
     @cached_property
     def _scratch(self) -> NDArray[np.uint8]:
-        """Room for what is read together: fresh memory is dear, since the system clears it when it is first touched."""
+        """Reusable memory for joint reads: fresh memory is slow, because the system clears it at the first access."""
         return np.empty(_JOINT_BYTES, np.uint8)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
@@ -128,7 +128,7 @@ class RawFile(FillingSource):
             self.counter.bytes += int(used[1])
             done += count
             for place in places[done : done + 1].tolist():
-                # Too long, in need of a second attempt, or past the end: this way finds out which.
+                # Too long, in need of a retry, or beyond the end: this path finds out which.
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 
@@ -157,7 +157,7 @@ class RawFile(FillingSource):
 
     @property
     def holes(self) -> NDArray[np.int64]:
-        """Areas that the file does not store, shape (n, 2): offset and length in bytes."""
+        """Return the areas that the file does not store, shape (n, 2): offset and length in bytes."""
         if not self._is_sparse:
             return super().holes
         stored = np.array(list(data_segments(self._descriptor, 0, self.size_bytes)), np.int64).reshape(-1, 2)
@@ -179,7 +179,7 @@ def is_sparse(descriptor: int) -> bool:
     try:
         os.lseek(descriptor, 0, os.SEEK_DATA)
     except OSError as error:
-        return error.errno == errno.ENXIO  # nothing but a hole
+        return error.errno == errno.ENXIO  # the whole file is a hole
     return True
 
 
@@ -188,16 +188,16 @@ def data_segments(
     start: int,  # start, stop: the range, in bytes
     stop: int,
 ) -> Iterator[tuple[int, int]]:
-    """List the stored stretches that meet a range.
+    """Yield the stored stretches that overlap a range.
 
-    Start and stop in bytes; the last stretch may go on past the range.
+    Start and stop in bytes; the last stretch may extend beyond the range.
     """
     position = start
     while position < stop:
         data = _seek(descriptor, position, os.SEEK_DATA, stop)
         if data >= stop:
             return
-        # Past the end of the file the rest is left to the read, which will be short.
+        # Beyond the end of the file, the read itself finds the end by coming up short.
         position = max(data + 1, _seek(descriptor, data, os.SEEK_HOLE, stop))
         yield data, position
 
@@ -234,8 +234,8 @@ class Device(RawFile):
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer."""
-        # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux
-        # for descriptors without a page cache.
+        # Raw devices accept only whole sectors: macOS returns EINVAL for /dev/rdisk, Linux for descriptors without a
+        # page cache.
         is_whole = not ((image_offsets | lengths_bytes) % self.sector_size_bytes).any()
         (RawFile if is_whole else Source).read_pieces(self, image_offsets, lengths_bytes, places, target)
 
@@ -251,9 +251,9 @@ class Device(RawFile):
 
 
 def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tuple[int, int]:
-    """Widen a range to whole sectors.
+    """Extend a range to whole sectors.
 
-    Start and stop in bytes.
+    Returns start and stop in bytes.
 
     >>> aligned(700, 100, 512)
     (512, 1024)
@@ -269,7 +269,7 @@ def _access_advice() -> str:
 
 
 def _measure(descriptor: int, path: Path) -> tuple[int, int]:
-    """Size and sector size in bytes, by the system's own calls."""
+    """Return size and sector size in bytes from system calls."""
     try:
         return _darwin_size(descriptor) if sys.platform == "darwin" else _linux_size(descriptor)
     except OSError as error:
@@ -279,7 +279,7 @@ def _measure(descriptor: int, path: Path) -> tuple[int, int]:
 
 def _darwin_size(descriptor: int) -> tuple[int, int]:
     block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
-    # Darwin does not seek to the end of a device; it reports the count and size of blocks.
+    # Darwin does not seek to the end of a device; it reports the number and size of blocks.
     return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
 
 
@@ -287,7 +287,7 @@ def _linux_size(descriptor: int) -> tuple[int, int]:
     # stat reports a size of 0 for a block device; the end of the file is the end of the disk.
     size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
-        raise OSError("no block device")  # /dev/zero and its like seek to 0
+        raise OSError("no block device")  # /dev/zero and similar devices seek to 0
     return size_bytes, _ask(descriptor, LINUX_SECTOR_SIZE, "i")
 
 
@@ -305,7 +305,7 @@ LARGEST: Final = 1 << 20
 
 
 class DirectDrive:
-    """A drive whose reads are timed: a device, or a file in place of one."""
+    """A drive whose reads are timed: a device, or a file in its place."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
@@ -321,11 +321,11 @@ class DirectDrive:
         except OSError as error:
             raise ImageError(f"{path}: cannot be read past the cache: {reason_of(error)}") from error
         inputs.note(self._descriptor)
-        # O_DIRECT wants memory at whole pages, which an anonymous map is.
+        # O_DIRECT needs page-aligned memory, which an anonymous map provides.
         self._memory = mmap.mmap(-1, LARGEST)
 
     def read(self, offset: int, length: int) -> tuple[int, int]:
-        """Read once; when it began and how long it took, in nanoseconds."""
+        """Read once; return when the read began and how long it took, in nanoseconds."""
         return self._time_read(offset, length, memoryview(self._memory)[:length])
 
     def _time_read(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
@@ -341,8 +341,8 @@ class DirectDrive:
         return began, taken
 
     def read_together(self, offsets: list[int], length: int, depth: int) -> int:
-        """Read with several reads outstanding, each of a thread of its own; how long all took, in nanoseconds."""
-        from concurrent.futures import ThreadPoolExecutor  # which measuring a drive alone needs
+        """Read with several outstanding reads, one per thread; return the total time in nanoseconds."""
+        from concurrent.futures import ThreadPoolExecutor  # only needed to measure a drive
 
         began = time.perf_counter_ns()
         with ThreadPoolExecutor(depth) as threads:
@@ -362,7 +362,7 @@ class DirectDrive:
 
 
 def _size(path: Path) -> tuple[int, bool]:
-    """Return the size of a device or of a file, in bytes, and whether it is a file."""
+    """Return the size of a device or file in bytes, and whether it is a file."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -374,8 +374,8 @@ def _size(path: Path) -> tuple[int, bool]:
 
 
 def list_mounted(path: Path, table: str) -> list[str]:
-    """Return what of a device is mounted, by a table of mounts: ``/proc/mounts``, or what ``mount`` prints on macOS."""
-    # /dev/rdisk4 is the same disk as /dev/disk4, and /dev/disk4s2 a part of it; so are /dev/sdb1 and /dev/nvme0n1p1.
+    """Return the mounted parts of a device from a table of mounts: ``/proc/mounts``, or macOS ``mount``'s output."""
+    # /dev/rdisk4 is the same disk as /dev/disk4, and /dev/disk4s2 is a part of it; so are /dev/sdb1 and /dev/nvme0n1p1.
     name = path.name.removeprefix("r") if path.name.startswith("rdisk") else path.name
     found = []
     for line in table.splitlines():

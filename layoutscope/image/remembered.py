@@ -1,7 +1,7 @@
-"""A source that keeps what was read, so that a second look at it costs the disk nothing.
+"""A source that keeps the data it has read, so that reading it again does not access the disk.
 
-A check and a copy of the metadata look at the same nodes as the tables do. The page cache of the system helps with
-files, but raw devices on macOS have none, and failing disks and servers should be asked as little as possible.
+A check and a copy of the metadata read the same nodes as the tables. The system's page cache helps with files, but raw
+devices on macOS have none, and failing disks and servers should be read as little as possible.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from layoutscope.structs.arrays import I64
 
 MEMORY_BYTES: Final = 32 * 1024**2
-"""So much is kept in memory."""
+"""Amount that is kept in memory."""
 
 SINGLE_BYTES: Final = 64 * 1024
-"""What is read by itself is kept up to this length: longer reads go over everything once, as a sweep does."""
+"""Single reads up to this length are kept: longer reads are sequential passes that read everything once."""
 
 _NOTHING: Final = np.full(3, np.iinfo(np.int64).max)
 
 
 class RememberedSource(FillingSource, WrappedSource):
-    """A source whose first pieces are kept in memory, or all pieces that were read, in a temporary file."""
+    """A source that keeps the first pieces read in memory, or all pieces in a temporary file."""
 
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
         super().__init__(source)
         self._size_bytes, self._room = 0, max(source.size_bytes if keeps_all else 0, MEMORY_BYTES)
-        # The system provides only the memory that is written to.
+        # The system allocates only memory that is written to.
         self._memory = np.empty(0 if keeps_all else MEMORY_BYTES, np.uint8)
         self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
-        # what is kept: start and stop on the image, and place in the file; by address, without overlap
+        # kept pieces: start and stop on the image, and place in the file; by address, without overlap
         self._kept = np.empty((0, 3), np.int64)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
@@ -47,7 +47,7 @@ class RememberedSource(FillingSource, WrappedSource):
         return len(target)
 
     def _read_around(self, image_offset: int, target: memoryview, *, keeps: bool) -> None:
-        """Read a range of which parts may be kept: those from the file, and the others from the source."""
+        """Read a range that may be partly kept: kept parts from the file, and the rest from the source."""
         position, end = image_offset, image_offset + len(target)
         first = int(np.searchsorted(self._kept[:, 1], image_offset, side="right"))
         last = int(np.searchsorted(self._kept[:, 0], end))
@@ -68,7 +68,7 @@ class RememberedSource(FillingSource, WrappedSource):
             self._file.readinto(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces in address order, each to its place in a buffer, and keep those that are new."""
+        """Read many pieces in address order, each to its place in a buffer, and keep the new ones."""
         ends = image_offsets + lengths_bytes
         row = np.searchsorted(self._kept[:, 1], image_offsets, side="right")
         start, stop, place = np.concatenate([self._kept, [_NOTHING]])[row].T
@@ -86,7 +86,7 @@ class RememberedSource(FillingSource, WrappedSource):
                 self._read_around(first, piece, keeps=True)
 
     def _keep(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Keep some pieces; where there is no room for more, what follows is read again."""
+        """Keep some pieces; once there is no more room, later pieces are read again."""
         own, begin, end = starts_of(lengths_bytes), self._size_bytes, self._size_bytes + int(lengths_bytes.sum())
         if begin == end or end > self._room:
             return
@@ -97,13 +97,13 @@ class RememberedSource(FillingSource, WrappedSource):
                 self._file.seek(begin)
                 self._file.write(data.data)
             except OSError:
-                self._room = 0  # of the disk with temporary files
+                self._room = 0  # the disk with temporary files is full
                 return
         new = np.stack([image_offsets, image_offsets + lengths_bytes, own + begin], axis=1)
         self._size_bytes = end
         kept = np.concatenate([self._kept, new])
         kept = kept[np.argsort(kept[:, 0], kind="stable")]
-        # Clones name blocks twice: of pieces that overlap the first is kept.
+        # Clones list blocks twice: of overlapping pieces, the first is kept.
         is_free = kept[:, 0] >= np.append(0, np.maximum.accumulate(kept[:, 1])[:-1])
         kept = kept[is_free & (kept[:, 1] > kept[:, 0])]
         is_next = (kept[1:, 0] == kept[:-1, 1]) & (np.diff(kept[:, 2]) == np.diff(kept[:, 0]))
@@ -112,6 +112,6 @@ class RememberedSource(FillingSource, WrappedSource):
         self._kept = np.stack([kept[heads, 0], kept[tails, 1], kept[heads, 2]], axis=1)
 
     def close(self) -> None:
-        """Forget what was kept, and close the source."""
+        """Discard the kept pieces, and close the source."""
         self._file.close()
         super().close()

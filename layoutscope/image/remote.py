@@ -1,6 +1,6 @@
-"""Images on servers and in object stores: ``https://``, and what fsspec opens, as ``s3://``, ``sftp://`` and others.
+"""Images on servers and in object stores: ``https://``, and everything fsspec opens, such as ``s3://`` and ``sftp://``.
 
-They are read by ranges, in blocks that are kept in a cache of bounded size; adjacent blocks that are wanted together
+They are read by ranges, in blocks that are kept in a cache of limited size; adjacent blocks that are requested together
 are one request. Bytes from the network are counted, so a scan can report them.
 """
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     Range = tuple[int, int]
-    """Bytes of a file: from the first up to, but without, the stop."""
+    """A range of bytes of a file, with its first byte and its stop (exclusive)."""
 
 TIMEOUT_S: Final = 60.0
-"""Deadline of a short range with all its attempts; longer ranges have more, by :data:`SLOWEST_BYTES_S`."""
+"""Deadline of a short range with all its attempts; longer ranges have more time, by :data:`SLOWEST_BYTES_S`."""
 
 SLOWEST_BYTES_S: Final = 32 * 1024
-"""The rate that a server must reach in long ranges: a slow line at home does."""
+"""Rate that a server must reach in long ranges; a slow home connection does."""
 
 WAITS_S: Final = (0.5, 2.0, 8.0)
 """Waits before the second and further attempts."""
@@ -48,10 +48,10 @@ WAITS_S: Final = (0.5, 2.0, 8.0)
 MAX_REDIRECTS: Final = 5
 MAX_CONNECTIONS: Final = 8
 MAX_WORD: Final = 80
-"""Characters of a server's own words that are shown."""
+"""Number of characters shown of a server's own message."""
 
 PASSING: Final = frozenset({408, 425, 429})
-"""Statuses below 500 that may pass (RFC 9110, RFC 8470, RFC 6585)."""
+"""Statuses below 500 that may be temporary (RFC 9110, RFC 8470, RFC 6585)."""
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -67,7 +67,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class ServerError(OSError):
-    """A server did not do what it was asked for; another attempt may help if it ``may_pass``."""
+    """A server did not fulfil a request; another attempt may help if ``may_pass``."""
 
     def __init__(self, reason: str, *, may_pass: bool = False) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class ServerError(OSError):
 
 
 class _Deadline:
-    """The moment by which a request must have its answer: the socket that it waits for is shut down then."""
+    """The time by which a request must be answered; then the socket that it waits for is shut down."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -92,7 +92,7 @@ class _Deadline:
         self._timer.cancel()
 
     def _expire(self) -> None:
-        # A server that sends a byte now and then would meet any limit of single reads.
+        # A server that sends a byte now and then would satisfy any limit on single reads.
         if self.socket is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
@@ -103,7 +103,7 @@ class _Deadline:
         return self._end - monotonic()
 
     def left(self) -> float:
-        """Return the seconds that are left, or fail."""
+        """Return the remaining seconds, or raise an error if there are none."""
         left = self.remaining_s
         if left <= 0:
             raise ServerError(self.missed)
@@ -111,13 +111,13 @@ class _Deadline:
 
     @property
     def missed(self) -> str:
-        """Message about a server that does not meet it."""
+        """Message about a server that misses the deadline."""
         return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
 
 
 def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-    # An address that does not answer leaves time for another one.
+    # This leaves time for another address if the first one does not answer.
     connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=deadline.left() / 2)
     try:
         connection.connect()
@@ -145,7 +145,7 @@ class WebFile:
 
     def read_ranges(
         self,
-        ranges: Sequence[Range],  # within the file, and not empty
+        ranges: Sequence[Range],  # within the file, not empty
     ) -> list[bytes]:
         """Read ranges, several at a time."""
         stop = threading.Event()
@@ -165,15 +165,15 @@ class WebFile:
                 try:
                     answers.put((number, self._read(ranges[number], stop)))
                 except BaseException as error:
-                    # The reader of the answers would wait for this one forever, and may take it late: until then the
-                    # other threads would ask a server that has refused.
+                    # The reader of the answers would wait for this one forever. It may also take it late; until then,
+                    # the other threads would continue to query a server that has refused.
                     answers.put((number, error))
                     stop.set()
                     if not isinstance(error, ImageError):
                         raise
 
         for _ in range(min(len(ranges), MAX_CONNECTIONS)):
-            # Nobody waits for them after a failure or an interrupt: an attempt may take until its deadline.
+            # They are not joined after a failure or an interrupt: an attempt may take until its deadline.
             threading.Thread(target=work, daemon=True).start()
         found = [b""] * len(ranges)
         try:
@@ -192,19 +192,19 @@ class WebFile:
             self._idle.get()[1].close()
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:
-        """Read a range, again where the failure may pass and time is left."""
+        """Read a range, with further attempts if the failure may be temporary and time is left."""
         with _Deadline(TIMEOUT_S + (wanted[1] - wanted[0]) / SLOWEST_BYTES_S) as deadline:
             for wait in (*WAITS_S, None):
                 try:
                     return self._attempt(wanted, deadline)
                 except ServerError as error:
                     failure = error
-                # A connection that was refused is among these, and an answer that is not HTTP.
+                # These include a refused connection, and an answer that is not HTTP.
                 except (OSError, http.client.HTTPException, ValueError) as error:
                     may_pass = not isinstance(error, ssl.SSLCertVerificationError)
                     failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
                     failure.__cause__ = error
-                if deadline.remaining_s <= 0:  # what came was cut off
+                if deadline.remaining_s <= 0:  # the deadline cut off the answer
                     failure = ServerError(deadline.missed)
                 if wait is None or not failure.may_pass:
                     break
@@ -213,7 +213,7 @@ class WebFile:
         raise ImageError(f"{self.name}: {failure}") from failure
 
     def _attempt(self, wanted: Range, deadline: _Deadline) -> bytes:
-        """Ask where the last answer came from; if it refuses, ask the address again, which may redirect elsewhere."""
+        """Query the place of the last answer; if it refuses, query the address again, which may redirect elsewhere."""
         target = self._target
         try:
             return self._follow(target, wanted, deadline)
@@ -255,12 +255,12 @@ class WebFile:
                 return connection, connection.getresponse()
             except BaseException as error:
                 connection.close()
-                # Servers close connections that were idle for a while: that is not a failure.
+                # Servers close connections that were idle for a while, which is not a failure.
                 if kept is None or not isinstance(error, ConnectionError):
                     raise
 
     def _take_connection(self, place: SplitResult) -> http.client.HTTPConnection | None:
-        """Take a connection that is open to a server, if there is one."""
+        """Take an open connection to a server, if there is one."""
         try:
             origin, connection = self._idle.get_nowait()
         except queue.Empty:
@@ -271,7 +271,7 @@ class WebFile:
         return None
 
     def _fields(self, place: SplitResult, wanted: Range) -> dict[str, str]:
-        """Return the header fields of a request; http.client asks for an answer that is not packed."""
+        """Return the header fields of a request; http.client itself asks for an uncompressed answer."""
         fields = {
             "User-Agent": f"layoutscope/{__version__}",
             "Accept": "*/*",
@@ -285,7 +285,7 @@ class WebFile:
         return fields
 
     def _read_answer(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
-        """Compare an answer with the request, and read the bytes of the range."""
+        """Check an answer against the request, and read the bytes of the range."""
         is_first = self.size_bytes < 0
         told = answer.headers.get("Content-Range", "").strip()
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and is_first and _EMPTY.fullmatch(told):
@@ -322,14 +322,14 @@ class WebFile:
         return bytes(data)
 
     def _check_validators(self, answer: http.client.HTTPResponse, total: int) -> None:
-        """Take the length and the validators of the first answer, with which all others are compared."""
+        """Record the length and validators of the first answer, and compare those of all later answers with them."""
         facts = {name: _shorten_words(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
         if self.size_bytes < 0:
             self.size_bytes, self.facts = total, facts
         changed = "changed on its server while it was read: its"
         if total != self.size_bytes:
             raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
-        # Several machines with one address may each have a time of their own, which counts only without an ETag.
+        # Several machines with one address may have different times, so these count only without an ETag.
         name = "ETag" if "ETag" in self.facts else "Last-Modified"
         if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
@@ -341,7 +341,7 @@ def _target_of(place: SplitResult) -> str:
 
 
 def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:
-    """Raise what a status other than 206 means."""
+    """Raise the error for a status other than 206."""
     status = answer.status
     known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
     if status == HTTPStatus.PARTIAL_CONTENT:
@@ -370,7 +370,7 @@ def _report_mismatch(wanted: Range, came: str) -> ServerError:
 
 
 def _follow_redirect(place: SplitResult, answer: http.client.HTTPResponse) -> SplitResult:
-    """Follow a redirection, but to no other scheme and to none that is less safe."""
+    """Follow a redirection, except to another scheme or to a less safe one."""
     location = answer.headers.get("Location", "")
     if not location:
         raise ServerError(f"the server failed: it redirects (status {answer.status}) to nowhere")
@@ -395,12 +395,12 @@ def _place(address: str) -> SplitResult:
 
 
 def _origin(place: SplitResult) -> str:
-    """Name a server without the password of an address."""
+    """Return the name of a server without the password in the address."""
     return _shorten_words(f"{place.scheme}://{place.netloc.rpartition('@')[2]}")
 
 
 def _shorten_words(text: str) -> str:
-    """Show the words of a server in a message: they may be long, and hold anything."""
+    """Prepare a server's message for display: it may be long, and contain anything."""
     escaped = text.encode("ascii", "backslashreplace").decode("ascii")
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in escaped)
     return plain if len(plain) <= MAX_WORD else f"{plain[:MAX_WORD]}..."
@@ -412,7 +412,7 @@ def _reason(error: Exception) -> str:
 
 
 def _read_header_settings() -> dict[str, str]:
-    """Return the header fields that fsspec's settings have for web servers, such as a token to log in."""
+    """Return the header fields for web servers in fsspec's settings, such as an access token."""
     try:
         from fsspec.config import conf
     except ImportError:
@@ -423,22 +423,22 @@ def _read_header_settings() -> dict[str, str]:
 
 
 BLOCK_BYTES: Final = 4 * 1024
-"""Unit of what is kept: of scattered nodes, larger blocks bring what nobody wants."""
+"""Unit of the cache: for scattered nodes, larger blocks would load unneeded data."""
 
 AHEAD_BYTES: Final = 16 * 1024
-"""What is asked for at least where one place is read by itself: something near it is often wanted next."""
+"""Least length of a single request: data nearby is often needed next."""
 
 GAP_BYTES: Final = 64 * 1024
-"""Gaps up to this are asked for too: they come in less time than another answer."""
+"""Gaps up to this length are requested, too: they arrive faster than another answer."""
 
 CACHE_BYTES: Final = 64 * 1024**2
-"""So much is kept of what was read last."""
+"""Amount of recently read data that is kept."""
 
 LARGE_BYTES: Final = 8 * 1024**2
-"""A read of so many bytes goes past the cache, which has other things to keep."""
+"""Reads of this length or more bypass the cache, to keep its contents."""
 
 _CHANGING: Final = {"etag", "lastmodified", "mtime", "versionid", "md5", "contentmd5", "digest"}
-"""What servers call that which changes with a file."""
+"""Servers' names for attributes that change with a file."""
 
 Result = TypeVar("Result")
 
@@ -475,7 +475,7 @@ class RemoteSource(FillingSource):
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
         pieces = list(zip(image_offsets.tolist(), lengths_bytes.tolist(), places.tolist(), strict=True))
-        # As many at a time as the cache holds: what is wanted together is asked for together.
+        # As many pieces at a time as the cache holds, so that pieces needed together are requested together.
         while pieces:
             wanted: set[int] = set()
             count = 0
@@ -498,7 +498,7 @@ class RemoteSource(FillingSource):
         return range(start // BLOCK_BYTES, -(-min(stop, self.size_bytes) // BLOCK_BYTES))
 
     def _load_blocks(self, wanted: Iterable[int]) -> dict[int, bytes]:
-        """Return blocks by number, and read those that are not in the cache."""
+        """Return blocks by number, and request those that are not in the cache."""
         numbers = sorted(wanted)
         runs: list[list[int]] = []
         for number in (number for number in numbers if number not in self._blocks):
@@ -533,7 +533,7 @@ class RemoteSource(FillingSource):
             target[start - image_offset : stop - image_offset] = piece
 
     def _request(self, ranges: list[tuple[int, int]]) -> list[bytes]:
-        """Ask the server for ranges, all at once where it allows that."""
+        """Request ranges from the server, all at once if it allows that."""
         if not ranges:
             return []
         found = self._file.read_ranges(ranges)
@@ -547,13 +547,13 @@ class RemoteSource(FillingSource):
         return found
 
     def close(self) -> None:
-        """Forget what was read, and close what is open."""
+        """Discard the cache, and close all connections."""
         self._blocks.clear()
         self._file.close()
 
 
 class _StoredFile:
-    """A file as fsspec opens it."""
+    """A file that fsspec opens."""
 
     def __init__(self, address: str) -> None:
         self.name = address
@@ -561,7 +561,7 @@ class _StoredFile:
         self.size_bytes = int(_facts(address)["size"])
 
     def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
-        """Read ranges, all at once where the kind of server allows that."""
+        """Read ranges, all at once if this kind of server allows that."""
         starts, stops = [first for first, _ in ranges], [last for _, last in ranges]
         paths = [self._path] * len(ranges)
         found: list[bytes] = _retry(
@@ -574,10 +574,10 @@ class _StoredFile:
 
 
 def address_identity(address: str) -> dict[str, Any]:
-    """Describe what is known of a file on a server without reading it.
+    """Describe a file on a server without reading it.
 
-    `size_bytes`, and `identity`: SHA-256 of its address, its size, and what the server says that changes with it. Empty
-    where it cannot be reached.
+    Returns `size_bytes`, and `identity`: SHA-256 of its address, its size, and the attributes that change with it
+    according to the server. Empty if it cannot be reached.
     """
     try:
         facts = _facts(address)
@@ -589,13 +589,13 @@ def address_identity(address: str) -> dict[str, Any]:
 
 
 def _facts(address: str) -> dict[str, Any]:
-    """Ask a server about a file, by what fsspec calls its facts."""
+    """Query a server about a file; the keys are fsspec's names."""
     if _is_web(restore_address(address)):
         file = WebFile(restore_address(address), 1)
         file.close()
         return {"size": file.size_bytes, **file.facts}
     files, path = _open_by_fsspec(restore_address(address))
-    # What was asked before may be kept for long, and this asks whether it still holds.
+    # Earlier answers may be cached for long, and this call asks whether they still hold.
     files.invalidate_cache()
     facts: dict[str, Any] = _retry(restore_address(address), lambda: files.info(path))
     if facts.get("type") == "directory":
@@ -628,7 +628,7 @@ def _open_by_fsspec(address: str) -> tuple[Any, str]:
 
 
 def _retry(name: str, ask: Callable[[], Result]) -> Result:
-    """Ask a server, and again where that failed for a cause that may pass."""
+    """Query a server, and again if that failed for a reason that may be temporary."""
     for wait in (*WAITS_S, None):
         try:
             return ask()

@@ -1,6 +1,6 @@
 """Files that are not raw images: containers, archives, texts, and encrypted images, which are refused.
 
-By content, not by name, so that a renamed file still gets the right advice.
+They are identified by content, not by name, so that a renamed file still gets the right advice.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from layoutscope.structs.grammar import EncryptedImage
 
 HEAD_BYTES: Final = 4096
-"""How much of the start of a file is looked at."""
+"""Length of the start of a file that is examined."""
 
 TRAILER_BYTES: Final = 512
 
 UDIF_MAGIC: Final = b"koly"
 UDIF_TRAILER: Final = UDIF_MAGIC + (4).to_bytes(4, "big") + TRAILER_BYTES.to_bytes(4, "big")
-"""How the trailer of an Apple disk image begins: magic, version and its length."""
+"""Start of the trailer of an Apple disk image: magic, version and its length."""
 
 UDIF_SEARCH_BYTES: Final = 64 * 1024
 
@@ -40,13 +40,13 @@ DISK_MAGICS: Final = (
     (1024, b"HX"),
     (1024, b"BD"),
 )
-"""How disks and volumes begin."""
+"""Signatures at the starts of disks and volumes."""
 
 
 class Signature(NamedTuple):
     """A container format, and the bytes that identify it at an offset of the head or of the last 512 bytes.
 
-    `reader` names what :mod:`layoutscope.image.containers` reads it with.
+    `reader` names the function of :mod:`layoutscope.image.containers` that reads it.
     """
 
     name: str
@@ -72,10 +72,10 @@ _AFF4: Final = "export it as a raw image, as with pyaff4: aff4.py -x -f RAW IMAG
 ZIP_MAGIC: Final = b"PK\x03\x04"
 AFF4: Final = Signature("Advanced Forensic Format image (AFF4)", ZIP_MAGIC, advice=_AFF4)
 AFF4_MEMBERS: Final = b"container.description", b"information.turtle"
-"""Files of a zip archive that is an AFF4 image; the names of all are at its end."""
+"""Files of a zip archive that is an AFF4 image; all names are listed at its end."""
 
 SIGNATURES: Final = (
-    # The second version of the header begins a file, the first one ended it.
+    # The second version has its header at the start of the file, the first version at the end.
     Signature("encrypted Apple disk image", b"encrcdsa", advice=PASSWORD_ADVICE, code="encrypted-image"),
     Signature(
         "encrypted Apple disk image before Mac OS X 10.5",
@@ -99,7 +99,7 @@ SIGNATURES: Final = (
         reader="vmdk-description",
     ),
     Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="vhdx"),
-    # A fixed one is a raw image with this after its end, and is read as a raw image.
+    # A fixed one is a raw image followed by this signature, and is read as a raw image.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="vhd"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
     Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="witness"),
@@ -157,13 +157,13 @@ def refuse_containers(source: Source) -> None:
 
 
 def trailer_of(source: Source) -> bytes:
-    """Return the last 512 bytes, with zeros before them where there are fewer; zeros where they were never read."""
+    """Return the last 512 bytes, padded with zeros in front; areas that were never read are zeros."""
     length = min(TRAILER_BYTES, source.size_bytes)
     return peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
 
 
 def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) -> bytes:
-    """Read what may show the kind of a file, up to its end; zeros where a sector cannot be read."""
+    """Read data that may identify the kind of a file, up to its end; sectors that cannot be read are zeros."""
     length_bytes = min(length_bytes, source.size_bytes - image_offset)
     data = bytearray(length_bytes)
     try:
@@ -174,7 +174,7 @@ def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) 
 
 
 def signature_of(head: bytes, trailer: bytes) -> Signature | None:
-    """Name the container format of a file by its first and its last 512 bytes."""
+    """Identify the container format of a file by its first bytes and its last 512 bytes."""
     for signature in SIGNATURES:
         is_in_head = signature.head_offset is not None
         data, offset = (head, signature.head_offset) if is_in_head else (trailer, signature.trailer_offset)
@@ -184,14 +184,14 @@ def signature_of(head: bytes, trailer: bytes) -> Signature | None:
 
 
 def _is_aff4(source: Source) -> bool:
-    """Whether a zip archive is an AFF4 image, by the names of its first and of its last files."""
+    """Whether a zip archive is an AFF4 image, by the names of its first and last files."""
     length = min(UDIF_SEARCH_BYTES, source.size_bytes)
     ends = peek(source) + peek(source, source.size_bytes - length, length)
     return any(name in ends for name in AFF4_MEMBERS)
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether the start of a file is a text: UTF-8 with no control characters but white space."""
+    """Return whether the start of a file is text: UTF-8 without control characters except white space."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head)  # a character may be cut off at the end
     except UnicodeDecodeError:
@@ -203,7 +203,7 @@ def udif_trailer_at(source: Source) -> int | None:
     """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
 
     Copies that were padded to whole blocks, or joined with a fork of another file, have bytes after the trailer. A file
-    that begins as a disk does is taken for one, as a disk may end in a file that is a disk image.
+    that begins like a disk is treated as a disk, because the last file on a disk may be a disk image.
     """
     if trailer_of(source).startswith(UDIF_MAGIC):
         return source.size_bytes - TRAILER_BYTES
@@ -218,7 +218,7 @@ def udif_trailer_at(source: Source) -> int | None:
 
 
 def header_of(data: bytes) -> EncryptedImage.Header | None:
-    """Parse the header of an encrypted image; None where there is none."""
+    """Parse the header of an encrypted image; None if there is none."""
     try:
         return grammar.parse(grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image")
     except FormatError:
@@ -226,7 +226,7 @@ def header_of(data: bytes) -> EncryptedImage.Header | None:
 
 
 def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
-    """Parse the trailer of an encrypted image of version 1; None where there is none."""
+    """Parse the trailer of an encrypted image of version 1; None if there is none."""
     at = source.size_bytes - TRAILER.width
     if at < 0 or not trailer_of(source).endswith(b"cdsaencr"):
         return None
@@ -238,6 +238,6 @@ def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
 
 
 def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Describe how large the disk inside is, how it is encrypted, and what to do."""
+    """Make the error that reports the size of the encrypted disk, its encryption, and what to do."""
     message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

@@ -1,6 +1,6 @@
 """Read-only byte sources.
 
-Every byte of an image comes through a :class:`Source`, which checks bounds and counts its reads. Nothing is written.
+Every byte of an image comes through a :class:`Source`, which checks bounds and counts its reads. Sources never write.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ReadCounter:
 
 
 class Workspace:
-    """Memory that successive reads share: what a read returns is valid until the next one.
+    """Memory that successive reads share: the result of a read is valid until the next one.
 
-    Fresh memory is dear: the system clears each page of it when it is first touched.
+    Fresh memory is slow: the system clears each page at the first access.
     """
 
     __slots__ = ("_bytes",)
@@ -56,7 +56,7 @@ class Workspace:
         self._bytes = np.empty(0, np.uint8)
 
     def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
-        """Return room for the bytes of a read, shape (length_bytes,)."""
+        """Return memory for the bytes of a read, shape (length_bytes,)."""
         if len(self._bytes) < length_bytes:
             self._bytes = np.empty(length_bytes, np.uint8)
         return self._bytes[:length_bytes]
@@ -67,36 +67,36 @@ class Source(ABC):
 
     name: str  # for messages
     size_bytes: int  # length of the image
-    sector_size_bytes: int = 512  # sector size of the device, 512 where unknown
+    sector_size_bytes: int = 512  # sector size of the device, 512 if unknown
     counter: ReadCounter  # requests and bytes that reached the underlying file
-    origin: int = 0  # place of address 0 in the image, in bytes; not 0 in a window only
-    # gaps up to this between pieces are read over, in bytes: where that is quicker than a request of its own
+    origin: int = 0  # offset of address 0 in the image, in bytes; nonzero only in a window
+    # gaps between pieces up to this length in bytes are read through, if that is faster than a separate request
     gap_bytes: int = 0
-    # the source that this one was made of: the file of a container, or what failing areas are found in
+    # the source around this one: the file of a container, or the source whose failing areas are found
     around: Source | None = None
-    _source: Source  # the same, of those that have one
-    # what is wrong with the files that hold the disk, such as a missing segment; reading may add to it
+    _source: Source  # the same, for sources that have one
+    # problems of the files that contain the disk, such as a missing segment; reading may add to them
     own_findings: tuple[Finding, ...] = ()
-    _unread: I64 = np.empty((0, 2), np.int64)  # what :meth:`unread_ranges` returns where a source knows no better
+    _unread: I64 = np.empty((0, 2), np.int64)  # default result of :meth:`unread_ranges`
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the containers around the disk, the outermost first."""
+        """Problems of the containers around the disk, the outermost first."""
         outside = self.around.findings if self.around is not None else ()
         return (*outside, *self.own_findings)
 
     @abstractmethod
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        """Read within bounds; short only if the image shrank underneath."""
+        """Read within bounds; the result is short only if the image shrank meanwhile."""
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        """Read within bounds into a buffer; how many bytes came."""
+        """Read within bounds into a buffer; return the number of bytes read."""
         data = self._fetch(image_offset, len(target))
         target[: len(data)] = data
         return len(data)
 
     def read(self, image_offset: int, length_bytes: int) -> bytes:
-        """Read exactly so many bytes."""
+        """Read exactly the given number of bytes."""
         self._check(image_offset, length_bytes)
         data = self._fetch(image_offset, length_bytes)
         if len(data) != length_bytes:
@@ -104,13 +104,13 @@ class Source(ABC):
         return data
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
-        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` finds them)."""
+        """Fill a buffer; areas that were never read become zeros (:meth:`touches_unread` finds them)."""
         self._check(image_offset, len(target))
         if self._fetch_into(image_offset, target) != len(target):
             raise self._shrunk(image_offset)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces in address order, each to its place in a buffer; short gaps between them are read over."""
+        """Read many pieces in address order, each to its place in a buffer, including short gaps between them."""
         bounds = request_bounds(image_offsets, lengths_bytes, self.gap_bytes)
         out = np.frombuffer(target, np.uint8)
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -142,9 +142,9 @@ class Source(ABC):
         self,
         image_offsets: I64,
         lengths_bytes: I64,
-        workspace: Workspace | None = None,  # memory to read into; fresh memory without it
+        workspace: Workspace | None = None,  # memory to read into; None for fresh memory
     ) -> NDArray[np.uint8]:
-        """Read many extents, in address order and in large requests; they come in the order given."""
+        """Read many extents, in address order and in large requests; return them in the order given."""
         tick()
         room = Workspace() if workspace is None else workspace
         starts = np.ascontiguousarray(image_offsets, np.int64)
@@ -159,7 +159,7 @@ class Source(ABC):
         return out
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read, or cannot be as far as is known by now, (n, 2): offset and length in bytes."""
+        """Return the areas never read or known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         return self._unread
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -172,12 +172,12 @@ class Source(ABC):
         return np.empty((0, 2), np.int64)
 
     def _set_around(self, source: Source, size_bytes: int) -> None:
-        """Name the source that this one is made of, which is closed with it."""
+        """Set the source that this one is based on, which is closed with it."""
         self._source = self.around = source
         self.name, self.counter, self.size_bytes = source.name, source.counter, size_bytes
 
     def close(self) -> None:
-        """Release what is held; reading afterwards fails."""
+        """Release all resources; later reads fail."""
         if self.around is not None:
             self.around.close()
 
@@ -191,9 +191,9 @@ class Source(ABC):
 
 
 def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
-    """Sort; extents that follow one another on disk and in the result become one, up to a request's size.
+    """Sort; extents that are contiguous both on disk and in the result are joined, up to the size of a request.
 
-    Their starts and lengths, and their places in the result.
+    Returns their starts and lengths, and their places in the result.
     """
     targets = np.cumsum(lengths) - lengths
     used = np.flatnonzero(lengths > 0)
@@ -209,11 +209,11 @@ def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
 
 
 SECTOR_BYTES: Final = 512
-"""The smallest piece that a disk gives or refuses."""
+"""The smallest unit that a disk returns or refuses."""
 
 
 def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int:
-    """Read what can be read of a range; sectors that cannot are zeros. How many bytes they have."""
+    """Read a range as far as possible, with zeros for unreadable sectors; return the number of unreadable bytes."""
     unread = 0
     for start in range(0, len(target), SECTOR_BYTES):
         sector = target[start : start + SECTOR_BYTES]
@@ -241,7 +241,7 @@ class MemorySource(Source):
 
 
 class FillingSource(Source):
-    """A source that fills memory that is there, and from which single reads are made."""
+    """A source that fills given memory; single reads are built on that."""
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
@@ -254,19 +254,19 @@ class FillingSource(Source):
 
     @abstractmethod
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        """Read within bounds into a buffer; how many bytes came, fewer only if the image shrank underneath."""
+        """Read within bounds into a buffer; return the number of bytes, which is short only if the image shrank."""
 
     def _fill_hole(self, target: memoryview) -> None:
-        """Fill in the zeros of what is not stored, which cost no request."""
+        """Fill a hole with zeros, which cost no request."""
         if len(target):
             self.counter.hole_bytes += len(target)
             target[:] = bytes(len(target))
 
 
 class PieceSource(FillingSource):
-    """A disk in pieces that its files hold somewhere; what no piece covers is zeros."""
+    """A disk in pieces at various places of its files; areas without a piece are zeros."""
 
-    # the pieces on the disk, in bytes and in ascending order
+    # places of the pieces on the disk, in bytes and in ascending order
     _starts: I64
     _ends: I64
 
@@ -286,7 +286,7 @@ class PieceSource(FillingSource):
 
     @abstractmethod
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
-        """Fill a buffer from a place of a piece on."""
+        """Fill a buffer with data from an offset within a piece."""
 
     @property
     def holes(self) -> I64:
@@ -295,7 +295,7 @@ class PieceSource(FillingSource):
 
 
 def open_all(sources: Iterable[Source]) -> list[Source]:
-    """Take sources as they are opened; if one of them cannot be, the others are closed."""
+    """Collect sources as they are opened; if one fails, the others are closed."""
     with ExitStack() as stack:
         taken = [stack.enter_context(each) for each in sources]
         stack.pop_all()
@@ -303,7 +303,7 @@ def open_all(sources: Iterable[Source]) -> list[Source]:
 
 
 class JoinedSource(PieceSource):
-    """Several sources at their places in one disk, with zeros between them."""
+    """Several sources at their offsets on one disk, with zeros between them."""
 
     def __init__(self, sources: Sequence[Source], starts: I64) -> None:
         self._sources = tuple(sources)
@@ -315,7 +315,7 @@ class JoinedSource(PieceSource):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the files of the parts."""
+        """Problems of the files of the parts."""
         return (*(item for each in self._sources for item in each.findings), *self.own_findings)
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
@@ -353,7 +353,7 @@ class Window(Source):
         self.size_bytes = max(0, min(size_bytes, source.size_bytes - image_offset))
         self.sector_size_bytes = source.sector_size_bytes
         self.name = source.name
-        # One count for all windows of an image: what a scan says that it read is what reached the file.
+        # All windows of an image share one counter: a scan reports what reached the file.
         self.counter = source.counter
         self.origin = source.origin + image_offset
 
@@ -392,7 +392,7 @@ def overlaps(
     image_offsets: NDArray[np.int64],
     lengths_bytes: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Return for each extent whether it meets one of the ranges."""
+    """Return for each extent whether it overlaps one of the ranges."""
     starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
     following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
@@ -401,14 +401,14 @@ def overlaps(
 
 
 def first_overlap(ranges: I64, image_offset: int, length_bytes: int) -> int | None:
-    """Return the first byte of a stretch that is in one of the ranges, which are as for :func:`overlaps`."""
+    """Return the first byte of a stretch within one of the ranges, which are as for :func:`overlaps`; or None."""
     if not len(ranges) or not overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0]:
         return None
     return max(image_offset, int(ranges[ranges.sum(axis=1) > image_offset][0, 0]))
 
 
 class WrappedSource(Source):
-    """Another source at the same addresses; what is not changed passes through."""
+    """Another source at the same addresses; unchanged data passes through."""
 
     def __init__(self, source: Source) -> None:
         self._set_around(source, source.size_bytes)
@@ -433,7 +433,7 @@ class WrappedSource(Source):
 
 
 class RecordingSource(WrappedSource):
-    """An image whose reads are remembered, without the gaps between them that are read over."""
+    """An image whose reads are recorded, without the gaps that are read through."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -458,7 +458,7 @@ class RecordingSource(WrappedSource):
         self._source.read_pieces(image_offsets, lengths_bytes, places, target)
 
     def recorded(self) -> NDArray[np.int64]:
-        """What was read, shape (n, 2): start and stop in bytes, in the order of the reads."""
+        """Return what was read, shape (n, 2): start and stop in bytes, in the order of the reads."""
         if not self._starts:
             return np.empty((0, 2), np.int64)
         starts, lengths = np.concatenate(self._starts), np.concatenate(self._lengths)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 NUMBERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
-"""Parts that imagers number: disk.001, disk.002."""
+"""Parts with the numbers of imaging tools: disk.001, disk.002."""
 
 LETTERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>[a-z]{2,4})")
-"""Parts that split(1) names: disk.aa, disk.ab."""
+"""Parts with the names of split(1): disk.aa, disk.ab."""
 
 _EWF_NUMBER: Final = re.compile(r".+\d\d")
 
@@ -40,29 +40,29 @@ FOLDERS: Final = {
     ".hdd": "a Parallels disk",
     ".lscope": "a capture",
 }
-"""Folders that are one thing as a whole, by the ends of their names."""
+"""Folders that are a unit, by their suffixes."""
 
 
 class Scheme(NamedTuple):
-    """How the files of one image are named."""
+    """A naming scheme for the files of one image."""
 
     name: str  # of the set
-    # a name in it, in lower case. All have the group `stem` in common, and the length of the group `suffix`.
+    # pattern of a name in it, in lower case; all names share the group `stem` and the length of the group `suffix`
     file: re.Pattern[str]
-    # what one of the names must be, where files that are not a set have such names, too
+    # pattern that one of the names must match, if files that are not a set have such names, too
     proof: re.Pattern[str] = re.compile(".*", re.DOTALL)
 
 
 SCHEMES: Final = (
     Scheme("a split image", NUMBERED),
     Scheme("a split image", LETTERED, re.compile(r".+\.a{2,4}")),
-    # As split(1) names parts without a prefix of its user: xaa, xaab, x00.
+    # split(1) names parts like this if the user gives no prefix: xaa, xaab, x00.
     *(
         Scheme("a split image", re.compile(rf"(?P<stem>[^.]*)(?P<suffix>[a-z]{{{n}}})"), re.compile(rf".*a{{{n}}}"))
         for n in (2, 3, 4)
     ),
     Scheme("a split image", re.compile(r"(?P<stem>.*?)(?P<suffix>(?<!\d)\d{2,6})"), re.compile(r".*?(?<!\d)0{2,6}")),
-    # Letters follow E99; what follows S99 is left out, which no imager was seen to write: .svg is a picture.
+    # Letters follow E99. Names after S99 are left out, because no known imager writes them: .svg is a picture.
     Scheme("an Expert Witness image", re.compile(r"(?P<stem>.+\.[els]x?)(\d\d|(?!vg)[a-z]{2})"), _EWF_NUMBER),
     Scheme("an AD1 image", re.compile(r"(?P<stem>.+\.ad)\d{1,4}")),
     Scheme("a VMware disk", re.compile(r"(?P<stem>.+?)(-\d{6})?(-[sf]\d{3}|-flat|-delta|-ctk|-rdmp?)?\.vmdk")),
@@ -70,11 +70,11 @@ SCHEMES: Final = (
     Scheme("a segmented disk image", re.compile(r"(?P<stem>.+?)(\.\d{3})?\.dmg(part)?")),
     Scheme("a zip archive in parts", re.compile(r"(?P<stem>.+)\.(z\d{2,3}|zip)")),
 )
-"""All that are known."""
+"""All known naming schemes."""
 
 
 def refuse_part(path: Path) -> None:
-    """Refuse a place where a new file would become a part of an image that is there."""
+    """Refuse a path where a new file would become part of an existing image."""
     places = {Path(os.path.abspath(path)), Path(os.path.realpath(path))}  # noqa: PTH100  (links not followed)
     for folder in {parent for place in places for parent in place.parents}:
         if kind := whole_folder(folder):
@@ -85,7 +85,7 @@ def refuse_part(path: Path) -> None:
 
 
 def whole_folder(folder: Path) -> str:
-    """Describe what a folder is as a whole: a bundle, a capture; empty if it is a folder of files."""
+    """Describe a folder that is a unit, such as a bundle or a capture; empty if it is a folder of files."""
     if folder.suffix.lower() in FOLDERS:
         return FOLDERS[folder.suffix.lower()]
     if (folder / "manifest.json").is_file() and (folder / "0" / "nodes.parquet").is_file():
@@ -99,7 +99,7 @@ def whole_folder(folder: Path) -> str:
 
 
 def band_number(name: str) -> int | None:
-    """Return which band a file is by its name; copies on other systems may have it in capitals."""
+    """Return the number of the band that a file is by its name; copies on other systems may have capitals."""
     if not name or len(name) > 14 or not set(name) <= set(string.hexdigits):
         return None
     number = int(name, 16)
@@ -114,7 +114,7 @@ def _has_bands(folder: Path) -> bool:
 
 
 def _neighbour(scheme: Scheme, path: Path) -> str:
-    """Return the name of a file beside a new one with which it would make a set; empty where there is none."""
+    """Return the name of a file with which a new file would form a set; empty if there is none."""
     key = _key(scheme, path.name)
     if key is None or not path.parent.is_dir():
         return ""
@@ -122,14 +122,14 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
         found = list(os.scandir(path.parent))
     except OSError as error:
         raise UsageError(f"{path}: its folder cannot be listed: {reason_of(error)}") from error
-    # What this tool wrote is nobody's image, or one that it can make again.
+    # Files that this tool wrote are not a user's image, or it can make them again.
     names = sorted(
         each.name
         for each in found
         if each.name != path.name
         and each.name.lower().startswith(key[0])
         and _key(scheme, each.name) == key
-        and not path.with_name(each.name).is_dir()  # of a link that leads to itself, `each` would raise
+        and not path.with_name(each.name).is_dir()  # for a link that leads to itself, `each` would raise
         and not ownfiles.is_own(path.with_name(each.name))
     )
     is_set = any(scheme.proof.fullmatch(name.lower()) for name in (*names, path.name))
@@ -137,7 +137,7 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
 
 
 def _key(scheme: Scheme, name: str) -> tuple[str, int] | None:
-    """Return what the names of one set have in common; None for a name in none."""
+    """Return what the names of one set have in common; None for a name in no set."""
     match = scheme.file.fullmatch(name.lower())
     return None if match is None else (match["stem"], len(match.groupdict().get("suffix", "")))
 
@@ -145,7 +145,7 @@ def _key(scheme: Scheme, name: str) -> tuple[str, int] | None:
 def find_parts(path: Path) -> list[Path]:
     """Find all parts of the split image whose first part this is.
 
-    The existing parts, in order; empty if the file is not part of a split image.
+    Returns the existing parts in order; empty if the file is not part of a split image.
     """
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
@@ -153,7 +153,7 @@ def find_parts(path: Path) -> list[Path]:
     siblings = _siblings(path, match["stem"], match["suffix"])
     if len(siblings) < 2:
         return []
-    # Where more is missing than is there, names that are alike are nobody's parts.
+    # If more parts are missing than exist, similar names are not parts.
     expected = list(itertools.islice(_suffixes(match["suffix"]), 2 * len(siblings)))
     if not expected or match["suffix"] != expected[0]:
         return _refuse_later_part(path, match, siblings)
@@ -168,16 +168,16 @@ def find_parts(path: Path) -> list[Path]:
 
 
 def find_beginning(path: Path) -> Path:
-    """Return the file with which the split image begins that a file would be a part of by its name; else the file."""
+    """Return the first file of the split image that a file belongs to by its name, or else the file."""
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     siblings = {} if match is None else _siblings(path, match["stem"], match["suffix"])
     return siblings[min(siblings)] if siblings else path
 
 
 def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
-    """List the files beside it whose names differ only in the suffix, by suffix."""
+    """List the neighbouring files whose names differ only in the suffix, by suffix."""
     found = {suffix: path}
-    # A folder that may not be listed shows no other parts; the image in it may be read all the same.
+    # A folder that may not be listed shows no other parts, but the image in it may still be readable.
     with suppress(PermissionError):
         names = inputs.list_folder(path.parent)
         found |= _choose_parts_of_set(path.parent, names, stem, suffix)
@@ -185,7 +185,7 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
 
 
 def _choose_parts_of_set(folder: Path, names: list[str], stem: str, suffix: str) -> dict[str, Path]:
-    """Choose the files whose names differ from a part only in the suffix, by suffix."""
+    """Choose the files whose names differ from a part's only in the suffix, by suffix."""
     kind = str.isdigit if suffix.isdigit() else str.isalpha
     found = {}
     for candidate in map(folder.joinpath, names):
@@ -219,7 +219,7 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
 
 
 class SplitFile(JoinedSource):
-    """Several files, one after the other, as one image; what is missing of them counts as never read."""
+    """Several consecutive files as one image; missing parts count as never read."""
 
     def __init__(self, paths: list[Path]) -> None:
         parts = open_all(map(RawFile, paths))
@@ -231,7 +231,7 @@ class SplitFile(JoinedSource):
             raise
 
     def _place(self, paths: list[Path], parts: list[Source]) -> None:
-        """Set where each part begins: imagers cut at a fixed size, so its number gives the place."""
+        """Set where each part begins: imagers cut at a fixed size, so a part's number gives its offset."""
         full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]
         place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}
@@ -245,7 +245,7 @@ class SplitFile(JoinedSource):
         stem = paths[0].name.removesuffix(first)
         problems = [f"part {stem}{suffix} is missing" for suffix, number in place.items()
                     if number < numbers[-1] and number not in numbers]  # fmt: skip
-        # Any but the last one that is smaller is a copy that broke off.
+        # A part other than the last that is smaller is an interrupted copy.
         problems += [
             f"part {path.name} ends at byte {part.size_bytes:,} of {full:,}"
             for path, part in zip(paths[:-1], parts[:-1], strict=True)

@@ -155,12 +155,12 @@ class Case:
 class Part(Struct, frozen=True):
     """Reads that one drive serves."""
 
-    reads: AccessTrace  # in the order in which they come
-    drive: DriveProfile  # which drive
-    queue_depth: int = 1  # reads that are outstanding
+    reads: AccessTrace  # in sequence
+    drive: DriveProfile  # the drive that serves them
+    queue_depth: int = 1  # number of outstanding reads
     start_offset_bytes: int = 0  # where the image begins on the drive
-    knows_offset: bool = True  # whether it is there; else anywhere on the drive that it fits
-    times: float = 1.0  # how many times as long as these reads the part takes
+    knows_offset: bool = True  # whether that is known; otherwise anywhere on the drive that it fits
+    times: float = 1.0  # duration of the part as a multiple of the time of these reads
 
 
 Effort: TypeAlias = "Callable[[Case], float]"
@@ -170,15 +170,15 @@ Effort: TypeAlias = "Callable[[Case], float]"
 class Changed(Struct, frozen=True):
     """What a change makes of the work."""
 
-    parts: tuple[Part, ...]  # what is read then, drive by drive, one after the other
-    effort: Effort | None = None  # what making the change takes, once; None if no model knows
-    # the volume's layout then, for remedies on top of this one; None where it stays as it is
+    parts: tuple[Part, ...]  # the reads after the change, drive by drive, in sequence
+    effort: Effort | None = None  # one-time cost of the change; None if no model predicts it
+    # the volume's layout after the change, for remedies on top of this one; None if it does not change
     case: Case | None = None
-    least_s: float = 0.0  # the computer's time, where it passes beside the drive's: the work takes no less
-    # the same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can
+    least_s: float = 0.0  # host time that overlaps drive time: the work takes at least this long
+    # alternative outcomes that nobody can know in advance; draws use them in turn; empty if there are none
     alternatives: tuple[tuple[Part, ...], ...] = ()
-    # by what share of the time the model of the remedy was off: of the draws of each outcome a third takes so much
-    # less, and a third so much more
+    # relative error of the remedy's model: of the draws of each outcome, a third takes this share less time, and a
+    # third this share more
     error_share: float = 0.0
 
 
@@ -218,8 +218,8 @@ ERROR_SIGNS = np.array([0, -1, 1])
 class Served(Struct, frozen=True):
     """What work takes."""
 
-    draws_s: F64  # in each simulation; those of two works belong together one by one
-    sampling_error: float = 0.0  # as of `ServiceResult`
+    draws_s: F64  # time in each simulation; those of two works are pairs
+    sampling_error: float = 0.0  # as in `ServiceResult`
 
     @property
     def seconds(self) -> float:
@@ -381,7 +381,7 @@ def entries_by_name(case: Case) -> I64:
     """Return the entries as a program comes to them that sorts names: each folder's by name, folders by name."""
     entries = case.model.entries
     heads = entries.stored_names.take(np.arange(len(entries))[entries.order]).heads(HEAD_BYTES)
-    # Eight letters as one number, the first of them the highest.
+    # Eight letters as one number, the first letter in the highest byte.
     words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
     group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
     place = np.lexsort((*words.T[::-1], group))
@@ -395,7 +395,7 @@ def level_by_level(case: Case) -> I64:
     above = np.where(descent.entry >= 0, entries.parent_id[np.maximum(descent.entry, 0)], np.uint64(0))
     parent = find(descent.directory_id, above)
     depth = np.zeros(len(descent), np.int64)
-    # A parent stands before its folders, so that as many rounds as the tree is deep settle all of them.
+    # A parent comes before its folders, so the number of rounds is the depth of the tree.
     for _ in range(len(descent)):
         deeper = np.where((parent >= 0) & (np.arange(len(descent)) > 0), depth[np.maximum(parent, 0)] + 1, 0)
         if np.array_equal(deeper, depth):
@@ -491,12 +491,12 @@ def number_entries(case: Case, order: I64) -> VolumeLayout:
     first = np.sort(np.unique(own[made], return_index=True)[1])
     known = own[made][first]
     number = np.arange(FIRST_NUMBER, FIRST_NUMBER + len(known), dtype=np.uint64)
-    # The root and what the file system keeps for itself have the numbers that they always have.
+    # The root and the file system's own entries keep their fixed numbers.
     number = np.where(known < FIRST_NUMBER, known, number)
 
     def new(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
         place = find(known, ids)
-        # A folder that is gone keeps a number that nobody gets.
+        # A folder that no longer exists keeps a number that no entry gets.
         return np.where(place >= 0, number[np.maximum(place, 0)], np.where(ids < FIRST_NUMBER, ids, np.uint64(1)))
 
     renumbered = table.changed("file_id", Values(new(own))).changed("parent_id", Values(new(parent)))

@@ -260,7 +260,7 @@ def list_from_disk(case: Case) -> Changed | str:
     maps = [nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map"]
     is_map = np.isin(nodes.tree[owner], maps)
     starts, lengths = [], []
-    # Nodes of snapshots are read as well; stale ones are known from a sweep alone.
+    # Nodes of snapshots are also read; stale nodes are found only by a full pass.
     is_read = ~case.layout.columns("nodes")["state"].equals("stale")[owner]
     for chosen in (is_read & is_map, is_read & ~is_map):
         first, end = place[chosen], place[chosen] + length[chosen]
@@ -268,7 +268,7 @@ def list_from_disk(case: Case) -> Changed | str:
         starts.append(first[heads])
         lengths.append(np.maximum.reduceat(end, heads) - first[heads] if len(heads) else first)
     device, offset = device_and_offset(np.concatenate(starts))
-    # The program decodes a part of 8 MiB while nothing is read; most requests follow the one before at once.
+    # The program decodes a part of 8 MiB while nothing is read; most requests follow the previous one immediately.
     reads = replace(AccessTrace.from_reads(offset, np.concatenate(lengths)), device=device, after_us=case.reads.host_us)
     return change_reads(case, reads)
 
@@ -527,7 +527,7 @@ def metadata_on_flash(case: Case) -> Changed | str:
     rest = case.part(case.reads[~is_node])
     drive = load_profile(FLASH)
     if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
-        # Only the nodes are on it, and their place on flash makes no difference.
+        # The flash drive stores only the nodes, and their place on it makes no difference.
         flash = replace(flash, image_offset=flash.image_offset % (drive.capacity_bytes // 2))
     return Changed((Part(flash, drive), rest), copying_s)
 
@@ -617,7 +617,7 @@ def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
     owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
     at, places, step = files, np.arange(len(files)), 0
     while len(at):
-        # One level up at once; a walk that comes to a folder after another one needs nothing of what is above it.
+        # One level up per round. If an earlier file needs a folder, a later one needs nothing at or above it.
         np.minimum.at(owner, at, places)
         is_first = owner[at] == places
         at, places = at[is_first], places[is_first]

@@ -1,4 +1,4 @@
-"""From a volume to a plan: every remedy tried on it, what each saves, and which two go best together."""
+"""From a volume to a plan: tries every remedy on it, and finds what each saves and which two work best together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def list_remedies() -> list[str]:
-    """List every remedy by name; one for each file system that a volume could be copied to."""
+    """List the names of all remedies; there is one for each file system that a volume could be copied to."""
     return [*REMEDIES, *(f"on-{item.name}" for item in filesystems())]
 
 
@@ -40,7 +40,7 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
     trial, pairing = Trial(case), Pairing()
     wanted = list_remedies() if names is None else names
     tried = {}
-    # Programs first: what the best of them saves on top of a changed volume is worked out while there is that volume.
+    # Programs come first: what the best of them saves on top of a changed volume is computed while that volume exists.
     for name in each(sorted(wanted, key=lambda name: words_of(name).kind == VOLUME), "trying remedies"):
         tried[name] = trial.remedy(name)
         pairing.add(trial, tried[name])
@@ -69,8 +69,8 @@ class Trial:
     def __init__(
         self,
         case: Case,
-        known: Prediction | None = None,  # what the work takes, if somebody has served it already
-        unknowns: Unknowns | None = None,  # what it was served on
+        known: Prediction | None = None,  # the predicted time of the work, if it has been served already
+        unknowns: Unknowns | None = None,  # the draws with which it was served
     ) -> None:
         self.case = case
         self._unknowns = unknowns or Unknowns(Host.of(case.host))
@@ -81,7 +81,7 @@ class Trial:
         self._tried: dict[str, tuple[Served, Changed] | str] = {}
 
     def made(self, name: str) -> tuple[Served, Changed] | str:
-        """Try a change by its name: what the work takes then, or why it does not apply."""
+        """Try a change by its name; return the work's new time, or why the change does not apply."""
         if name not in self._tried:
             self._tried[name] = self._made(name, self.case)
         return self._tried[name]
@@ -104,13 +104,13 @@ class Trial:
         return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, effort_s)
 
     def forget(self, name: str) -> None:
-        """Let go of the volume that a change would make, which is as large as the one that was read."""
+        """Free the volume that a change would make, which is as large as the original one."""
         found = self._tried.get(name)
         if found is not None and not isinstance(found, str):
             self._tried[name] = found[0], replace(found[1], case=None)
 
     def both(self, volume: str, software: str) -> float | None:
-        """Return what the work takes with a remedy of the program on top of one of the volume; None where it cannot."""
+        """Return the time of the work with a remedy of the program on top of one of the volume; None if impossible."""
         found = self.made(volume)
         then = None if isinstance(found, str) else found[1].case
         made = None if then is None else self._made(software, then)
@@ -123,26 +123,26 @@ class Trial:
                 return changed
             if not len(case.reads):
                 return NO_READS
-            # What was served is not looked at again.
+            # The served reads are not needed again.
             return self._serve(changed), replace(changed, parts=(), alternatives=())
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
     def _serve(self, changed: Changed) -> Served:
         if changed.case is not None:
-            # Each has tables of all entries, and only the best of them is looked at again.
+            # Each result has tables of all entries, and only the best one is needed again.
             changed.case.forget()
         return self.now if self._changes_nothing(changed) else serve_change(changed, self._unknowns)
 
     def _changes_nothing(self, changed: Changed) -> bool:
-        """Whether the same reads are left on the same drive, so they need not be served again."""
+        """Whether the change leaves the same reads on the same drive, so they need not be served again."""
         first, own = changed.parts[0], self.case.part(self.case.reads)
         if changed != Changed((first,), changed.effort, changed.case) or first != replace(own, reads=first.reads):
             return False
         return all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
-        """Try those that need no other layout, and rank them by what they save."""
+        """Try the remedies that need no other layout, and rank them by what they save."""
         rows = [(name, self.made(name)) for name in QUICK]
         tried = [self._quick(name, row[0]) for name, row in rows if not isinstance(row, str)]
         return tuple(sorted(tried, key=lambda item: item.seconds))
@@ -154,9 +154,9 @@ class Trial:
         return Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
 
     def yardsticks(self) -> tuple[Yardstick, ...]:
-        """Take the copies to other file systems; of large volumes they would take long.
+        """Predict copies to other file systems, except for large volumes, where they would take long.
 
-        File systems that place every node by itself are left out: their time depends on where they put the nodes.
+        File systems that place every node separately are left out: their time depends on where they put the nodes.
         """
         if len(self.case.layout.columns("entries")) > MOST_COPIED:
             return ()
@@ -167,25 +167,25 @@ class Trial:
 
 
 TIMED: Final = ("device", "image_offset", "length_bytes", "think_us", "after_us")
-"""What the time of reads depends on."""
+"""The inputs that determine the time of reads."""
 
 QUICK: Final = ("names-only", "tree-in-key-order", "list-from-disk", "remembered-walk", "solid-state")
-"""In the order of a plan, which rows that save alike keep."""
+"""Order of a plan, which rows with equal savings keep."""
 
 MOST_COPIED: Final = 500_000
-"""Entries of the largest volume of which a scan says what it would take on another file system."""
+"""Entries of the largest volume for which a scan predicts the time on another file system."""
 
 
 class Pairing:
-    """Finds what saves most beside the best remedy that needs no other drive; of changed volumes it keeps only one."""
+    """Finds what saves most together with the best remedy that needs no other drive; it keeps one changed volume."""
 
     def __init__(self) -> None:
         self._best: PlannedRemedy | None = None
-        self._programs: list[str] = []  # those that help
-        self._seconds: dict[tuple[str, str], float | None] = {}  # of a remedy of the volume and one of the program
+        self._programs: list[str] = []  # programs' remedies that help
+        self._seconds: dict[tuple[str, str], float | None] = {}  # by remedy of the volume and of the program
 
     def add(self, trial: Trial, row: PlannedRemedy) -> None:
-        """Take a remedy that was tried; those of programs come before those of volumes."""
+        """Add a tried remedy; those of programs come before those of volumes."""
         best, name, kind = self._best, row.words.name, row.words.kind
         if row.helps and kind != HARDWARE and (best is None or row.seconds < best.seconds):
             self._best = row
@@ -199,7 +199,7 @@ class Pairing:
             trial.forget(name)
 
     def best_pair(self, trial: Trial) -> RemedyPair | None:
-        """Return the best remedy with what saves most beside it; None where nothing does."""
+        """Return the best remedy with the one that saves most in addition; None if none does."""
         best = self._best
         if best is None:
             return None
@@ -209,14 +209,14 @@ class Pairing:
         if not known:
             return None
         seconds, names = min(known)
-        # Two that save hardly more than the better of them are not a pair.
+        # Two remedies that save hardly more than the better of them are not a pair.
         if seconds > (1 - PAIR_FROM) * best.seconds:
             return None
         return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
 
 
 PAIR_FROM: Final = 0.05
-"""What the second of two must save of the time that the first one leaves."""
+"""Least share of the time left by the first remedy that the second one must save."""
 
 
 def _list_unknown(case: Case) -> Iterator[str]:

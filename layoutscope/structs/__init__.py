@@ -1,5 +1,5 @@
-"""From bytes to structures: one at a time by grammar, many at a time by record type, and the arrays that they become.
+"""From bytes to structures: single structures by grammar, many by record type, and the resulting arrays.
 
-`native` finds and calls the kernels in C, ``source`` has them, `build` compiles them. Reference implementations in
-Python, with which tests compare them, are in ``tests/unit/native/reference``.
+`native` finds and calls the kernels in C, ``source`` contains them, `build` compiles them. The reference
+implementations in Python with which tests compare them are in ``tests/unit/native/reference``.
 """

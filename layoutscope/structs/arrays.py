@@ -1,9 +1,9 @@
-"""Arithmetic on arrays that every room shares: ragged rows, look-ups, sets of runs, bitmaps, columns.
+"""Arithmetic on arrays that all packages share: ragged rows, look-ups, sets of runs, bitmaps, columns.
 
-Nothing here knows a format. Ragged rows are lists of different lengths: `counts` has the number of items of each of n
-owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners too: :func:`heads`
-finds where each of their runs begins. Look-ups in sorted and unsorted keys do without hashing: numbers of inodes, files
-and streams hardly have gaps, so that a table of all numbers in their range leads to the rows.
+Nothing here depends on a format. Ragged rows are lists of different lengths: `counts` has the number of items of each
+of n owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners, too:
+:func:`heads` finds where each of their runs begins. Look-ups in sorted and unsorted keys use no hashing: numbers of
+inodes, files and streams have few gaps, so a table of all numbers in their range maps them to rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LARGEST: Final = 2**63 - 1
 
 
 class Rows(Struct, frozen=True):
-    """Arrays of one length, one row per item; other fields are true of all items."""
+    """Arrays of equal length, one row per item; other fields apply to all items."""
 
     def __len__(self) -> int:
         return len(next(value for value in astuple(self) if isinstance(value, np.ndarray | Rows)))
@@ -61,7 +61,7 @@ def _join(values: Sequence[Any]) -> Any:
 
 
 def starts_of(counts: NDArray[np.integer[Any]]) -> I64:
-    """Where the items of each owner start, shape (n,): the sum of all counts before.
+    """Return where the items of each owner start, shape (n,): the sum of all counts before.
 
     >>> starts_of(np.array([2, 0, 3])).tolist()
     [0, 2, 2]
@@ -72,7 +72,7 @@ def starts_of(counts: NDArray[np.integer[Any]]) -> I64:
 
 
 def owners(counts: NDArray[np.integer[Any]]) -> I64:
-    """Whose each item is, shape (sum of counts,).
+    """Return the owner of each item, shape (sum of counts,).
 
     >>> owners(np.array([2, 0, 3])).tolist()
     [0, 0, 2, 2, 2]
@@ -81,7 +81,7 @@ def owners(counts: NDArray[np.integer[Any]]) -> I64:
 
 
 def ordinals(counts: NDArray[np.integer[Any]]) -> I64:
-    """Which of its owner's items each item is, shape (sum of counts,).
+    """Return the number of each item among its owner's items, shape (sum of counts,).
 
     >>> ordinals(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
@@ -103,7 +103,7 @@ def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -
 
 
 def heads(*keys: NDArray[Any]) -> I64:
-    """Rows where one of the keys, (n,) arrays, differs from the row before; the first row is one.
+    """Return the rows where one of the keys, (n,) arrays, differs from the previous row, and the first row.
 
     >>> heads(np.array([7, 7, 4, 4, 4])).tolist()
     [0, 2]
@@ -114,7 +114,7 @@ def heads(*keys: NDArray[Any]) -> I64:
 
 
 def is_head(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the rows that :func:`heads` names, shape (n,)."""
+    """Mark the rows that :func:`heads` returns, shape (n,)."""
     marked = np.ones(len(keys[0]), np.bool_)
     if len(marked):
         marked[1:] = keys[0][1:] != keys[0][:-1]
@@ -124,7 +124,7 @@ def is_head(*keys: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def lengths_of(starts: I64, total: int) -> I64:
-    """How long runs are that begin at ascending `starts` and fill `total` rows, shape (n,).
+    """Return the lengths of runs that begin at ascending `starts` and fill `total` rows, shape (n,).
 
     >>> lengths_of(np.array([0, 2]), 5).tolist()
     [2, 3]
@@ -133,26 +133,26 @@ def lengths_of(starts: I64, total: int) -> I64:
 
 
 def interleave(parts: Sequence[I64]) -> list[I64]:
-    """Return where runs go that alternate: group 0 of every part in turn, then group 1 of every part.
+    """Return the starts of interleaved runs: group 0 of every part in turn, then group 1 of every part.
 
     >>> [part.tolist() for part in interleave([np.array([1, 2]), np.array([2, 0])])]
     [[0, 3, 4], [1, 2]]
     """
     together = np.stack(parts, axis=1)
-    # Row by row, the array of lengths has the runs in the order in which they stand merged.
+    # Row by row, the array of lengths has the runs in their merged order.
     start = starts_of(together.ravel()).reshape(together.shape)
     return [ranges(start[:, i], together[:, i]) for i in range(len(parts))]
 
 
 def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
-    """Join batches of equal columns; `empty` is the result of no batch."""
+    """Join batches of equal columns; `empty` is the result for no batches."""
     if not parts:
         return empty
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def signed(values: NDArray[Any]) -> I64:
-    """Turn 64-bit sizes into signed ones; impossible ones become the largest."""
+    """Convert 64-bit sizes to signed ones; values that do not fit become the largest."""
     if values.dtype != np.uint64:
         return values.astype(np.int64)
     clipped: I64 = np.minimum(values, np.uint64(LARGEST)).astype(np.int64)
@@ -174,7 +174,7 @@ def copy_pieces(
 
 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
-    """Return ranges of rows, one after the other.
+    """Return ranges of rows, concatenated.
 
     >>> take_ranges(np.array([7, 8, 9]), np.array([2, 0]), np.array([1, 2])).tolist()
     [9, 7, 8]
@@ -183,7 +183,7 @@ def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
     if not width or not values.flags.c_contiguous:
         return values[ranges(starts, counts)]
     if not values.any():
-        # What nobody writes takes no memory.
+        # Pages that are never written take no memory.
         return np.zeros((int(counts.sum()), *values.shape[1:]), values.dtype)
     found = np.empty((int(counts.sum()), *values.shape[1:]), values.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (values, found))
@@ -195,33 +195,33 @@ FIRST_PLACES: Final = Kernel("first_places", "lBL")
 ORDER_NUMBERS: Final = Kernel("order_numbers", "lLL")
 
 MAX_SPARSENESS: Final = 8
-"""A table of a whole range of numbers is made where it has at most so many places a key."""
+"""A table of a whole range of numbers is used if it has at most this many places per key."""
 
 MAX_PLACES: Final = 256
-"""As :data:`MAX_SPARSENESS`, for a table of one byte a place that is used once."""
+"""Like :data:`MAX_SPARSENESS`, for a table of one byte per place that is used once."""
 
 AT_ONCE: Final = 1 << 15
-"""Numbers that are looked up together: what is worked out on the way stays in the processor's cache."""
+"""Numbers that are looked up together, so that intermediate results stay in the processor's cache."""
 
 FEW_CODES: Final = 1024
-"""A table of so many places costs nothing."""
+"""Number of places up to which a table costs practically nothing."""
 
 
 class Index(Struct, frozen=True):
     """Keys that can be looked up."""
 
-    keys: NDArray[Any]  # ascending; the first of equal ones is found
-    # row of each key where they were sorted for the look-up; None where rows and keys are in the same order
+    keys: NDArray[Any]  # ascending; the first of equal keys is found
+    # row of each key if they were sorted for the look-up; None if rows and keys are in the same order
     order: I64 | None = None
-    base: int = 0  # the least
-    # row of each number from `base` on, -1 where there is no such key; the last place is for all others. None if the
-    # numbers are too far apart.
+    base: int = 0  # the smallest key
+    # row of each number from `base` on, -1 if there is no such key; the last place is for all other numbers. None if
+    # the numbers are too far apart.
     table: NDArray[np.int32] | None = None
 
     def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
         """Find many keys.
 
-        Row of the first match, some row where there is none; and whether there is one.
+        Returns the row of the first match (any row if there is none), and whether there is one.
         """
         if not len(self.keys):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
@@ -232,7 +232,7 @@ class Index(Struct, frozen=True):
         rows, found = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.bool_)
         for start in range(0, len(wanted), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            # Values below the least wrap around to the greatest, so one comparison covers both.
+            # Values below the smallest wrap around to the largest, so one comparison covers both.
             place = (wanted[part] - wanted.dtype.type(self.base)).view(np.uint64)
             np.minimum(place, np.uint64(len(self.table) - 1), out=place)
             spot = self.table[place.view(np.int64)]
@@ -253,7 +253,7 @@ def index_of(keys: NDArray[Any]) -> Index:
         order = order_of(keys)
         return Index(keys[order], order)
     table = np.full(span + 2, -1, np.int32)
-    # The last of several values for one place stays: backwards, that is the first.
+    # The last of several values written to one place stays; in reverse order, that is the first.
     for start in reversed(range(0, len(keys), AT_ONCE)):
         part = keys[start : start + AT_ONCE]
         place = (part - keys.dtype.type(base)).view(np.int64)
@@ -262,7 +262,7 @@ def index_of(keys: NDArray[Any]) -> Index:
 
 
 def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
-    """Find keys: row of the first match, some row where there is none; and whether there is one.
+    """Find keys: return the row of the first match (any row if there is none), and whether there is one.
 
     >>> [part.tolist() for part in match(np.array([2, 3, 5]), np.array([5, 2]))]
     [[2, 0], [True, True]]
@@ -271,7 +271,7 @@ def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
 
 
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
-    """Row of the first match of each key that is wanted, -1 where there is none; as :func:`match`.
+    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`.
 
     >>> find(np.array([7, 3, 7, 5]), np.array([5, 7, 4])).tolist()
     [3, 0, -1]
@@ -282,7 +282,7 @@ def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
 
 
 def is_among(values: NDArray[np.integer[Any]], known: NDArray[np.integer[Any]]) -> Mask:
-    """Return which values are among some others: block addresses, which are mostly close enough for a table of all."""
+    """Return which values are among others: block addresses, which are mostly dense enough for a table of all."""
     if not len(known):
         return np.zeros(len(values), bool)
     if int(known.max()) - int(known.min()) < MAX_PLACES * len(known):
@@ -293,23 +293,23 @@ def is_among(values: NDArray[np.integer[Any]], known: NDArray[np.integer[Any]]) 
 
 
 def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
-    """Position of the last ascending bound that is not greater than each key, -1 where all are.
+    """Return the position of the last ascending bound that is not greater than each key, -1 if all are greater.
 
-    Keys that ascend, too, are merged.
+    Ascending keys are merged with the bounds.
 
     >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
     [-1, 0, 0, 1]
     """
     if len(keys) <= len(bounds) or not is_ascending(keys):
         return np.searchsorted(bounds, keys, side="right") - 1
-    # It is quicker to look the shorter of two ascending lists up in the longer one.
+    # It is faster to look up the shorter of two ascending lists in the longer one.
     stops = np.searchsorted(keys, bounds, side="left")
     counts = np.diff(stops, prepend=0, append=len(keys))
     return np.repeat(np.arange(-1, len(bounds)), counts)
 
 
 def order_of(values: NDArray[np.integer[Any]]) -> I64:
-    """Return the order that sorts numbers, stable, as ``np.argsort`` does.
+    """Return the order that sorts numbers, stable, like ``np.argsort``.
 
     >>> order_of(np.array([70000, 3, 3, 1])).tolist()
     [3, 1, 2, 0]
@@ -322,19 +322,19 @@ def order_of(values: NDArray[np.integer[Any]]) -> I64:
 
 
 def is_ascending(values: NDArray[Any]) -> bool:
-    """Return whether no value is below the one before it."""
+    """Return whether no value is less than the previous one."""
     return bool((values[1:] >= values[:-1]).all())
 
 
 def is_strictly_ascending(values: NDArray[Any]) -> bool:
-    """Return whether each value is greater than the one before it."""
+    """Return whether each value is greater than the previous one."""
     return bool((values[1:] > values[:-1]).all())
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """Return the distinct values, ascending.
 
-    Like ``np.unique``, whose import of masked arrays would cost more than its work.
+    Like ``np.unique``, but without its import of masked arrays, which costs more than the work.
 
     >>> distinct(np.array([9, 4, 2, 4])).tolist()
     [2, 4, 9]
@@ -344,7 +344,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
-    """Turn identifiers into numbers below a bound that is small."""
+    """Convert identifiers to numbers below a small bound."""
     rows = sum(len(one) for one in ids)
     last = max((int(one.max()) for one in ids if len(one)), default=0)
     if last < MAX_SPARSENESS * rows + FEW_CODES:
@@ -355,7 +355,7 @@ def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
 
 
 def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
-    """Return, ascending, the places where a number from 0 to below a bound occurs for the first time.
+    """Return, in ascending order, the places of the first occurrence of each number from 0 to below a bound.
 
     >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
     [0, 1, 3]
@@ -375,21 +375,21 @@ WORD_BYTES: Final = 8
 MAX_REQUEST_BYTES: Final = 8 * 1024**2
 
 GAP_BYTES: Final = 64 * 1024
-"""Gaps in a file or device up to this are read over: an SSD gives so much in the time of a request, and a disk waits
-for it to pass."""
+"""Largest gap in a file or device that is read through: an SSD transfers that much in the time of a request, and a disk
+waits for it to pass."""
 
 
 def request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
-    """Where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
+    """Return where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
     ends = np.maximum.accumulate(starts + lengths)
-    # Clones name blocks twice, and so do damaged pointers: pieces may overlap. Requests end at multiples of the largest
-    # one, which bounds the memory for one, however much is contiguous.
+    # Pieces may overlap, because clones and damaged pointers list blocks twice. Requests end at multiples of the
+    # largest size, which bounds their memory, however much is contiguous.
     is_break = (starts[1:] - ends[:-1] > gap_bytes) | (np.diff(starts // MAX_REQUEST_BYTES) > 0) | (np.diff(starts) < 0)
     return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
 def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
-    """Make a set from runs in any order, which may overlap.
+    """Make a set from runs, which may be in any order and overlap.
 
     >>> runs_of(np.array([5, 0, 6]), np.array([2, 3, 4])).tolist()
     [[0, 3], [5, 5]]
@@ -407,12 +407,12 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the first runs; a copy if they would keep much unused memory."""
+    """Return the first runs, copied if they would keep much unused memory alive."""
     return runs[:count] if 2 * count > len(runs) else runs[:count].copy()
 
 
 def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Blocks that are in any of the sets."""
+    """Return the blocks that are in any of the sets."""
     distinct: list[NDArray[np.int64]] = []
     for runs in sets:
         if len(runs) and not any(np.array_equal(runs, other) for other in distinct):
@@ -424,17 +424,17 @@ def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def is_set(runs: NDArray[np.int64]) -> bool:
-    """Return whether runs are sorted, not empty, disjoint and apart, as a set's are."""
+    """Return whether runs are sorted, nonempty, and separated by gaps, as in a set."""
     return bool((runs[:, 1] > 0).all() and (runs[1:, 0] > runs[:-1].sum(axis=1)).all())
 
 
 def total(runs: NDArray[np.int64]) -> int:
-    """Return how many blocks a set holds."""
+    """Return the number of blocks in a set."""
     return int(runs[:, 1].sum())
 
 
 def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Blocks that are in the first set and not in the second.
+    """Return the blocks that are in the first set and not in the second.
 
     >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[0, 2], [5, 4]]
@@ -443,7 +443,7 @@ def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.in
 
 
 def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Blocks that are in both sets.
+    """Return the blocks that are in both sets.
 
     >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[2, 3], [9, 1]]
@@ -454,7 +454,7 @@ def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Keep the stretches whose membership (1 first, 2 second, 3 both) is the wanted one."""
+    """Return the stretches with the wanted membership (1 first, 2 second, 3 both)."""
     found = np.empty((len(runs) + len(other), 2), np.int64)
     return _cut_off(found, COMBINE_RUNS(np.ascontiguousarray(runs), np.ascontiguousarray(other), wanted, found))
 
@@ -466,9 +466,9 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     >>> [part.tolist() for part in runs]
     [[0, 0], [2, 15], [2, 1]]
     """
-    # Formats differ in which bit of a byte is the first block: in TN1150 the highest, in Apple's reference the lowest.
+    # Formats differ in which bit of a byte is the first block: TN1150 uses the highest, Apple's reference the lowest.
     rows, width = bitmaps.shape
-    # At least one set byte follows each row, so that every run has two edges within its row.
+    # At least one byte of ones follows each row, so every run has both edges within its row.
     num_words = width // WORD_BYTES + 1
     padded = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
     padded[:, :width] = bitmaps
@@ -482,10 +482,10 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
 
 
 def _edges(bitmaps: U8, bit_order: Literal["big", "little"]) -> tuple[I64, I64, U8]:
-    """Rows and columns of words that hold bits other than the bit before, and their bytes with just these bits set.
+    """Return rows and columns of words in which a bit differs from the previous one, and bytes with only those bits.
 
-    Most of a bitmap is all zeros or all ones: words that are so, and equal to the word before, have no edges.
-    Everything before a row counts as set.
+    Most of a bitmap is all zeros or all ones: such words have no edges if they equal the previous word. Everything
+    before a row counts as set.
     """
     words = bitmaps.view(np.uint64)[..., 0]
     is_mixed = (words != 0) & (words != ~np.uint64(0))
@@ -502,11 +502,11 @@ def _edges(bitmaps: U8, bit_order: Literal["big", "little"]) -> tuple[I64, I64, 
 
 
 _MARGIN: Final = 1.1
-"""How much more is reserved than the rows so far promise."""
+"""Factor by which more is reserved than the rows so far suggest."""
 
 
 def _put(values: NDArray[Any], room: NDArray[Any]) -> None:
-    """Write values into zeros; columns of nothing else are not touched."""
+    """Write values into zeros; columns of zeros are not touched."""
     for new, kept in zip(values.T, room.T, strict=True) if values.ndim > 1 else ((values, room),):
         if new.any():
             kept[:] = new
@@ -543,8 +543,8 @@ class GrowingColumn:
 
     def room(
         self,
-        least: int = 0,  # how many values it must hold
-        used: int = 0,  # how many of those that are there are kept if it must grow for that
+        least: int = 0,  # minimum number of values
+        used: int = 0,  # number of existing values that are kept if it must grow
     ) -> NDArray[Any]:
         """Return the reserved rows, for a caller that fills and counts them; unwritten rows are zero."""
         room = self._room
@@ -556,18 +556,18 @@ class GrowingColumn:
         return room
 
     def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
-        # Each of several numbers of a row is a column of its own.
+        # Each of several numbers in a row is a column of its own.
         shape = values.shape[:0:-1]
         if self._room is None:
             return np.zeros((*shape, length + to_come), self._dtype or values.dtype).T
-        # Half as much again where less was promised than came: all copies together stay linear in the rows.
+        # Grow by half if more rows came than expected, so that all copies together stay linear in the rows.
         room = np.zeros((*shape, max(length + to_come, length + length // 2)), self._room.dtype).T
         _put(self.values, room[: self._length])
         return room
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values so far, shape (len(self),) or (len(self), k); a view that the next addition may make stale."""
+        """All values so far, shape (len(self),) or (len(self), k); a view that the next addition may invalidate."""
         room = np.empty(0, self._dtype) if self._room is None else self._room
         return room[: self._length]
 
@@ -592,9 +592,9 @@ class GrowingTable:
 
     @property
     def values(self) -> dict[str, NDArray[Any]]:
-        """All rows so far; views that the next addition may make stale."""
+        """All rows so far; views that the next addition may invalidate."""
         return {name: column.values for name, column in self._columns.items()}
 
     def give_up(self, starts: I64, counts: I64) -> dict[str, NDArray[Any]]:
-        """Return ranges of rows; each column is let go as it has been copied, so that no two tables are held."""
+        """Return ranges of rows; each column is freed after it has been copied, so two tables never exist at once."""
         return {name: take_ranges(self._columns.pop(name).values, starts, counts) for name in list(self._columns)}

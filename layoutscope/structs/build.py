@@ -1,8 +1,8 @@
 """Build the library: ``python -m layoutscope.structs.build`` puts it where this checkout finds it.
 
-Installation does so by itself (``hatch_build.py``); a checkout that runs without being installed, or whose C sources
-changed since, is built by this command. Needs a C compiler: that of ``CC``, cc, gcc, clang, or the one in the package
-``ziglang``, whichever first makes a library that Python can load.
+An installation builds it automatically (``hatch_build.py``). This command is for a checkout that runs without
+installation, or whose C sources have changed. It needs a C compiler: that of ``CC``, cc, gcc, clang, or the one in the
+package ``ziglang``, whichever first makes a library that Python can load.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOAD: Final = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).proof() !=
 
 
 def compiler() -> list[str]:
-    """Return the command of the first C compiler that works here, empty where none does."""
+    """Return the command of the first C compiler that works here; empty if none does."""
     named = shlex.split(os.environ.get("CC", ""))
     found = [command for command in (named, ["cc"], ["gcc"], ["clang"]) if command and shutil.which(command[0])]
     if importlib.util.find_spec("ziglang"):
@@ -45,12 +45,12 @@ def compiler() -> list[str]:
 
 
 def _works(command: list[str]) -> bool:
-    """Whether a compiler makes a library that this Python loads."""
-    # One for other machines is there and of no use, and so is Apple's stand-in without the command line tools.
+    """Whether a compiler makes a library that this Python can load."""
+    # A compiler for other machines fails, and so does Apple's placeholder without the command line tools.
     with tempfile.TemporaryDirectory() as scratch:
         source, library = Path(scratch, "proof.c"), Path(scratch, LIBRARY.name)
         source.write_text(_PROOF, encoding="ascii")
-        # In a process of its own: Windows removes no library that is loaded.
+        # In a separate process, because Windows cannot remove a loaded library.
         load = [sys.executable, "-c", _LOAD, str(library)]
         try:
             _compile(command, [str(source)], library)
@@ -61,7 +61,7 @@ def _works(command: list[str]) -> bool:
 
 
 def _compile(command: list[str], words: list[str], library: Path) -> None:
-    """Run a compiler, which keeps what it keeps next to the library."""
+    """Run a compiler; it keeps its cache next to the library."""
     scratch = str(library.parent)
     around = {"ZIG_LOCAL_CACHE_DIR": scratch, "ZIG_GLOBAL_CACHE_DIR": scratch, **os.environ}
     line = [*command, *FLAGS, *words, "-o", str(library)]
@@ -69,7 +69,7 @@ def _compile(command: list[str], words: list[str], library: Path) -> None:
 
 
 def build(target: Path, *, sanitize: bool = False, cross: bool = False) -> None:
-    """Compile the library; for another machine by the compiler of ``CC``, which nothing here can prove."""
+    """Compile the library; for another machine with the compiler of ``CC``, whose result cannot be tested here."""
     command = shlex.split(os.environ.get("CC", "")) if cross else compiler()
     if not command:
         raise FileNotFoundError(NO_COMPILER)

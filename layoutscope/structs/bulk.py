@@ -1,8 +1,8 @@
 """Many structures at many addresses, as columns.
 
-The record types are generated from the grammars; this module only gathers, through an overlapping view with stride 1:
-one field touches nothing but that field, and of several fields whole records are copied first, which takes a third of
-the time.
+The record types are generated from the grammars; this module only gathers, through an overlapping view with stride 1.
+For one field, it touches only that field. For several fields, it first copies whole records, which takes a third of the
+time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     Gather = Callable[[Field], NDArray[Any]]
 
 ROWS_FROM: Final = 2
-"""Fields from which on it is quicker to copy the records than to gather field by field."""
+"""Number of fields from which it is faster to copy the records than to gather field by field."""
 
 
 def decode_columns(
     record_type: RecordType,
     buffer: NDArray[np.uint8],
-    starts: NDArray[Any],  # where they start, in bytes from the start of the buffer
+    starts: NDArray[Any],  # starts of the records, in bytes from the start of the buffer
     fields: Sequence[RecordColumn],
 ) -> dict[str, NDArray[Any]]:
     """Decode some fields and instances of many records."""
@@ -57,7 +57,7 @@ def decode_column(
 
 
 def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Take each field from the places of the records."""
+    """Gather each field from the places of the records."""
 
     def gather(field: Field) -> NDArray[Any]:
         spots = len(buffer) - field.offset - field.width + 1
@@ -70,9 +70,9 @@ def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArra
 
 
 def _gather_from_rows(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Copy the fixed prefix of every record, one after the other, and take the fields from there."""
+    """Copy the fixed prefixes of all records contiguously, and gather the fields from there."""
     spots = max(0, len(buffer) - record_type.width + 1)
-    # Structures on disks are packed, and begin at any byte: numpy's views may too, as they are flagged as not aligned.
+    # On-disk structures are packed and begin at any byte; numpy's views may, too: they are flagged as unaligned.
     view: NDArray[Any] = np.ndarray((spots,), f"V{record_type.width}", buffer, strides=(1,))
     rows = view[positions]
 
@@ -94,7 +94,7 @@ def _decode(record_type: RecordType, path: str, gather: Gather) -> NDArray[Any]:
 
 
 class _Wide:
-    """Fields in 64 bits, so that shifts and sums of instances cannot overflow their field's width."""
+    """Fields in 64 bits, so that shifts and sums in instances cannot overflow a field's width."""
 
     __slots__ = ("_gather", "_prefix", "_record_type")
 

@@ -19,7 +19,7 @@ FLETCHER64: Final = Kernel("fletcher64", "bnL")
 
 
 def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Apple's Fletcher-64 of each object, over all bytes after its first eight.
+    """Return Apple's Fletcher-64 of each object, over all bytes after its first eight.
 
     [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
     """
@@ -32,7 +32,7 @@ def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def journal_checksums(
     blocks: NDArray[np.uint8],  # blocks of one size
 ) -> NDArray[np.uint32]:
-    """Checksum of each block in a journal.
+    """Return the checksum of each block in a journal.
 
     [1] TN1150, "Journal", calc_checksum.
     """
@@ -43,13 +43,13 @@ def journal_checksums(
 
 
 CASTAGNOLI: Final = 0x82F63B78
-"""CRC-32C (RFC 3720), its bits reversed."""
+"""CRC-32C (RFC 3720) polynomial with its bits reversed."""
 CRC_START: Final = 0xFFFFFFFF
 
 
 @cache
 def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Registers after 32 zero bits, by the low and by the high half of the register before: they add up by XOR."""
+    """Return registers after 32 zero bits, by the low and high half of the previous register; they combine by XOR."""
     parts = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
     for _ in range(32):
         parts = (parts >> np.uint32(1)) ^ (parts & np.uint32(1)) * np.uint32(CASTAGNOLI)
@@ -58,7 +58,7 @@ def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 
 def crc32c_of_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """CRC-32C without its last inversion, of rows of 32-bit words, low byte first.
+    """Return CRC-32C without its final inversion, of rows of 32-bit words, low byte first.
 
     RFC 3720, B.4, gives ``8a9136aa`` for 32 bytes of zeros.
 
@@ -68,12 +68,12 @@ def crc32c_of_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     register = np.full(len(words), CRC_START, np.uint32)
     low, high = _tables()
     for column in words.T:
-        # The register begins with ones and is not inverted at the end, as other uses of CRC-32C have it.
+        # The register begins with ones and is not inverted at the end, unlike in other uses of CRC-32C.
         register ^= column
         register = low[register & np.uint32(0xFFFF)] ^ high[register >> np.uint32(16)]
     return register
 
 
 def crc32c(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """CRC-32C of each block as CoreStorage has it: over all bytes after its first eight."""
+    """Return the CRC-32C of each block as CoreStorage computes it: over all bytes after its first eight."""
     return crc32c_of_words(np.ascontiguousarray(blocks).view("<u4")[:, 2:])  # words as the format defines them

@@ -1,4 +1,4 @@
-"""Where bulk decoding and the grammars differ on the same bytes: what ``verify`` compares."""
+"""Differences between bulk decoding and the grammars on the same bytes, for ``verify``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def compare_fields(record_type: RecordType, buffer: U8, starts: I64, titles: Sequence[str]) -> Iterator[str]:
-    """Yield where both differ, for every field and instance of records of one type; each record has a title."""
+    """Yield the differences in every field and instance of records of one type; each record has a title."""
     columns = (*record_type.fields(), *record_type.instances())
     found = decode_columns(record_type, buffer, starts, columns)
     for number, start in enumerate(starts.tolist()):
@@ -43,7 +43,7 @@ def compare_fields(record_type: RecordType, buffer: U8, starts: I64, titles: Seq
 def compare_leaves(
     plan: LeafPlan, batch: LeafBatch, titles: Sequence[str], items_of: ItemsOf | None = None
 ) -> Iterator[str]:
-    """Yield where the kernel's rows of leaf records differ from those that a plan makes of parsed records."""
+    """Yield the differences between the kernel's rows of leaf records and those that a plan makes of parsed records."""
     tables = LeafTables(plan)
     found = tables.add(batch)
     known = {name: tables.table(name) for name in plan.tables}
@@ -74,7 +74,7 @@ def compare_leaves(
 def _expected_row(
     plan: LeafPlan, leaf: Leaf, batch: LeafBatch, number: int, items_of: ItemsOf | None
 ) -> dict[str, object]:
-    """Return what the columns of a record's row should be; texts as bytes."""
+    """Return the expected values in the columns of a record's row; texts as bytes."""
     types = {"key": leaf.key_type, "val": leaf.val_type}
     starts = {"key": int(batch.key_start[number]), "val": int(batch.val_start[number])}
     parsed = {part: grammar.parse_fixed(types[part], batch.buffer, starts[part]) for part in types}
@@ -102,7 +102,7 @@ def _expected_row(
 
 
 def _expected_lists(plan: LeafPlan, leaf: Leaf, table: str, batch: LeafBatch, number: int) -> dict[str, list[object]]:
-    """Return what the columns of the rows should be that a record's repeated fields become."""
+    """Return the expected columns of the rows that come from a record's repeated fields."""
     parsed = grammar.parse_fixed(leaf.val_type, batch.buffer, int(batch.val_start[number]))
     rows: dict[str, list[object]] = {}
     for each in (each for each in leaf.lists if each.table == table):
@@ -116,22 +116,22 @@ def _expected_lists(plan: LeafPlan, leaf: Leaf, table: str, batch: LeafBatch, nu
 
 
 def _as_stored(value: Any, dtype: np.dtype[Any]) -> object:
-    """Convert a number as columns do: sizes of 64 bits that no signed number holds become the largest one."""
+    """Convert a number as columns do: 64-bit sizes beyond the signed range become the largest signed number."""
     values: NDArray[Any] = np.array([value])
     return (signed(values) if dtype == np.int64 else values).astype(dtype)[0].item()
 
 
 def recode_text(raw: bytes, coding: str) -> bytes:
-    """Return a text as its column has it."""
+    """Return a text in the form of its column."""
     if coding == "utf-16":
-        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
+        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here, and the stored name keeps it.
         return raw.decode("utf-16-be", "replace").encode()
     if coding == "utf-16-others":
         return b"" if raw.decode("utf-16-be", "replace").isascii() else raw
-    # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
+    # Lengths of names include the terminating zero byte (Apple File System Reference, j_drec_key_t).
     return raw.split(b"\0", 1)[0] if coding == "utf-8" else raw
 
 
 def difference(place: str, bulk: object, parsed: object) -> str:
-    """Word one difference."""
+    """Describe one difference."""
     return f"{place}: {bulk} in bulk, {parsed} through the grammar"

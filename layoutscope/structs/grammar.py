@@ -1,4 +1,4 @@
-"""One structure at one address, through its compiled grammar.
+"""Parses one structure at one address with its compiled grammar.
 
 The generated classes are reached by name here (``grammar.Gpt.Header``) and imported when first used.
 Parse errors become :class:`~layoutscope.errors.FormatError` with the address on the image; Kaitai's own positions are
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return a generated class by name, and keep it."""
+        """Return a generated class by name, and cache it."""
         globals()[name] = found = getattr(_generated, name)
         return found
 
 
 class FieldValue(display.Struct, frozen=True):
-    """One parsed field, for people."""
+    """One parsed field, for display."""
 
     path: str  # names from the structure down, such as `data_fork.extents[0].start_block`
     image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
@@ -55,7 +55,7 @@ def parse(
     params: tuple[Any, ...] = (),
 ) -> T:
     """Parse one structure from the start of a buffer."""
-    # Compiled for debugging, classes note the place of each field, which findings need, and read only on request.
+    # Classes compiled for debugging record the place of each field, which findings need, and read only on request.
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()
@@ -65,7 +65,7 @@ def parse(
 
 
 def member_name(kinds: type[IntEnum], value: Any) -> str:
-    """Return the name of the member of an enumeration that has a value; empty if none has."""
+    """Return the name of the enumeration member with a value; empty if there is none."""
     try:
         return kinds(value).name
     except ValueError:
@@ -87,7 +87,7 @@ def parse_prefix(
     image_offset: int,  # place of the buffer, in bytes from the start of the image
     members: Collection[str],
 ) -> Struct:
-    """Parse the fixed prefix of a record as far as some of its members reach; what follows them may be anything."""
+    """Parse the fixed prefix of a record as far as the given members reach; anything may follow them."""
     parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()  # noqa: SLF001
@@ -99,13 +99,13 @@ def parse_prefix(
 
 def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
     """Parse the fixed prefix of a record that starts somewhere in a buffer."""
-    # An instance may be made of any field, so all of them must be there.
+    # An instance may use any field, so all of them must be present.
     data = buffer[start : start + record_type.width].tobytes()
     return parse_prefix(record_type, data, start, (record_type.last_placed,))
 
 
 def value_at(parsed: Any, path: str) -> Any:
-    """Return a field or instance of a parsed structure by its dotted name; of repeated ones a list."""
+    """Return a field or instance of a parsed structure by its dotted name; a list if it is repeated."""
     return _value(parsed, path.split("."))
 
 
@@ -120,7 +120,7 @@ def _value(item: Any, path: list[str]) -> Any:
 
 
 def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:
-    """Word a parser's error, with the address of the field that it stopped at."""
+    """Describe a parser's error, with the address of the field at which it stopped."""
     # The field that was being read is the one that starts last.
     starts = (spot["start"] for spot in parsed._debug.values() if "start" in spot)  # noqa: SLF001
     at = image_offset + max(starts, default=0)
@@ -138,7 +138,7 @@ def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, ima
 
 
 def _reason(parsed: Any) -> str:
-    """Name the field by the last one that was begun, down through nested structures."""
+    """Name the field that was begun last, down through nested structures."""
     names = []
     while parsed is not None and getattr(parsed, "_debug", None):
         names.append(list(parsed._debug)[-1])  # noqa: SLF001
@@ -171,7 +171,7 @@ def field_values(
 
 def _field(value: Any, spot: dict[str, Any], base: int, path: str) -> Iterator[FieldValue]:
     if hasattr(value, "_debug"):
-        # A field with a size of its own is parsed from a substream, whose positions start at 0 again.
+        # A field with its own size is parsed from a substream, whose positions start at 0 again.
         own_stream = spot.get("start") is not None and value._debug and _starts_at_zero(value, spot)  # noqa: SLF001
         yield from field_values(value, base + (spot["start"] if own_stream else 0), f"{path}.")
         return
@@ -184,7 +184,7 @@ def _starts_at_zero(value: Any, spot: dict[str, Any]) -> bool:
 
 
 def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
-    """Yield computed values; instances that are properties of the generated class."""
+    """Yield computed values: instances that are properties of the generated class."""
     for name, member in vars(type(parsed)).items():
         if isinstance(member, property) and name not in parsed._debug:  # noqa: SLF001
             value = getattr(parsed, name)
@@ -192,13 +192,13 @@ def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
                 yield FieldValue(prefix + name, None, 0, value)
 
 
-# For people who look at one place of a disk
+# Display of the structure at one place of a disk
 
 
 class Described(display.Struct, frozen=True):
     """One structure, field by field."""
 
-    title: str  # what it is, in the field's words
+    title: str  # what it is, in technical terms
     # start, stop: its place in its buffer, in bytes
     start: int
     stop: int
@@ -206,7 +206,7 @@ class Described(display.Struct, frozen=True):
     error: str = ""  # why fields are missing
 
     def value(self, *names: str) -> object:
-        """Return the value of the first field whose path ends with one of the names; None without one."""
+        """Return the value of the first field whose path ends with one of the names; None if there is none."""
         for name in names:
             for field in self.fields:
                 if field.path.rpartition(".")[2] == name:
@@ -230,7 +230,7 @@ def describe_structure(
 
 
 def combined(title: str, *parts: Described) -> Described:
-    """Put the parts of a record, such as key and value, into one; each part's title is the prefix of its fields."""
+    """Combine the parts of a record, such as key and value; each part's title becomes the prefix of its fields."""
     fields = tuple(replace(field, path=f"{part.title}.{field.path}") for part in parts for field in part.fields)
     error = "; ".join(part.error for part in parts if part.error)
     return Described(title, min(part.start for part in parts), max(part.stop for part in parts), fields, error)

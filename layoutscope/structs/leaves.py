@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 
 Part = Literal["key", "val"]
 Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
-"""Texts: unchanged; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; unchanged UTF-16 if it is not all
-ASCII, and nothing if it is."""
+"""Kinds of texts: unchanged; up to the first zero byte; big-endian UTF-16 converted to UTF-8; UTF-16 unchanged, but
+empty if it is all ASCII."""
 
 ItemCase: TypeAlias = "tuple[RecordType, Mapping[str, RecordColumn | int]]"
-"""What an item of a collection is, and the columns of the record that are set by it."""
+"""Type of an item of a collection, and the columns of the record that the item sets."""
 
 Kind: TypeAlias = "tuple[Part, RecordType, RecordColumn]"
 """Where the kind of a record is stored."""
@@ -80,7 +80,7 @@ _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Text(NamedTuple):
-    """Bytes after the fixed part of a key or value, and the field of that part that has their length in units."""
+    """Bytes after the fixed part of a key or value, and the field of that part with their length in units."""
 
     part: Part
     length: RecordColumn
@@ -88,10 +88,10 @@ class Text(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """Repetitions of fields in a value that become rows of a table of their own, where a field of theirs is not 0.
+    """Repeated fields in a value that become rows of a separate table, if a given one of them is not 0.
 
     A column ``owner`` of that table is the row of the record in its table; ``before`` is the sum of the used fields of
-    the record's repetitions before.
+    the record's previous repetitions.
     """
 
     table: str
@@ -100,12 +100,12 @@ class Repeated(NamedTuple):
 
 
 class Items(NamedTuple):
-    """How collections follow the fixed part of values: a head, descriptions of all items, then their data."""
+    """Collections after the fixed part of values: a head, descriptions of all items, then their data."""
 
     # head, entry: the head and one description
     head: RecordType
-    # num_items, kind, size, pace: of the head: number of items. Fields of a description: type, size, and bytes to the
-    # next item.
+    # num_items, kind, size, pace: a field of the head: number of items; fields of a description: type, size, and
+    # distance to the next item in bytes
     num_items: RecordColumn
     entry: RecordType
     kind: RecordColumn
@@ -116,18 +116,18 @@ class Items(NamedTuple):
 class Leaf(NamedTuple):
     """Records of one kind."""
 
-    kind: int  # their kind; 0 in trees that know no kinds
+    kind: int  # their kind; 0 in trees without kinds
     table: str  # the table that gets a row for each
-    # key_type, val_type: what must be there of key and value
+    # key_type, val_type: required fixed parts of key and value
     key_type: RecordType
     val_type: RecordType
-    # columns, key_columns: column of the table to field or instance of the value or key, or to a number for all records
+    # columns, key_columns: maps a column of the table to a field or instance of the value or key, or to a constant
     columns: Mapping[str, RecordColumn | int] = _NONE
     key_columns: Mapping[str, RecordColumn] = _NONE
     texts: Mapping[str, Text] = _NONE  # columns with texts
-    checked: tuple[Text, ...] = ()  # further bytes that must be there
-    lists: tuple[Repeated, ...] = ()  # what becomes rows of other tables
-    cases: Mapping[int, ItemCase] = _NONE  # items of the collection after the value by their type
+    checked: tuple[Text, ...] = ()  # further bytes that must be present
+    lists: tuple[Repeated, ...] = ()  # repeated fields that become rows of other tables
+    cases: Mapping[int, ItemCase] = _NONE  # items of the collection after the value, by their type
 
 
 class Output(NamedTuple):
@@ -141,7 +141,7 @@ class Output(NamedTuple):
 
 
 class LeafPlan:
-    """What the records of a tree become."""
+    """How the records of a tree are converted to tables."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class LeafPlan:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """The buffers that are filled; those of one counter grow together."""
+        """The buffers that are filled; those with the same counter grow together."""
         found, counter = [], len(self.tables)
         for number, (table, columns) in enumerate(self.tables.items()):
             for name, kind in columns.items():
@@ -170,7 +170,7 @@ class LeafPlan:
 
     @property
     def num_counters(self) -> int:
-        """Numbers of tables and of columns with texts."""
+        """Number of counters: one per table and per column with texts."""
         return 1 + max(output.counter for output in self.outputs)
 
     def dtype(self, table: str, column: str) -> np.dtype[Any]:
@@ -194,7 +194,7 @@ class LeafBatch(NamedTuple):
     val_length: NDArray[np.integer[Any]]
 
     def part(self, part: Part, rows: I64) -> tuple[I64, NDArray[np.integer[Any]]]:
-        """Starts and lengths of the keys or values of some records."""
+        """Return the starts and lengths of the keys or values of some records."""
         if part == "key":
             return self.key_start[rows], self.key_length[rows]
         return self.val_start[rows], self.val_length[rows]
@@ -203,9 +203,9 @@ class LeafBatch(NamedTuple):
 class RecordRows(NamedTuple):
     """The result for each record of a batch."""
 
-    leaf: U8  # which of the plan's leaves it is; `NO_LEAF` where it was left out
-    row: I64  # its row in the table of that leaf, counted over all batches; -1 where it was left out
-    is_damaged: Mask  # whether the collection after its value is damaged; then no item of it was decoded
+    leaf: U8  # its leaf in the plan; `NO_LEAF` if it was left out
+    row: I64  # its row in the table of that leaf, counted over all batches; -1 if it was left out
+    is_damaged: Mask  # whether the collection after its value is damaged; then none of its items was decoded
 
 
 _CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
@@ -218,7 +218,7 @@ _WIDTHS: Final = (1, 2, 4, 8)
 
 
 class _Traced:  # noqa: PLW1641  (compared by formulas alone)
-    """What a formula does to a field: ``((field >> shift) + add) & mask``, and what that is compared with."""
+    """The operations of a formula on a field: ``((field >> shift) + add) & mask``, and the value for a comparison."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -257,7 +257,7 @@ class _Traced:  # noqa: PLW1641  (compared by formulas alone)
 
 
 class _Formulas:
-    """Gives formulas the fields of their record, to be traced."""
+    """Passes the fields of a record to formulas, which are traced."""
 
     def __init__(self, record_type: RecordType, prefix: str = "") -> None:
         self._record_type, self._prefix = record_type, prefix
@@ -275,12 +275,12 @@ class _Formulas:
 
 @cache
 def compile_plan(plan: LeafPlan) -> tuple[NDArray[Any], ...]:
-    """Return a plan as the tables that the kernel takes, in its order: each has its rows one after the other."""
+    """Return a plan as the tables that the kernel takes, in its order; the rows of each are concatenated."""
     return _Compiler(plan).program()
 
 
 class _Compiler:
-    """Turns a plan into tables, row by row."""
+    """Converts a plan to tables, row by row."""
 
     def __init__(self, plan: LeafPlan) -> None:
         self._plan = plan
@@ -296,7 +296,7 @@ class _Compiler:
         plan = self._plan
         form = [self._kind(), *self._items()]
         leaves = [self._leaf(leaf) for leaf in plan.leaves]
-        # Kinds are small numbers in every format, so that the kernel finds a leaf by an index.
+        # Kinds are small numbers in every format, so the kernel finds a leaf by an index.
         leaf_of_kind = np.full(1 + max(leaf.kind for leaf in plan.leaves), -1, np.int32)
         for number, leaf in enumerate(plan.leaves):
             leaf_of_kind[leaf.kind] = number
@@ -350,7 +350,7 @@ class _Compiler:
     def _text(self, leaf: Leaf, name: str | int) -> list[int]:
         text = leaf.texts[name] if isinstance(name, str) else leaf.checked[name]
         record_type = leaf.key_type if text.part == "key" else leaf.val_type
-        # Columns of one text have one field, so that the kernel sees that they are of one text.
+        # Columns of one text share one field, so the kernel sees that they belong together.
         place = (text.part, id(record_type), text.length)
         if place not in self._lengths:
             self._lengths[place] = self._number(text.part, record_type, text.length)
@@ -387,7 +387,7 @@ class _Compiler:
         return [kind, record_type.width, first, len(self._fields)]
 
     def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
-        """Add a field that is only counted with."""
+        """Add a field that is used only in calculations."""
         traced = _Formulas(record_type).traced(column)
         if traced.field.width > _WIDEST_LENGTH and traced.mask > 2**32:
             raise ValueError(f"{column} is too wide")
@@ -422,22 +422,22 @@ def _refuse_repeated(traced: _Traced) -> _Traced:
 
 
 def _reading(traced: _Traced, dtype: np.dtype[Any]) -> list[int]:
-    """Return where a field is and what is done with it, for a column of a type."""
+    """Return the place of a field and the operations on it, for a column of a type."""
     field, scalar = traced.field, traced.field.scalar
     if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
         raise ValueError(f"{field} is not a number, or its column has none")
     test = traced.test
-    # A flag that is stored as a number is set by any value, as numpy converts it.
+    # A flag that is stored as a number is set by any nonzero value, as numpy converts it.
     if dtype.kind == "b" and test == _NO_TEST:
         test = _DIFFERS
     flags = _BIG * (scalar.str[0] == ">") + _SIGNED * (scalar.kind == "i")
-    # Sizes of 64 bits that no signed number holds become the largest one: they are impossible anyhow.
+    # 64-bit sizes beyond the signed range become the largest signed number: they are impossible anyway.
     flags += _CLIPPED * (dtype == np.int64 and scalar.kind == "u")
     return [field.offset, scalar.itemsize, flags, traced.shift, traced.add, traced.mask, test, traced.operand]
 
 
 def _flat(rows: list[list[int]]) -> I64:
-    """Rows of numbers one after the other; masks are patterns of 64 bits."""
+    """Concatenate rows of numbers; masks are patterns of 64 bits."""
     patterns: I64 = np.array([number & _ALL for row in rows for number in row], np.uint64).view(np.int64)
     return patterns
 
@@ -446,20 +446,20 @@ DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 
 _FIRST_ROOM: Final = 4096
 _MARGIN: Final = 1.6
-"""How much more is reserved than the records so far promise: what is not touched costs nothing."""
+"""Factor by which more is reserved than the records so far suggest: untouched memory costs nothing."""
 _ENOUGH: Final = 1 << 17
-"""Elements by which a column grows at least: more than one record can need."""
+"""Least growth of a column in elements: more than one record can need."""
 
 
 class Texts(NamedTuple):
-    """A column of texts: the bytes of all, and the length of each in bytes."""
+    """A column of texts: all bytes, and the length of each text in bytes."""
 
     data: U8
     length: NDArray[np.uint32]
 
 
 class LeafTables:
-    """Tables of what leaves hold."""
+    """Tables of the contents of leaves."""
 
     def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
@@ -485,17 +485,17 @@ class LeafTables:
                 return found
             done, full = passed, int(self._counts[-1])
             share = (self._counts[full] - before[full]) / max(done, 1)
-            # What the first records of all are says little of those to come.
+            # The very first records say little about those to come.
             further = total * (1 + to_come) - done if done * 8 > total else total - done
             more = max(int(share * further * _MARGIN), _ENOUGH)
             for number, output in enumerate(self.plan.outputs):
                 if output.counter == full:
-                    # More than there is: a single text may be longer than what is still free.
+                    # Request more than is free: a single text may be longer than the remaining space.
                     used, present = int(self._counts[full]), len(self._columns[number].room())
                     self._room(number, used, max(more, present - used + 1))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the columns of a table so far, views that the next batch may make stale; texts as `Texts`."""
+        """Return the columns of a table so far as views, which the next batch may invalidate; texts as `Texts`."""
         values = {(each.column, each.is_data): self._values(k) for k, each in self._outputs_of(name)}
         coded = self.plan.tables[name]
         return {
@@ -505,13 +505,13 @@ class LeafTables:
         }
 
     def count(self, name: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return int(self._counts[list(self.plan.tables).index(name)])
 
     def give_up(self, name: str, starts: I64, counts: I64, *, with_texts: bool = False) -> dict[str, Any]:
-        """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held.
+        """Return rows of a table's numbers; each column is freed once copied, so two tables never exist at once.
 
-        Texts are not decoded, unless they are wanted too.
+        Texts are not decoded unless they are requested.
         """
         found: dict[str, Any] = {}
         coded = self.plan.tables[name]
@@ -519,7 +519,7 @@ class LeafTables:
             if not isinstance(coded[output.column], str):
                 found[output.column] = self._let_go(k, starts, counts)
             elif with_texts and not output.is_data:
-                # The lengths of texts say where those of a row begin among the bytes of all, which are the next output.
+                # The lengths of texts locate those of a row among all bytes, which are the next output.
                 ends = np.append(0, np.cumsum(self._values(k), dtype=np.int64))
                 first = ends[starts]
                 data = self._let_go(k + 1, first, ends[starts + counts] - first)
@@ -527,7 +527,7 @@ class LeafTables:
         return found
 
     def _let_go(self, number: int, starts: I64, counts: I64) -> NDArray[Any]:
-        """Copy ranges of an output, and forget the rest of it."""
+        """Copy ranges of an output, and free the rest of it."""
         found = take_ranges(self._values(number), starts, counts)
         self._columns[number] = GrowingColumn(self.plan.outputs[number].dtype)
         self._handed = None
@@ -540,14 +540,14 @@ class LeafTables:
         return self._columns[number].room()[: self._counts[self.plan.outputs[number].counter]]
 
     def _hand_over(self) -> KernelColumns:
-        """Make all columns ready for the kernel; this holds until one of them grows."""
+        """Prepare all columns for the kernel; the result is valid until one of them grows."""
         for column, output in zip(self._columns, self.plan.outputs, strict=True):
             column.room(_FIRST_ROOM, int(self._counts[output.counter]))
         self._handed = prepare_columns([column.room() for column in self._columns])
         return self._handed
 
     def _room(self, number: int, used: int, more: int) -> NDArray[Any]:
-        """Return the room of a column, which grows by half at least where there is not enough."""
+        """Return the memory of a column, which grows by at least half if there is not enough."""
         self._handed = None
         column = self._columns[number]
         present = len(column.room())

@@ -1,7 +1,7 @@
-"""The library of kernels: found, loaded, called.
+"""The library of kernels: finding, loading and calling it.
 
-A kernel is a C function on flat buffers. It refuses what it cannot prove harmless: an index that leads out of a buffer
-or a sum that overflows. No sound input is refused, and reference implementations in Python (``tests/unit/native``)
+A kernel is a C function on flat buffers. It refuses input that it cannot prove harmless, such as an index outside a
+buffer or a sum that overflows. It refuses no valid input. Reference implementations in Python (``tests/unit/native``)
 define the results.
 """
 
@@ -26,7 +26,7 @@ SOURCES: Final = Path(__file__).resolve().parent / "source"
 LIBRARY: Final = SOURCES.with_name("kernels.dll" if sys.platform == "win32" else "kernels.so")
 
 OTHER_LIBRARY: Final = "LAYOUTSCOPE_KERNELS"
-"""Environment: a library to load in place of the package's, such as one that watches its own accesses."""
+"""Environment variable: a library to load instead of the package's, such as one that checks its memory accesses."""
 
 REFUSED: Final = -1
 
@@ -38,7 +38,7 @@ class CoreError(LayoutscopeError):
 
 
 class RefusedError(LayoutscopeError):
-    """A kernel refused numbers that no sound volume has."""
+    """A kernel refused numbers that no valid volume has."""
 
 
 class Buffer(ctypes.Structure):
@@ -48,7 +48,7 @@ class Buffer(ctypes.Structure):
 
 
 class Columns(ctypes.Structure):
-    """Arrays of any type with their number, each with its size in bytes: ``Columns`` in C."""
+    """Arrays of any type and their number, each with its size in bytes: ``Columns`` in C."""
 
     _fields_ = (("data", ctypes.POINTER(Buffer)), ("length", ctypes.c_int64))
 
@@ -61,14 +61,14 @@ class Kernel:
         self.takes = takes
 
     def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int:
-        """Run the kernel and return its result; raise where it refuses its input."""
+        """Run the kernel and return its result; raise an error if it refuses its input."""
         result = self.attempt(*given)
         if result is None:
             raise RefusedError(f"kernel {self.name}: numbers are outside of what a volume can hold")
         return result
 
     def attempt(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int | None:
-        """Run the kernel and return its result; None where it refuses its input."""
+        """Run the kernel and return its result; None if it refuses its input."""
         result: int = _function(self.name, self.takes)(*map(_argument, self.takes, given))
         return None if result == REFUSED else result
 
@@ -89,7 +89,7 @@ def _argument(code: str, value: Any) -> Buffer | Columns | int:
 
 
 def prepare_columns(arrays: Sequence[NDArray[Any]], code: str = "C") -> Columns:
-    """Make ready to hand over several arrays, more than once; they must stay where they are for so long."""
+    """Prepare several arrays for repeated calls; they must stay at their addresses meanwhile."""
     return Columns((Buffer * len(arrays))(*(_buffer(code, each) for each in arrays)), len(arrays))
 
 
@@ -110,8 +110,8 @@ def _function(name: str, takes: str) -> Any:
 
 
 def digest() -> str:
-    """Return the digest of these C sources; the library carries that of its own."""
-    # Against a library that an update left behind, not against forgers: four bytes are enough.
+    """Return the digest of these C sources; the library stores that of its own sources."""
+    # This detects a library left over from an update, not a forgery: four bytes are enough.
     sources = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
     return f"{zlib.crc32(sources):08x}"
 
@@ -127,7 +127,7 @@ def load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         if "failed to map segment" in str(error) or "Cannot allocate memory" in str(error):
-            raise MemoryError(str(error)) from error  # as the loader of the system calls it
+            raise MemoryError(str(error)) from error  # as the system's loader reports it
         raise CoreError(f"the C core cannot be loaded: {error}. Build it again with {command}") from error
     if sources_of(library) != digest():
         raise CoreError(f"the C core is older than its C sources: {path}. Build it again with {command}")
@@ -135,7 +135,7 @@ def load_library() -> ctypes.CDLL:
 
 
 def sources_of(library: ctypes.CDLL) -> str:
-    """Return the digest of the sources that a library was built from; empty where it does not say."""
+    """Return the digest of the sources that a library was built from; empty if it has none."""
     try:
         library.sources.restype = ctypes.c_char_p
     except AttributeError:
@@ -144,7 +144,7 @@ def sources_of(library: ctypes.CDLL) -> str:
 
 
 def core() -> str:
-    """Return which core runs, or why none can."""
+    """Describe the core in use, or why there is none."""
     try:
         load_library()
     except CoreError as error:

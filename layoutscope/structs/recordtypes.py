@@ -1,9 +1,9 @@
-"""Record types: the fields of an on-disk structure and their places, as names that a type checker knows.
+"""Record types: the fields of an on-disk structure and their places, under names that type checkers know.
 
-The descriptors that ``ksy/build.py`` generates are made of these. A record type describes the fixed prefix of a
-structure: ``BTREE_NODE.level`` is a field, ``BTREE_NODE.level.offset`` its place, ``BTREE_NODE.hdr.xid`` a field of a
-nested record, with its place in the outer one. Fields and instances are text too, equal to their dotted names, so that
-columns that were decoded by field can be taken out by field or by name.
+``ksy/build.py`` generates descriptors that are made of these. A record type describes the fixed prefix of a structure:
+``BTREE_NODE.level`` is a field, ``BTREE_NODE.level.offset`` its place, ``BTREE_NODE.hdr.xid`` a field of a nested
+record, with its place in the outer one. Fields and instances are also strings, equal to their dotted names, so decoded
+columns can be accessed by field or by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RecordColumn(str):
-    """What can be decoded of many records: a field or a ``value:`` instance, by its dotted name."""
+    """A value that can be decoded from many records: a field or a ``value:`` instance, by its dotted name."""
 
     __slots__ = ()
 
@@ -35,10 +35,10 @@ class Field(RecordColumn):
     """A field at a fixed place."""
 
     __slots__ = ("counts", "offset", "scalar", "strides")
-    # where it starts, in bytes from the start of its record; of a repeated field, where the first item starts
+    # where it starts, in bytes from the start of its record; for a repeated field, where the first item starts
     offset: int
-    # counts, strides: how often it and the nested records around it are repeated, and how far apart in bytes, outermost
-    # first
+    # counts, strides: numbers of repetitions of the field and the nested records around it, and their distances in
+    # bytes, outermost first
     counts: tuple[int, ...]
     strides: tuple[int, ...]
     scalar: np.dtype[Any]  # of one item, in the byte order of the disk
@@ -58,15 +58,15 @@ class Instance(RecordColumn):
     """A value that is computed from fields of its record."""
 
     __slots__ = ("formula", "prefix")
-    formula: Formula  # from the fields, by their names, to the value
-    prefix: str  # what precedes the names of those fields in a nested record
+    formula: Formula  # computes the value from the fields, by their names
+    prefix: str  # prefix of the names of those fields in a nested record
 
 
 class RecordType:
     """The fixed prefix of one type of a grammar, or such a record nested in another."""
 
     def __init__(self, type_name: str, /, **members: Member) -> None:
-        """Declare the members in the order of the disk, the instances after them."""
+        """Declare the members in disk order, followed by the instances."""
         self.type_name = type_name
         self.path = ""
         self.offset = 0
@@ -76,7 +76,7 @@ class RecordType:
 
     @cached_property
     def width(self) -> int:
-        """Bytes of the fixed prefix."""
+        """Length of the fixed prefix in bytes."""
         return sum(room * (count or 1) for _, count, room in map(_placed, self._members.values()))
 
     @cached_property
@@ -87,7 +87,7 @@ class RecordType:
     if not TYPE_CHECKING:  # the generated stub knows each type's members
 
         def __getattr__(self, name: str) -> Field | Instance | RecordType:
-            """Return a field, an instance or a nested record; kept, so that Python finds it first from then on."""
+            """Return a field, an instance or a nested record, cached so that Python finds it directly next time."""
             member = vars(self).get("_members", {}).get(name)
             if member is None:
                 raise AttributeError(name)
@@ -137,11 +137,11 @@ class RecordType:
         return found
 
     def offset_of(self, path: str) -> int:
-        """Return where a field or a nested record starts, by its dotted name, in bytes from the start of the record."""
+        """Return the start of a field or nested record by its dotted name, in bytes from the start of the record."""
         return int(reduce(getattr, path.split("."), self).offset)
 
     def members(self) -> Iterator[Field | Instance | RecordType]:
-        """Yield fields, nested records and instances, in the order of the disk."""
+        """Yield fields, nested records and instances in disk order."""
         return (getattr(self, name) for name in self._members)
 
     @property
@@ -161,7 +161,7 @@ class RecordType:
         return data.tobytes()
 
     def fields(self) -> list[Field]:
-        """List every field, those of nested records too, in the order of the disk."""
+        """List all fields, including those of nested records, in disk order."""
         found: list[Field] = []
         for member in self.members():
             if isinstance(member, RecordType):
@@ -176,7 +176,7 @@ class RecordType:
 
 
 def _placed(member: Member) -> tuple[str | RecordType, int | None, int]:
-    """What a member is, its count and the room of one item in bytes; an instance takes none."""
+    """Return the type of a member, its count and the size of one item in bytes, which is 0 for an instance."""
     if isinstance(member, RecordType):
         return member, None, member.width
     if isinstance(member, str):

@@ -1,9 +1,9 @@
 """Orders: from a layout to the reads of a workload.
 
-An order says which nodes and pieces of files a program touches, one after the other (``orders``, with a module for
-each kind of program); what the host keeps is left out, and the rest becomes requests (``assemble``, ``cache``): the
-access trace that :mod:`layoutscope.drive` serves. No bytes are read here. File systems describe what their drivers do
-differently, in the terms of :mod:`layoutscope.access`.
+An order lists the nodes and file pieces that a program touches, in sequence (``orders``, with one module for each kind
+of program). Whatever the host has cached is dropped, and the rest becomes requests (``assemble``, ``cache``): the
+access trace that :mod:`layoutscope.drive` serves. Nothing here reads the disk. File systems describe what their drivers
+do differently, in the terms of :mod:`layoutscope.access`.
 """
 
 from __future__ import annotations

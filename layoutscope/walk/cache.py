@@ -1,8 +1,8 @@
-"""From touches to the nodes that are read: the way to each leaf, and the host's cache.
+"""From touches to the nodes that are read: the path to each leaf, and the host's cache.
 
-A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that map
-its address, from the root of their tree. If leaves are chained, a listing that continues in the next one touches no
-index node.
+A search for a leaf reads the index nodes from the root down. Before each index node, and before the leaf, it reads the
+nodes that map its address, from the root of their tree. If leaves are chained, a listing that continues in the next
+leaf touches no index node.
 
 Nodes that the mount has read are cached from the start.
 """
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 READ_ONCE: Final = Kernel("read_once", "ibbiinnBBIBL")
 
 MAX_WAY = 64
-"""Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
+"""Longest chain of nodes that is followed; real chains have fewer than 16, and loops in a damaged volume never end."""
 
 
 NodeCache: TypeAlias = "tuple[I32, I32, U8, U8]"
-"""An unlimited cache of nodes and what it holds, as the kernels take it.
+"""An unlimited cache of nodes and its contents, in the form that the kernels take.
 
-What must be read before each node, -1 for nothing: its parent, and the node that maps its address. What was touched, by
-a search and from its neighbour; and what was read.
+For each node, what must be read before it (-1 for nothing): its parent, and the node that maps its address. Then the
+nodes that were touched (by a search, and from a neighbour), and the nodes that were read.
 """
 
 
 def empty_cache(model: Model, size: int) -> NodeCache:
-    """Return a cache that holds nothing; numbers run from 0 to ``size - 1``."""
+    """Return an empty cache; node numbers run from 0 to ``size - 1``."""
     parent, mapper = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
     return parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8)
 
 
 def read_lacking(cache: NodeCache, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
-    """Read what a cache lacks, as `read_once`; None where paths of a damaged volume are loops."""
+    """Read what a cache lacks, as `read_once` does; return None if paths in a damaged volume form loops."""
     size = len(cache[-1])
     node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
     parent, mapper, seen, state = cache
@@ -63,12 +63,12 @@ def read_lacking(cache: NodeCache, needed: Touches, model: Model) -> tuple[Touch
 
 
 def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches to what an unlimited cache reads that knows nothing at first."""
+    """Reduce touches to what an unlimited cache reads that starts empty."""
     return read_lacking(empty_cache(model, size), touches, model) or read_once_laid_out(touches, model, size)
 
 
 def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Find what an unlimited cache reads that knows nothing at first, where paths are loops."""
+    """Find what an unlimited cache reads that starts empty, where paths form loops."""
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted, 2 * size + 1)
     place = place[wanted[place] < 2 * size]
@@ -77,7 +77,7 @@ def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touch
 
 
 def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
-    """Return which leaves are reached through the leaf before, not by a search."""
+    """Return which leaves are reached through the previous leaf instead of a search."""
     chained: NDArray[np.bool_] = (touches.cause == CODE["next"]) & model.driver.leaves_are_chained
     return chained
 
@@ -87,13 +87,14 @@ def read_limited(
     model: Model,
     known: NDArray[np.int32],
     room: int,
-    # sizes of pieces that are numbered after the nodes, each a unit of its own; None if there are no pieces
+    # sizes of pieces, which are numbered after the nodes and cached as units; None if there are no pieces
     piece_bytes: NDArray[np.int64] | None = None,
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what a cache of limited size reads.
 
-    Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
-    would lack by that, it has a share if the host's cache keeps one. Returns as :func:`read_once` does.
+    Every search touches its whole path again, so index nodes stay cached. The least recently used node goes first.
+    If the host's cache keeps a share, that share of the resulting misses is spared. The result is as that of
+    :func:`read_once`.
     """
     cache = empty_limited_cache(model, len(known), piece_bytes)
     found, place = read_lacking_limited(cache, touches, model, known, room)
@@ -102,16 +103,16 @@ def read_limited(
 
 
 LimitedCache: TypeAlias = "tuple[I32, I32, I64, I32, I32, U8, I64]"
-"""A limited cache of nodes and what it holds, as the kernels take it.
+"""A limited cache of nodes and its contents, in the form that the kernels take.
 
-What must be read before each node, as of `NodeCache`, and its size. The node that was used after each and before it, in
-a ring whose last element joins its ends; what is cached; the touch to go on with, counted from where those begin that
-are known, and the bytes that are held.
+What must be read before each node, as in `NodeCache`, and each node's size. The node that was used after each node and
+the one before it, in a ring whose last element joins its ends. Which nodes are cached. The touch at which to continue,
+counted from the first known node, and the number of bytes held.
 """
 
 
 def empty_limited_cache(model: Model, num_known: int, piece_bytes: I64 | None = None) -> LimitedCache:
-    """Return a limited cache that holds nothing."""
+    """Return an empty limited cache."""
     nodes, others = model.nodes, np.empty(0, np.int64) if piece_bytes is None else piece_bytes
     none = np.full(len(others), -1, np.int32)
     size = np.maximum(np.concatenate([nodes.size_bytes, others]), 1)
@@ -127,7 +128,7 @@ def _empty_ring(num_nodes: int, num_known: int) -> tuple[I32, I32, U8, I64]:
 def read_lacking_limited(
     cache: LimitedCache, touches: Touches, model: Model, known: I32, room: int
 ) -> tuple[Touches, I64]:
-    """Read what a limited cache lacks, which holds what is known from the start."""
+    """Read what a limited cache lacks; it holds the known nodes from the start."""
     node, place, how = misses(touches.node, along_chain(touches, model), *cache[:3], known, room, cache[3:])
     mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
@@ -135,7 +136,7 @@ def read_lacking_limited(
 
 
 def add_paths(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Put before each node what must be read first; every node once."""
+    """Insert before each node what must be read first; every node appears once."""
     parent = np.full(size, -1, np.int32)
     mapper = np.full(size, -1, np.int32)
     nodes = model.nodes
@@ -158,7 +159,7 @@ def _step(
     maps: NDArray[np.int32],
     mapped: np.uint8,
 ) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
-    """Insert parents and mappers before their nodes; return which are new."""
+    """Insert parents and mappers before their nodes; also return which rows are new."""
     node = np.stack([above, maps, touches.node], axis=1).ravel()
     upward = np.where(touches.cause == mapped, mapped, CODE["index"])
     cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
@@ -171,7 +172,7 @@ def _step(
 
 
 def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:
-    """Return the nodes that are cached once the volume is mounted, those on the way to others among them."""
+    """Return the nodes that are cached once the volume is mounted, including those on the paths to other nodes."""
     searched, read = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
     searched = searched[searched >= 0]
     ids = np.zeros(len(searched), np.uint64)
@@ -180,23 +181,23 @@ def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:
 
 
 _ROOM: Final = 1 << 16
-"""Rows that the kernel answers at a time."""
+"""Rows that the kernel returns per call."""
 
 LRU_MISSES: Final = Kernel("lru_misses", "ibiilinIIBLILB")
 
 
 def misses(
-    touched: I32,  # nodes that searches end in; -1 is passed over
+    touched: I32,  # nodes in which searches end; -1 is skipped
     alone: NDArray[np.bool_],
-    # parent, mapper, size_bytes: what is read before each node, -1 for nothing, and its size
+    # parent, mapper, size_bytes: what is read before each node (-1 for nothing), and its size
     parent: I32,
     mapper: I32,
     size_bytes: I64,
     known: I32,
     cache_bytes: int,
-    ring: tuple[I32, I32, U8, I64] | None = None,  # what the cache holds; nothing without it
+    ring: tuple[I32, I32, U8, I64] | None = None,  # contents of the cache; empty if None
 ) -> tuple[I32, I64, U8]:
-    """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map)."""
+    """Return each node that is read, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map)."""
     newer, older, cached, state = ring or _empty_ring(len(parent), len(known))
     trees = touched, alone.view(np.uint8), parent, mapper, size_bytes, known
     nodes, places, hows = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
@@ -210,29 +211,29 @@ def misses(
 
 
 GOLDEN: Final = 0.6180339887498949
-"""Steps of this share of a whole fill it evenly."""
+"""Steps of this fraction of an interval fill it evenly."""
 
 
 def choose_evenly(count: int, share: NDArray[np.float64] | float) -> NDArray[np.bool_]:
-    """Choose a share of many, spread over all of them and always the same."""
+    """Choose a share of the elements, spread evenly and always the same."""
     chosen: NDArray[np.bool_] = (np.arange(count) * GOLDEN) % 1 < share
     return chosen
 
 
 ROUNDS: Final = 64
-"""In which the share that is spared and what is read for the rest settle on one another."""
+"""Iterations in which the spared share and the reads of the other nodes converge."""
 
 
 def select_spared(
     node: I32,
     size_bytes: I64,
     cache_bytes: int,
-    keeps: float,  # how much of that chance counts: 0 for a cache that drops the least recently used
+    keeps: float,  # factor on that chance: 0 for a cache that evicts the least recently used
 ) -> NDArray[np.bool_]:
-    """Return which misses a cache has none of that drops what it holds at random.
+    """Return which misses would be hits in a cache that evicts at random.
 
-    A node is still there with the chance that nothing that was read since its own last read took its place:
-    ``exp(-bytes / cache_bytes)``. Spared reads are not made, and nodes in an empty cache replace no other.
+    A node is still cached with the chance that no read since its own last read has replaced it:
+    ``exp(-bytes / cache_bytes)``. Spared reads are not made, and nodes read into an empty cache replace none.
 
     >>> twice = np.tile(np.arange(1000, dtype=np.int32), 2)
     >>> size = np.full(1000, 4096)

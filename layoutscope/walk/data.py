@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 
 class FileTouches(NamedTuple):
-    """What a workload that reads files needs, before any cache."""
+    """Touches of a workload that reads files, before any cache."""
 
     needed: Touches  # nodes and pieces
-    window: NDArray[np.int64]  # read-ahead window that each belongs to, -1 for those of the walk
+    window: NDArray[np.int64]  # read-ahead window of each touch, -1 for touches of the walk
     parts: FilePieces  # pieces, numbered after the nodes
 
 
 def copy(model: Model, start_id: int) -> FileTouches:
-    """Walk as ``fts`` does and read each regular file when its turn comes.
+    """Walk as ``fts`` does and read each regular file in its turn.
 
     All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
     """
@@ -58,7 +58,7 @@ def copy(model: Model, start_id: int) -> FileTouches:
 
 
 WalkPart: TypeAlias = "tuple[Touches, NDArray[np.int64], NDArray[np.int64]]"
-"""Part of what a walk touches: all touches group by group, when each group comes, and how many touches it has."""
+"""Part of the touches of a walk: all touches group by group, the turn of each group, and its number of touches."""
 
 
 def read_in_turn(
@@ -68,7 +68,7 @@ def read_in_turn(
     way: Touches,
     first_bytes: NDArray[np.int64] | None = None,
 ) -> FileTouches:
-    """Read files when their turns come in a walk."""
+    """Read files in their turns within a walk."""
     entries, turn = wanted
     files, largest = file_map(model, entries), model.host.read_ahead_bytes
     if first_bytes is not None and model.host.random_read_ahead:
@@ -89,11 +89,11 @@ def read_in_turn(
 def files_in_turn(
     model: Model, descent: Descent, has_data: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the files that have data, in the order of a walk."""
+    """Return the files that have data, in the order of a walk, and their turns."""
     entries, turn = turns_of(descent, len(model.entries))
     wanted = np.flatnonzero(has_data[entries] & (model.entries.size_bytes[entries] > 0))
     wanted = wanted[np.argsort(turn[wanted], kind="stable")]
-    # When the second name of a hard link comes, the page cache has its data.
+    # At the second name of a hard link, the page cache already has its data.
     _, first = np.unique(model.entries.file_id[entries[wanted]], return_index=True)
     wanted = wanted[np.sort(first)]
     return entries[wanted], turn[wanted]
@@ -102,9 +102,9 @@ def files_in_turn(
 def read(
     model: Model,
     file_id: int,
-    # offsets of the records in the file, in bytes and in order; the whole file without it
+    # offsets of the records in the file, in bytes and ascending; None reads the whole file
     records: NDArray[np.int64] | None = None,
-    record_bytes: int | None = None,  # their length, a page without it
+    record_bytes: int | None = None,  # length of a record; None means a page
 ) -> FileTouches:
     """Look one file up and read it: whole, or record by record."""
     way = way_to(model, file_id)
@@ -141,14 +141,14 @@ def _record_windows(
 
 
 def _data_touches(model: Model, parts: FilePieces, directory_id: NDArray[np.uint64]) -> tuple[Touches, int]:
-    """For each piece the leaf in which it is looked up, then the piece itself; holes are not read."""
+    """Touch, for each piece, the leaf in which it is looked up and then the piece itself; holes are not read."""
     own = np.arange(len(parts), dtype=np.int32) + np.int32(len(model.nodes))
     data = np.where(parts.image_offset >= 0, own, -1).astype(np.int32)
     return columns([parts.node, data], [model.driver.extents_cause, "data"], directory_id, [0.0, 0.0]), 2
 
 
 def places_by_turn(turns: Sequence[NDArray[np.int64]], counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Places of the elements of several sequences of groups that are merged by turn."""
+    """Return the places of the elements of several sequences of groups after a merge by turn."""
     turn, count = np.concatenate(turns), np.concatenate(counts)
     order = np.argsort(turn, kind="stable")
     start = np.empty(len(turn), np.int64)
@@ -158,7 +158,7 @@ def places_by_turn(turns: Sequence[NDArray[np.int64]], counts: Sequence[NDArray[
 
 
 def data_trace(model: Model, found: FileTouches) -> AccessTrace:
-    """Make the reads of what is done once, as :func:`file_reads`."""
+    """Make the reads of a workload that runs once, as :func:`file_reads` does."""
     return file_reads(model, [(found.needed, found.window)], found.parts)
 
 
@@ -167,7 +167,7 @@ def file_reads(
 ) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
 
-    In a cache of limited size, a piece comes and goes as a whole.
+    A cache of limited size holds or evicts a piece as a whole.
     """
     needed, window = concatenate([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
     made = requests(model).append_requests(parts.device, parts.image_offset, parts.length_bytes)
@@ -199,7 +199,7 @@ def file_reads(
 
 
 def _largest_request(model: Model) -> int:
-    """Bytes that fit into one request: a segment holds a page, or a block where blocks are smaller."""
+    """Return the bytes that fit into one request: a segment holds a page, or a block if blocks are smaller."""
     segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     return model.host.request_segments * segment
 
@@ -210,7 +210,7 @@ _MASK = 2**64 - 1
 def random_records(size_bytes: int, count: int, record_bytes: int, seed: int) -> NDArray[np.int64]:
     """Draw offsets of whole records with splitmix64.
 
-    Offsets in bytes, multiples of `record_bytes`.
+    The offsets are in bytes and are multiples of `record_bytes`.
 
     [1] Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 

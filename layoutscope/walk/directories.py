@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Buffers(Struct, frozen=True):
-    """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,)."""
+    """Fills of the listing buffer, in the order of the walk; arrays of shape (n_buffers,)."""
 
     directory: NDArray[np.int64]  # place of the directory in the descent
-    # first, count: entries that the buffer hands out
+    # first, count: entries that the buffer returns
     first: NDArray[np.int64]
     count: NDArray[np.int64]
-    is_first: NDArray[np.bool_]  # whether it is the directory's first
-    is_last: NDArray[np.bool_]  # whether no entry follows
+    is_first: NDArray[np.bool_]  # whether it is the first of its directory
+    is_last: NDArray[np.bool_]  # whether no entry of its directory follows
 
     def __len__(self) -> int:
         return len(self.directory)
@@ -47,7 +47,7 @@ def whole_directories(descent: Descent) -> Buffers:
 
 
 def buffers(model: Model, descent: Descent) -> Buffers:
-    """Cut each directory into the buffers in which the host hands its names out."""
+    """Cut each directory into the buffers in which the host returns its names."""
     large = _larger_than_a_buffer(model, descent)
     if not len(large):
         return whole_directories(descent)
@@ -70,7 +70,7 @@ def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
     host = model.host
     room = host.listing_buffer_bytes - host.listing_dots_bytes
     longest = int(pad_to_8(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
-    # Few volumes have a directory that large; of the others no name needs to be measured.
+    # Few volumes have such a large directory; for the others no name needs to be measured.
     if int(descent.count.max(initial=0)) * longest <= room:
         return np.empty(0, np.int64)
     end = np.concatenate([[0], np.cumsum(stored_sizes(model.entries, host.listing_entry_bytes))])
@@ -78,20 +78,20 @@ def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
 
 
 LONGEST_NAME_BYTES = 3 * 255
-"""255 UTF-16 units take at most so many bytes in UTF-8."""
+"""255 UTF-16 units take at most this many bytes in UTF-8."""
 
 
 def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
-    """How many entries of one directory go into each buffer."""
+    """Return how many entries of one directory go into each buffer."""
     host = model.host
     length = listing_sizes(model.entries, slice(first, first + count), host.listing_entry_bytes)
-    # Passed over by the driver before it counts room; read all the same.
+    # The driver skips hidden entries before it counts space, but it reads them.
     length[model.entries.is_hidden[first : first + count]] = 0
     end = np.cumsum(length)
     fills, done, room = [], 0, host.listing_buffer_bytes - host.listing_dots_bytes
     while done < count:
         taken = int(np.searchsorted(end, (end[done - 1] if done else 0) + room, side="right"))
-        # A call returns one entry at least, or fails: no name is longer than a buffer.
+        # A call returns at least one entry or fails: no name is longer than a buffer.
         taken = max(taken, done + 1)
         fills.append(taken - done)
         done, room = taken, host.listing_buffer_bytes
@@ -99,18 +99,18 @@ def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
 
 
 def read_ahead(cut: Buffers) -> NDArray[np.int64]:
-    """How many entries are read for each buffer, shape (n_buffers,): those that it hands out, and one behind them."""
-    # The driver puts an entry into the buffer after it has read it; so the one that does not fit has been read, and its
-    # leaf belongs to this call, not to the next.
+    """Return how many entries are read for each buffer, shape (n_buffers,): those that it returns and the next one."""
+    # The driver puts an entry into the buffer after it has read it. So it has read the entry that does not fit, and the
+    # leaf of that entry belongs to this call, not to the next.
     return cut.count + ~cut.is_last
 
 
 def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32] | None:
-    """Leaf in which a backward listing sees that it has passed a directory's first record, -1 where there is none.
+    """Return the leaf in which a backward listing sees that it has passed a directory's first record, or -1.
 
-    It is the leaf before where a leaf begins with the directory's own records.
+    It is the previous leaf if a leaf begins with the directory's own records.
 
-    None where nothing is listed backwards.
+    None if nothing is listed backwards.
     """
     if not model.entries.backwards or not len(model.entries):
         return None
@@ -120,7 +120,7 @@ def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit."""
+    """Return the leaf in which the search for each buffer ends: the listing's start or that of the entry left over."""
     start = model.driver.listing_start(model.entries, descent)[cut.directory]
     if not model.driver.resumes_by_search or not len(model.entries):
         return start
@@ -128,7 +128,7 @@ def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int
 
 
 def searches_of_lookup(model: Model) -> Searches:
-    """Return what the look-up of an entry by name and then by number searches, as ``lstat`` of a new name does.
+    """Return the searches that look up an entry by name and then by number, as ``lstat`` of a new name does.
 
     Answers from the name cache cost only their system call.
     """
@@ -147,18 +147,18 @@ def searches_of_lookup(model: Model) -> Searches:
 
 
 def _decmpfs(model: Model) -> NDArray[np.int32]:
-    """Leaf with the attribute that has the size of each compressed file."""
+    """Return the leaf with the attribute that stores the size of each compressed file."""
     return np.where(model.entries.is_compressed, model.entries.xattr_node, -1).astype(np.int32)
 
 
 def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
-    """Look entries up."""
+    """Look up entries; also return the number of touches for each."""
     searches = searches_of_lookup(model)
     return searches.of(entries, model.entries.parent_id[entries]), len(searches.nodes)
 
 
 def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
-    """Leave away what the host does not list: entries beyond the directory record's count."""
+    """Drop entries that the host does not list: those beyond the count in the directory record."""
     if not model.driver.stops_at_valence:
         return descent
     valence = np.where(descent.entry >= 0, model.entries.valence[np.maximum(descent.entry, 0)], -1)
@@ -167,7 +167,7 @@ def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
 
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
-    """List each directory, stat its entries buffer by buffer, then descend."""
+    """List each directory, stat its entries buffer by buffer, and then descend."""
     descent = drop_unlisted_entries(model, model.descend(start_id))
     walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
@@ -193,13 +193,13 @@ def stat_walk(model: Model, descent: Descent, cut: Buffers, way: Touches | None 
 
 
 def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
-    """Mark directories, and entries whose type a listing does not give."""
+    """Return which entries are directories or have a type that a listing does not return."""
     table = model.entries
     return table.is_directory | table.is_hard_link if model.driver.hard_link_type_unknown else table.is_directory
 
 
 def names(model: Model, start_id: int) -> Visits:
-    """List a directory to its end, then look each sub-directory up and list it in turn."""
+    """List a directory to its end, then look up each sub-directory and list it in turn."""
     descent = drop_unlisted_entries(model, model.descend(start_id))
     cut = buffers(model, descent)
     walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
@@ -208,7 +208,7 @@ def names(model: Model, start_id: int) -> Visits:
 
 
 def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool = False) -> Visits:
-    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well."""
+    """Get attributes together with the names; with `descend_by_stat`, each sub-directory is then also looked up."""
     table, costs = model.entries, model.costs
     descent = drop_unlisted_entries(model, descent)
     cut = buffers(model, descent)
@@ -225,7 +225,7 @@ def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool
 
 
 def _list_with_inodes(model: Model) -> Searches:
-    """A listing that fetches each entry's inode as it goes."""
+    """Return the searches of a listing that also fetches the inode of each entry."""
     table, costs = model.entries, model.costs
     own, causes = (table.name_node, table.inode_node), ("next", "inode")
     host_us = (costs.list_us + costs.bulk_entry_us, 0.0)
@@ -235,17 +235,17 @@ def _list_with_inodes(model: Model) -> Searches:
 
 
 def look_up_start(model: Model, start_id: int) -> Touches:
-    """Look up the way from the root to the directory in which a walk starts."""
+    """Look up the path from the root to the directory in which a walk starts."""
     way = way_to(model, start_id)
     return lookups(model, np.array(way, np.int64))[0] if way else nothing()
 
 
 def way_to(model: Model, file_id: int) -> list[int]:
-    """Return the entries from the root down to a file or directory; empty for the root and what is not listed."""
+    """Return the entries from the root down to a file or directory; empty for the root and for unlisted files."""
     way: list[int] = []
     table = model.entries
     wanted = np.uint64(file_id)
-    # Damage may make a folder an ancestor of its own: no way is longer than there are entries.
+    # Damage may make a folder its own ancestor: no path is longer than the number of entries.
     while wanted > ROOT_ID and len(way) <= len(table):
         found = np.flatnonzero(table.file_id == wanted)
         if not len(found):
@@ -258,17 +258,17 @@ def way_to(model: Model, file_id: int) -> list[int]:
 def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
     """Look paths up, component by component.
 
-    Several threads take a slice of the list each, as git's ``preload-index`` does, and are taken to go forward in step:
-    what they read is certain, but whose read comes first differs from one run to the next (recorded).
+    Several threads take one slice of the list each, as git's ``preload-index`` does, and are assumed to advance in
+    step. The set of reads is certain, but their sequence differs from one run to the next (recorded).
     """
     return look_up_components(model, entries_on_paths(model, wanted, start_id))
 
 
 def look_up_components(
     model: Model,
-    components: NDArray[np.int64],  # entries of each path from its start on; -1 for none
+    components: NDArray[np.int64],  # entries of each path from its start; -1 for none
 ) -> tuple[Touches, NDArray[np.uint16]]:
-    """Look up what was not seen before of each path, as :func:`paths` does."""
+    """Look up the components of each path that are new, as :func:`paths` does."""
     order, thread = _interleave_threads(len(components), model.host.threads)
     components = components[order]
     exists = components >= 0
@@ -279,7 +279,7 @@ def look_up_components(
 
 
 def _interleave_threads(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Order of the paths when each thread does one of its slice in turn, and the thread of each."""
+    """Return the order of the paths when threads advance in step through their slices, and the thread of each path."""
     size = -(-count // max(threads, 1)) or 1
     thread, step = np.divmod(np.arange(count), size)
     order = np.lexsort((thread, step))
@@ -289,7 +289,7 @@ def _interleave_threads(count: int, threads: int) -> tuple[NDArray[np.int64], ND
 def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
-    Entries in the order of the components; -1 after the last one, and from the first that does not exist.
+    Entries are in the order of the components; -1 follows the last one, or starts at the first that does not exist.
     """
     # A list of paths may hold bytes that are not text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
@@ -310,21 +310,21 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
 
 
 def components_of(path: str) -> list[str]:
-    r"""Part a path into its names; doubled slashes and ``.``, as ``find .`` prints it, lead nowhere else.
+    r"""Split a path into its names; doubled slashes and ``.``, as ``find .`` prints it, are dropped.
 
-    A ``..`` is taken for a name, which no file has: one that is called so is found as ``\u002e\u002e``.
+    A ``..`` counts as a name, which no file has: a file with this name is found as ``\u002e\u002e``.
     """
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
 def missing_paths(wanted: Sequence[str], found: NDArray[np.int64]) -> tuple[str, ...]:
-    """List the paths that do not exist, though a part of the way to them may."""
+    """Return the paths that do not exist; the first part of a path may exist."""
     there = (found >= 0).sum(axis=1).tolist()
     return tuple(path for path, count in zip(wanted, there, strict=True) if count < len(components_of(path)))
 
 
 def _index_by_name(model: Model, parents: set[int]) -> dict[tuple[int, str], int]:
-    """The first entry of each name in some directories, by directory and name as it is compared."""
+    """Return the first entry of each name in some directories, keyed by directory and name as it is compared."""
     entries = model.entries
     places = np.flatnonzero(np.isin(entries.parent_id, np.array(list(parents), np.uint64)))
     rows = zip(places.tolist(), entries.parent_id[places].tolist(), entries.names(places).to_list(), strict=True)
@@ -340,7 +340,7 @@ def _fold_name(name: str, model: Model) -> str:
     facts = model.layout.facts
     if not name.isascii():
         return model.driver.compared_by(name, facts)
-    # ASCII, of which most names are, is the same in all rules of Unicode.
+    # ASCII, which most names are, compares the same under all versions of the Unicode rules.
     return name if facts.case_sensitive else name.lower()
 
 
@@ -350,9 +350,9 @@ Beside = TypeVar("Beside", bound="NDArray[Any]")
 def repeat_order(
     model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int
 ) -> list[tuple[Touches, Beside]]:
-    """Make the touches of each time that a workload is done.
+    """Make the touches of each pass of a workload.
 
-    Each look-up takes a place in the name cache. If it does not hold all of them, the host decides which it keeps.
+    Each look-up takes a slot in the name cache. If the cache cannot hold them all, the host determines what it keeps.
     """
     first = once(model)
     if times == 1:
@@ -368,10 +368,10 @@ def repeat_order(
 
 
 def share_still_cached(names: int, room: int) -> float:
-    """Return the share of names that a cache still has when all of them are looked up again in sequence.
+    """Return the share of names that a cache still holds when all of them are looked up again in sequence.
 
-    A cache that drops the least recently used would have none of them. If a cache drops each of its names with the same
-    chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
+    A cache that evicts the least recently used would hold none of them. If a cache evicts all names with equal chance,
+    a name remains from the last pass with the chance that no miss since then replaced it:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 
     >>> round(share_still_cached(277_800, 263_168), 2), share_still_cached(10, 0)
@@ -395,7 +395,7 @@ def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) 
     kept = names[choose_evenly(len(names), share)]
     node, host_us = needed.node.copy(), needed.host_us.copy()
     node[kept], host_us[kept] = -1, model.driver.costs.stat_us
-    # A look-up is a search by name, then those by number; what the cache answers needs none of them.
+    # A look-up is a search by name followed by searches by number; an answer from the cache needs none of them.
     others = len(searches_of_lookup(model).nodes) - 1
     is_left = np.ones(len(needed), bool)
     is_left[(kept[:, None] + np.arange(1, others + 1)).ravel()] = False

@@ -1,8 +1,8 @@
-"""The hosts that are known, their properties by name, those of file systems' drivers among them, and their time.
+"""Known hosts, their properties by name (including those of file system drivers), and their time.
 
-Every property is named and has a value with a source for each host, so all differences between hosts can be looked
-up. A user changes them by name. On flash, the host takes most of the time of a workload, so reports show it apart
-from the reads.
+Every property has a name and, for each host, a value with its source, so all differences between hosts can be looked
+up. Users change properties by name. On flash, the host takes most of the time of a workload, so reports show host time
+apart from the reads.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ _KNOWN: Final[dict[str, tuple[tuple[Any, str], tuple[Any, str]]]] = {
         (4, "assumed: two cores with two threads each, as in the reports of 2017"),
     ),
 }
-"""Property to its value and where that comes from on Linux and macOS.
+"""Each property's value and its source, on Linux and macOS.
 
-Linux is 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20, macOS has Apple's hfs and apfs drivers and Libc's fts.
+Linux is 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20; macOS has Apple's hfs and apfs drivers and Libc's fts.
 """
 
 LINUX: Final = HostProfile(name="linux", **{name: value for name, ((value, _), _) in _KNOWN.items()})
@@ -121,7 +121,7 @@ HOST_WORDS: Final = {"linux": "Linux", "macos": "macOS"}
 
 
 def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
-    """Return a host by its name, with some properties changed.
+    """Return a host by name, with some properties changed.
 
     >>> property_values(host_profile("linux", apfs_looks_up_dstream=False))["apfs_looks_up_dstream"]
     False
@@ -133,13 +133,13 @@ def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
 
 
 def _drivers(profile: HostProfile) -> Iterator[tuple[FileSystem, DriverProperties]]:
-    """Yield the file systems with the properties of their drivers on a host."""
+    """Yield each file system with the properties of its driver on a host."""
     for item in filesystems():
         yield item, profile.properties_of(item.name, item.hosts)
 
 
 def property_values(profile: HostProfile) -> dict[str, object]:
-    """Return the properties of a host by name; those of costs have the file system before the name."""
+    """Return the properties of a host by name; names of costs are prefixed with the file system."""
     found: dict[str, object] = {name: value for name, value in asdict(profile).items() if name not in ("name", "own")}
     for item, own in _drivers(profile):
         values = asdict(own)  # type: ignore[arg-type]  # a protocol cannot ask for a struct
@@ -149,11 +149,11 @@ def property_values(profile: HostProfile) -> dict[str, object]:
 
 
 def sources() -> dict[str, tuple[str, str]]:
-    """Return where the value of each property comes from, on Linux and macOS."""
+    """Return the source of each property's value, on Linux and macOS."""
     found = {name: (linux, macos) for name, ((_, linux), (_, macos)) in _KNOWN.items()}
     for item in filesystems():
         found |= item.host_sources
-    # A cost without a source of its own has that of its file system.
+    # A cost without its own source has that of its file system.
     return {name: found[name if name in found else name.partition(".")[0]] for name in property_values(LINUX)}
 
 
@@ -200,7 +200,7 @@ def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPro
 def read_value(
     name: str,
     value: object,
-    usual: object,  # a value that it has, which gives the kind; None means a size
+    usual: object,  # one of its values, which determines the type; None means a size
 ) -> object:
     """Read the value of a property."""
     if not isinstance(value, str):

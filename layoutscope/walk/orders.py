@@ -1,6 +1,6 @@
 """What programs do on a volume: the orders and their work.
 
-An :class:`Order` names its inputs, and makes the reads that reach the drive.
+An :class:`Order` names its inputs and makes the reads that reach the drive.
 
 >>> sorted(ORDERS)[:6]
 ['archive', 'backup', 'backup-events', 'bulk', 'catalog', 'copy']
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 
 
 BLOCK_BYTES: Final = 512
-"""A member's header, and what its data are rounded up to."""
+"""Size of a member's header; a member's data are rounded up to a multiple of it."""
 
 RECORD_BYTES: Final = 20 * BLOCK_BYTES
-"""What is written at once; a file is read into what is left of a record."""
+"""Size of one write; a file is read into the rest of a record."""
 
 NAME_BYTES: Final = 100
-"""Room for a name in a header; a longer one has a member of its own before."""
+"""Room for a name in a header; a longer name is stored in its own member before."""
 
 
 def archive(model: Model, start_id: int) -> FileTouches:
-    """List a directory whole, then stat each entry in the order of the listing, read it, and go down into it at once.
+    """List a whole directory, then stat each entry in listing order, read it, and descend into it at once.
 
-    The first name of a hard link is read; the targets of symbolic links are read, too.
+    A hard link is read under its first name; the targets of symbolic links are also read.
     """
     table = model.entries
     descent = drop_unlisted_entries(model, descend(table, start_id))
@@ -80,7 +80,7 @@ def archive(model: Model, start_id: int) -> FileTouches:
     else:
         has_data = has_data | table.is_symlink
     found = searches.of(shown, table.parent_id[shown])
-    # A directory is read to its end when its turn comes; the start, which has none, before all others.
+    # A directory is read to its end in its turn; the start, which has no turn, comes before all others.
     when = 2 * turn[descent.entry[cut.directory]] + 1
     steps = [
         (listed, when, per_buffer),
@@ -95,12 +95,12 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     """Return the bytes left in the archive's record after the header of each entry, in the order of the table."""
     table = model.entries
     name = _path_bytes(model, descent)[shown]
-    # A long name is in a member of its own, followed by a zero byte.
+    # A long name is stored in its own member, followed by a zero byte.
     header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_pages(name + 1), BLOCK_BYTES)
     is_first = np.zeros(len(shown), bool)
     is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
     data = np.where(table.is_file[shown] & is_first, _round_up_to_pages(table.size_bytes[shown]), 0)
-    # The header of the start comes first.
+    # The header of the start directory comes first.
     at = BLOCK_BYTES + np.cumsum(header + data) - data
     left = np.zeros(len(table), np.int64)
     left[shown] = RECORD_BYTES - at % RECORD_BYTES
@@ -113,7 +113,7 @@ def _round_up_to_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
-    """Return the length of each entry's path from the start, with ``./`` before it and a slash after directories."""
+    """Return the length of each entry's path from the start, including ``./`` and a slash after directories."""
     table = model.entries
     own = name_bytes(table) + table.is_directory
     order = np.argsort(descent.directory_id, kind="stable")
@@ -121,7 +121,7 @@ def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
     above = order[np.minimum(np.searchsorted(ids, table.parent_id), len(ids) - 1)]
     entry = np.maximum(descent.entry, 0)
     path = np.full(len(descent), len("./"), np.int64)
-    # Directory by directory from the top: as many rounds as the tree is deep.
+    # Directory by directory from the top: the number of rounds is the depth of the tree.
     for _ in range(len(descent)):
         longer = path[above[entry]] + own[entry]
         longer[0] = len("./")
@@ -135,9 +135,9 @@ OWN: Final = ".git"
 
 
 def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
-    """Stat all files in the order of the index, then go through all directories as they list their entries.
+    """Stat all files in the order of the index, then walk all directories in listing order.
 
-    Several threads share the first part, as of `paths`; git has one for each 500 files,
+    Several threads share the first part, as in `paths`; git starts one for each 500 files,
     20 at most.
     """
     descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, model.descend(start_id)))
@@ -150,7 +150,7 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
 
 
 def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
-    """Leave git's own directory out."""
+    """Drop git's own directory."""
     first, count = int(descent.first[0]), int(descent.count[0])
     names = entries.names(slice(first, first + count)).to_list()
     place = first + names.index(OWN) if OWN in names else -2  # the start has none, which is -1
@@ -163,11 +163,11 @@ def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
 
 
 def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
-    """Entries of all files, sorted by the bytes of their paths."""
+    """Return the entries of all files, sorted by the bytes of their paths."""
     names = entries.names()
-    # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
+    # What readdir returns on Linux, and what git makes of it on macOS (core.precomposeUnicode).
     texts = (unicodedata.normalize("NFC", name or "").encode() for name in names.to_list())
-    # The slash after a directory's name takes part: "a-b" comes before "a/b", though "a" is less than "a-b".
+    # The slash after a directory's name is compared, too: "a-b" comes before "a/b", though "a" is less than "a-b".
     keys = [text + b"/" * is_folder for text, is_folder in zip(texts, entries.is_directory.tolist(), strict=True)]
     group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
     place = np.array(sorted(range(len(entries)), key=keys.__getitem__), np.int64)
@@ -180,15 +180,15 @@ def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDAr
 
 
 def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the entries on the way from the start to each file; -1 before and after them."""
+    """Return the entries on the path from the start to each file; -1 before and after them."""
     order = np.argsort(descent.directory_id, kind="stable")
     ids = descent.directory_id[order]
     columns, entry = [files], files
-    # No way is longer than there are directories, though damage may lead in a circle.
+    # No path is longer than the number of directories, but damage may create a loop.
     for _ in range(len(descent)):
         parent = entries.parent_id[np.maximum(entry, 0)]
         row = order[np.minimum(np.searchsorted(ids, parent), len(ids) - 1)]
-        # The start is on every way, and looked up before them.
+        # The start is on every path, and is looked up before them.
         entry = np.where((entry >= 0) & (row > 0), descent.entry[row], -1)
         if not (entry >= 0).any():
             break
@@ -197,13 +197,13 @@ def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64])
 
 
 def _list_untracked(model: Model, descent: Descent, known: NDArray[np.int64]) -> Touches:
-    """List directories, each when its name comes; those that hold no tracked file are looked up first."""
+    """List each directory in the turn of its name; those without tracked files are looked up first."""
     entry, turns = turns_of(descent, len(model.entries))
     turn = np.full(len(model.entries) + 1, -1, np.int64)
     turn[entry] = turns
     listed, per_buffer, cut = names_alone(model, descent)
     own = turn[descent.entry[cut.directory]]
-    # A directory is not read on before what its names so far lead to was gone through.
+    # Listing a directory continues only after everything below its earlier names has been walked.
     later = turn[np.minimum(cut.first, len(turn) - 1)]
     when = np.where(cut.is_first, 4 * own + 2, 4 * later - 1)
     new = descent.entry[1:][~np.isin(descent.entry[1:], known)]
@@ -214,11 +214,11 @@ def _list_untracked(model: Model, descent: Descent, known: NDArray[np.int64]) ->
 
 def list_folders(
     model: Model,
-    wanted: Sequence[str],  # paths of folders from the root; an empty one or `/` is the root itself
+    wanted: Sequence[str],  # paths of folders from the root; an empty path or `/` is the root itself
 ) -> Touches:
-    """List folders one after the other, names and attributes at once, each after a look-up of the way to it.
+    """List folders in sequence, names and attributes together, each after a look-up of its path.
 
-    What was looked up for an earlier folder is not looked up again. Paths that lead to no folder cost their look-ups.
+    What was looked up for an earlier folder is not looked up again. A path that is not a folder costs its look-ups.
     """
     components = entries_on_paths(model, wanted)
     owner = np.broadcast_to(np.arange(len(components))[:, None], components.shape)
@@ -239,7 +239,7 @@ def list_folders(
 def _folders(
     model: Model, components: NDArray[np.int64], wanted: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the entries of the paths that lead to folders, -1 for the root, and which of the paths these are."""
+    """Return the entries of those paths that are folders (-1 for the root), and the numbers of these paths."""
     found, named = [], []
     for number, path in enumerate(wanted):
         names = components_of(path)
@@ -251,39 +251,39 @@ def _folders(
 
 
 class Work(Struct, frozen=True):
-    """What an order is done on, and how often."""
+    """Inputs of an order, and the number of its passes."""
 
-    start_directory_id: int = ROOT_ID  # directory (CNID or oid) in which to start; the root without it
-    stat: bool = True  # false for `fts` with FTS_NOSTAT: only directories are stat'ed
+    start_directory_id: int = ROOT_ID  # directory (CNID or oid) in which to start
+    stat: bool = True  # false for `fts` with FTS_NOSTAT, which stats only directories
     paths: Sequence[str] | None = None  # for `paths`: what to look up, from the root
     file_id: int | None = None  # for `read`: the file
-    # for `read`: offsets of the records in the file, in order; the whole file from its beginning without it
+    # for `read`: ascending offsets of the records in the file; None reads the whole file from its beginning
     records: NDArray[np.int64] | None = None
-    record_bytes: int | None = None  # for `read` with `records`: their length
-    # start with the metadata of a first, uncounted pass in the cache, and with its names in the name cache
+    record_bytes: int | None = None  # for `read` with `records`: length of a record
+    # start with the metadata and names of a first, uncounted pass in the caches
     warm: bool = False
-    passes: int = 1  # how often the order is done; what the cache keeps is not read again
+    passes: int = 1  # number of passes; later passes do not read what the cache keeps
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the order is done with something cached."""
+        """Whether the order runs with something cached."""
         return self.warm or self.passes > 1
 
 
 class Order(Struct, frozen=True):
-    """A way in which a program goes through a volume."""
+    """A way in which a program accesses a volume."""
 
-    name: str  # as users say it
+    name: str  # name for users
     run: Callable[[Model, Work], AccessTrace]  # makes the reads of some work on a model
-    # `paths` or `file` where the work must name them, an empty string otherwise
+    # `paths` or `file` if the work must specify them, otherwise an empty string
     needs: Literal["", "paths", "file"] = ""
-    # `stat` or `records` where it looks at them; others go on without
+    # `stat` or `records` if the order uses them; other orders ignore them
     takes: tuple[Literal["stat", "records"], ...] = ()
-    is_done_once: bool = False  # whether it is done once, with nothing cached
-    does: str = ""  # what a program gets by it, in a few words
-    # whether it goes through all entries of a volume, so that its time can be given per entry
+    is_done_once: bool = False  # whether it runs only once, with nothing cached
+    does: str = ""  # what a program gets from it, in a few words
+    # whether it covers all entries of a volume, so that its time can be given per entry
     is_whole: bool = True
-    # says what it cannot but write, which is not among its reads; None of orders that change nothing
+    # returns the least that it must write, which is not among its reads; None for orders that change nothing
     least_written: Callable[[Model, Work], LeastWritten] | None = None
 
     def check(self, given: Collection[str], *, is_repeated: bool) -> None:
@@ -297,7 +297,7 @@ class Order(Struct, frozen=True):
 def make_run(
     needed: Callable[[Model, Work], Visits | Touches | tuple[Touches, NDArray[np.uint16]] | data.FileTouches],
 ) -> Callable[[Model, Work], AccessTrace]:
-    """Make an order's run of what it touches, before any cache, and of the threads that do so if they are several."""
+    """Make the run function of an order from a function that returns its touches before any cache, and its threads."""
 
     def run(model: Model, work: Work) -> AccessTrace:
         found = needed(model, work)
@@ -324,14 +324,14 @@ def trace(
     *,
     order: str = "fts",
     host: str | HostProfile = "linux",
-    work: Work | None = None,  # what it is done on, and how often: once from the root without it, with nothing cached
+    work: Work | None = None,  # inputs and number of passes; None means once from the root with nothing cached
 ) -> AccessTrace:
-    """Work out the reads of a workload on one volume."""
+    """Compute the reads of a workload on one volume."""
     return trace_on(model_of(layout, host_profile(host)), ORDERS[order], work or Work())
 
 
 def trace_on(model: Model, order: Order, work: Work) -> AccessTrace:
-    """Work out the reads of a workload on a model, which serves several of them."""
+    """Compute the reads of a workload on a model, which several workloads can share."""
     given = {"paths": work.paths, "file": work.file_id}
     order.check([name for name, value in given.items() if value is not None], is_repeated=work.is_repeated)
     return order.run(model, work)
@@ -352,7 +352,7 @@ def _readdir_stat(model: Model, work: Work) -> Visits:
 def _fts(model: Model, work: Work) -> Visits:
     if not model.host.listing_carries_attributes:
         return _readdir_stat(model, work)
-    # With FTS_NOSTAT, too, Apple's fts asks for the link count with each name, which is in the inode.
+    # Apple's fts asks for the link count with each name, even with FTS_NOSTAT; the count is in the inode.
     return _visit_at_once(model, work, descend_by_stat=True)
 
 
@@ -362,7 +362,7 @@ def _visit_at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -
 
 
 def _du(model: Model, work: Work) -> Visits | Touches:
-    # BSD's du takes what its fts hands out, which asks for all attributes with the names.
+    # BSD's du uses what its fts returns, and this fts asks for all attributes with the names.
     if model.host.listing_carries_attributes:
         return _fts(model, work)
     return programs.stat_in_turn(model, work.start_directory_id)
@@ -381,12 +381,12 @@ def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.File
 
 
 def _search(model: Model, work: Work) -> AccessTrace:
-    # Linux has no call that searches a catalog: there a search by name is find.
+    # Linux has no call that searches a catalog; a search by name on Linux is find.
     return (_searchfs if model.host.listing_carries_attributes else make_run(_find))(model, work)
 
 
 def _backup(model: Model, work: Work) -> Visits | data.FileTouches:
-    # Linux backs up with rsync; macOS with Time Machine, which gets attributes together with the names.
+    # Linux backs up with rsync. macOS uses Time Machine, which gets attributes together with the names.
     if model.host.listing_carries_attributes:
         return _visit_at_once(model, work)
     return programs.backup(model, work.start_directory_id)
@@ -484,4 +484,4 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
         )
     }
 )
-"""Every order by its name."""
+"""All orders by name."""

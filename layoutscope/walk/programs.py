@@ -1,10 +1,10 @@
-"""Orders of programs that go through directories in their own way: ``du``, ``find``, ``rsync``, ``ls`` and ``rm -r``.
+"""Orders of programs that walk directories in their own way: ``du``, ``find``, ``rsync``, ``ls`` and ``rm -r``.
 
-Sources: gnulib ``fts.c`` (fts_build, fts_read) with the options that coreutils' ``du.c`` and ``rm.c`` and findutils'
-``ftsfind.c`` give it; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, readlink_stat); coreutils'
-``ls.c`` (print_dir, gobble_file, extract_dirs_from_files); of drivers, those that set
+Sources: gnulib ``fts.c`` (fts_build, fts_read) with the options of coreutils' ``du.c`` and ``rm.c`` and of findutils'
+``ftsfind.c``; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, readlink_stat); coreutils'
+``ls.c`` (print_dir, gobble_file, extract_dirs_from_files); drivers that set
 :attr:`~layoutscope.access.driver.Driver.bitmap_region` or :attr:`~layoutscope.access.driver.Driver.extents_tree`.
-Writes of a removal are not in its trace; :func:`least_written` gives their lower bound.
+The trace of a removal does not include its writes; :func:`least_written` returns their lower bound.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 SORTED_ABOVE: Final = 10_000
-"""Entries above which gnulib's fts sorts a directory by inode number (_FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
+"""Number of entries above which gnulib's fts sorts a directory by inode (_FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
 
 LISTED_AT_ONCE: Final = 100_000
-"""Entries that gnulib's fts reads of a directory before it hands the first of them out (FTS_MAX_READDIR_ENTRIES)."""
+"""Entries of a directory that gnulib's fts reads before it returns the first of them (FTS_MAX_READDIR_ENTRIES)."""
 
 
 def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
-    """List a whole directory, then stat each entry in turn, and descend into it at once.
+    """List a whole directory, then stat each entry in turn and descend into it at once.
 
-    A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
-    :data:`LISTED_AT_ONCE` of them at a time.
+    A directory of more than :data:`SORTED_ABOVE` entries is visited by inode number, at most :data:`LISTED_AT_ONCE`
+    entries at a time.
     """
     descent = drop_unlisted_entries(model, model.descend(start_id))
     turn = _turns(model.entries, descent, start_id)
@@ -79,22 +79,22 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
 
 
 def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int64], Buffers]:
-    """List directories and look nothing up: the touches, how many belong to each buffer, and the buffers."""
+    """List directories without look-ups; return the touches, the number for each buffer, and the buffers."""
     cut, unseen = buffers(model, descent), np.zeros(len(model.entries), bool)
     return *replace(stat_walk(model, descent, cut), wanted=unseen).lay_out(), cut
 
 
 def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Order the entries that listings hand out by their turns."""
+    """Return the entries that listings return, ordered by turn."""
     shown = ranges(descent.first, descent.count)
     shown = shown[~model.entries.is_hidden[shown]]
     return shown[np.argsort(turn[shown], kind="stable")]
 
 
 def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTouches:
-    """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
+    """List a directory, stat each entry and read link targets in name order, then descend by name.
 
-    So do ``ls -lR``, and ``ls -l`` for one directory; names sort as their bytes do, as in the C locale.
+    ``ls -lR`` does this, and ``ls -l`` for one directory; names sort by their bytes, as in the C locale.
     """
     return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"") if is_deep else None)
 
@@ -102,8 +102,8 @@ def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTou
 def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
     """Get attributes with the names, and descend by name.
 
-    So does BSD's ``ls``, whose fts sorts what it hands out. Where links lead is read when they are printed, and left
-    out here.
+    BSD's ``ls`` does this, and its fts sorts its results. Link targets are read when they are printed; these reads are
+    left out.
     """
     return bulk(
         model, _sort_by_name(model.entries, start_id, b"") if is_deep else _one(model, start_id), start_id=start_id
@@ -111,12 +111,12 @@ def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
 
 
 def _one(model: Model, start_id: int) -> Descent:
-    """One directory alone."""
+    """Return the descent of one directory without its sub-directories."""
     return model.descend(start_id).take(np.zeros(1, np.int64))
 
 
 def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
-    """Depth-first place of each entry, those of large directories by inode number; -1, also at the end, for none."""
+    """Return the depth-first place of each entry, by inode number in large directories; -1 if none and at the end."""
     place = np.arange(len(entries))
     for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
         first, count = int(descent.first[large]), int(descent.count[large])
@@ -129,9 +129,9 @@ def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.i
 
 
 def _turns_of_buffers(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Doubled turns of buffers: odd, so those of entries are between them."""
+    """Return the doubled turns of buffers; they are odd, so they fall between those of entries."""
     first, count = descent.first[cut.directory], descent.count[cut.directory]
-    # The start of the walk has no turn of its own, and is listed before all others.
+    # The start of the walk has no turn, and is listed before all others.
     when = 2 * turn[descent.entry[cut.directory]] + 1
     part = (cut.first - first) // LISTED_AT_ONCE
     for late in np.flatnonzero(part > 0).tolist():
@@ -142,9 +142,9 @@ def _turns_of_buffers(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -
 
 
 def backup(model: Model, start_id: int) -> Visits | FileTouches:
-    """List a directory, stat each entry as its name comes, read where links lead, then go down by name.
+    """List a directory, stat each entry and read link targets in name order, then descend by name.
 
-    So does ``rsync -an``, which finds nothing to copy.
+    ``rsync -an`` does this when it finds nothing to copy.
     """
     return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"/"))
 
@@ -169,12 +169,12 @@ def append_search(
     nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
     cause: str,
 ) -> Searches:
-    """Add a search after others."""
+    """Append a search to others."""
     return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 
 def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
-    """Read the blocks of links' targets, numbered after the nodes, after the look-up of each link."""
+    """Read the blocks of link targets, numbered after the nodes, after the look-up of each link."""
     files = file_map(model, links)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
     parts = pieces(files, begin, end)
@@ -186,13 +186,13 @@ def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> 
         targets[links[owner[mine]]] = len(model.nodes) + mine
         searches = append_search(searches, targets, "data")
     needed = replace(walk, looked_up=searches).touches()
-    # Touches of nodes have no window: the last place is for them.
+    # Touches of nodes have no window: the last element is for them.
     window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
     return FileTouches(needed, window, parts)
 
 
 def _sort_by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
-    """List directories as programs that sort visit them: those of one parent by name, followed by `end`."""
+    """List directories as programs that sort visit them: siblings by name, followed by `end`."""
     as_listed, place = descend(entries, start_id), _directories_by_name(entries, end)
     own = descend(entries.chosen(place), start_id).entry
     row = np.full(len(entries) + 1, -1, np.int64)
@@ -202,10 +202,10 @@ def _sort_by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
 
 
 def _directories_by_name(entries: EntryTable, end: bytes) -> NDArray[np.int64]:
-    """Places of the directories' entries, those of one parent sorted as rsync sorts them (slash) or ls (no end)."""
+    """Return the places of directories' entries, siblings sorted as rsync (slash) or ls (no end) sorts them."""
     place = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
     names = entries.stored_names.take(np.arange(len(entries))[entries.order][place]).to_list()
-    # Linux's driver hands names out composed; f_name_cmp compares bytes, and takes a directory to end with a slash.
+    # Linux's driver returns composed names; f_name_cmp compares bytes, and appends a slash to directories.
     keys = [unicodedata.normalize("NFC", name or "").encode("utf-8", "surrogatepass") + end for name in names]
     rank = np.empty(len(place), np.int64)
     rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
@@ -217,7 +217,7 @@ PAGE_BYTES = 4096
 
 
 def delete(model: Model, start_id: int) -> AccessTrace:
-    """Read what the removal of a directory reads, and of all that is in it."""
+    """Make the reads of the removal of a directory and its contents."""
     pages = _bitmap_pages(model)
     header = _rest_of_header(model)
     before = model.driver.first_write(model.layout)
@@ -228,7 +228,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     def free_entries(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
         found, when = _list_extent_reads(model, entries, turn, (first_page, first_header))
         if not model.driver.bitmap_region:
-            # That the start was listed changes the time of its last use, and so begins the first transaction.
+            # Listing the start changes its access time, which begins the first transaction.
             begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
             parts = [
                 (begun, np.full(len(begun), -1)),
@@ -238,7 +238,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
             ]
             return concatenate([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
         neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
-        # The map of nodes loses a bit when the first of them is free; what comes later finds it there.
+        # The node map loses a bit when the first node becomes free; later changes find the map cached.
         rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
         linked = _of(np.concatenate([neighbours[:2], rest, neighbours[2:]]).astype(np.int32), "index")
         then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(rest)), emptied[2:]])
@@ -254,19 +254,19 @@ def delete(model: Model, start_id: int) -> AccessTrace:
 
 
 class LeastWritten(Displayed, Struct, frozen=True):
-    """What a change writes at least."""
+    """The least that a change writes."""
 
     pieces: int  # nodes and pages
     written_bytes: int  # their bytes
 
 
 def least_written(model: Model, start_id: int) -> LeastWritten:
-    """Count what the removal of a directory cannot but write, once, whenever that is.
+    """Count what the removal of a directory must write at some time, each block once.
 
-    Leaves that lose a record and keep another. If nodes move when they are written, also their parents and the maps of
-    their addresses; pages of the bitmap. Left out are leaves that lose all their records, the journal, headers and
-    checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no driver does whose source
-    was read.
+    It counts leaves that lose a record and keep another, and pages of the bitmap. If nodes move when they are written,
+    it also counts their parents and the maps of their addresses. It leaves out leaves that lose all their records, the
+    journal, headers, checkpoints, and anything written a second time. It assumes that nodes are not merged, as in all
+    drivers whose source was read.
     """
     table, nodes = model.entries, model.nodes
     descent = descend(table, start_id)
@@ -279,7 +279,7 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
         keeps[leaf[~gone & (leaf >= 0)]] = True
     changed = loses & keeps
     if model.driver.extents_tree:
-        # Leaves are written elsewhere: the object map learns of it, and is a tree whose own nodes move, too.
+        # Leaves are written to new places. The object map records this, and is a tree whose own nodes also move.
         above = nodes.mapper[changed]
         while len(above := np.unique(above[above >= 0])):
             changed[above] = True
@@ -294,13 +294,13 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
 
 
 def _bitmap_pages(model: Model) -> FixedPlaces:
-    """Pages of the file that has a bit for each block, in the order of the file; none where there is no such file."""
+    """Return the pages of the file with one bit per block, in file order; empty if there is no such file."""
     region = model.driver.bitmap_region
     return regions_of(model.layout if region else None, region).cut(PAGE_BYTES)
 
 
 def _rest_of_header(model: Model) -> FixedPlaces:
-    """What the mount has not read of the main tree's header node, which has the map of its nodes."""
+    """Return the part of the main tree's header node (it contains the map of its nodes) that the mount has not read."""
     nodes = model.nodes
     header = np.flatnonzero(nodes.is_header & (nodes.tree == model.main_tree_code) & (nodes.size_bytes > PAGE_BYTES))
     whole = FixedPlaces(
@@ -313,7 +313,7 @@ def _rest_of_header(model: Model) -> FixedPlaces:
 
 
 def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
-    """Look for the extents of each file, the last one first, in overflow tree and bitmap; return when that is done."""
+    """Look up the extents of each file, last one first, in overflow tree and bitmap; also return the turns."""
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
     file, at = _files(model, entries)
@@ -334,7 +334,7 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
     else:
         searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
         begin, count = _bits(model, offset[rows], length[rows], numbers)
-    # For each extent, the leaf that records it, then the pages with its bits, or the leaf that counts its users.
+    # For each extent: the leaf that records it, then the pages with its bits or the leaf that counts its references.
     starts = np.cumsum(count + 1) - count - 1
     touched = np.empty(int((count + 1).sum()), np.int32)
     touched[starts] = searched
@@ -348,17 +348,17 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
 
 
 def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> tuple[I64, I64]:
-    """Number the first page of the bitmap that has bits of each extent; count the pages."""
+    """Return the first bitmap page with bits of each extent, and the number of its pages."""
     block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
     begin = (offset - model.layout.facts.image_offset) // block
     count = (offset + length - 1 - model.layout.facts.image_offset) // block - begin + 1
-    # An extent of a damaged file may end where the volume has no blocks, and so no bits.
+    # An extent of a damaged file may end beyond the last block of the volume, where there are no bits.
     count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
     return numbers[0] + begin, count
 
 
 def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """Find the leaves in which keys are looked up that begin with an address or a number; -1 where there is no leaf."""
+    """Return the leaves in which keys that begin with an address or number are looked up; -1 if there is none."""
     nodes = model.nodes
     own = nodes.leaves(nodes.tree_code(tree))
     if not len(own):
@@ -368,7 +368,7 @@ def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[
 
 
 def _names(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
-    """Remove the record that leads from the number of a name to its inode, where a name has a number."""
+    """Remove the record that maps the number of a name to its inode, if the name has a number."""
     number = model.layout.columns("entries")["link_id"].filled(0)[model.entries.order][entries]
     has_one = number > 0
     return _of(_leaves_by_key(model, model.main_tree, number[has_one]), "inode"), 2 * turn[has_one]
@@ -387,7 +387,7 @@ def _of(node: NDArray[np.int32], cause: str) -> Touches:
 
 
 def _files(model: Model, entries: I64) -> tuple[NDArray[np.uint64], I64]:
-    """Files that are removed with their last name, by number, and the place of that name among the entries."""
+    """Return the numbers of files whose last name is removed, and the place of that name among the entries."""
     ids = model.entries.file_id[entries]
     order = np.argsort(ids, kind="stable")
     file, last = np.unique(ids[order][::-1], return_index=True)
@@ -395,13 +395,13 @@ def _files(model: Model, entries: I64) -> tuple[NDArray[np.uint64], I64]:
 
 
 def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray[np.int32], I64]:
-    """Find the neighbours that are relinked when a node has lost its last record, and when that is.
+    """Return the neighbours that are relinked when a node loses its last record, and the turns.
 
-    Both are read, as they are by then; the last child takes its index node along.
+    Both neighbours at that time are read. When an index node loses its last child, it is emptied, too.
     """
     nodes, never = model.nodes, np.iinfo(np.int64).max
-    # A directory is removed after all that is in it, and an empty one after its own listing. If several end together,
-    # the innermost is first. The record with a directory's name is removed before its thread.
+    # A directory is removed after all its contents, and an empty one after its own listing. If several end together,
+    # the innermost comes first. The record with a directory's name is removed before its thread.
     gone = np.full(len(model.entries), never)
     at = np.where(model.entries.is_directory[entries], 2 * (turn + under) + 1, 2 * turn)
     steps = 2 * (int(turn.max(initial=0)) + 2)
@@ -427,7 +427,7 @@ def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) 
 
 
 def _neighbours(model: Model, main: I64) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the nodes before and after each node of the main tree on its level, -1 at the ends."""
+    """Return the nodes before and after each node of the main tree on its level; none at the ends."""
     nodes = model.nodes
     chained = main[nodes.level[main] >= 0]
     order = chained[np.lexsort((nodes.key_rank[chained], nodes.level[chained]))]

@@ -1,8 +1,8 @@
-"""Read-ahead of file data: in which windows the host reads a file.
+"""Read-ahead of file data: the windows in which the host reads a file.
 
-Linux 6.1 ``mm/readahead.c`` (``ondemand_readahead``) and ``mm/filemap.c``. A reader that goes through a file in
-steps of at least the window gets windows aligned to its beginning (:func:`sequential_windows`). Other readers are
-followed page by page (:class:`ReadAhead`).
+Linux 6.1 ``mm/readahead.c`` (``ondemand_readahead``) and ``mm/filemap.c``. A sequential reader whose steps are at
+least as large as the window gets windows aligned to the start of the file (:func:`sequential_windows`). Other readers
+are followed page by page (:class:`ReadAhead`).
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ class FileMap(Struct, frozen=True):
     """Extents of files; arrays of shape (n_extents,) in ascending position."""
 
     base: NDArray[np.int64]  # position at which each file begins
-    is_packed: NDArray[np.bool_]  # whether it is compressed, so that another fork is read, and at once
+    is_packed: NDArray[np.bool_]  # whether it is compressed: then another fork is read, in one window
     file: NDArray[np.int64]  # place of each extent's file
     # start, stop: positions of the extents
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
-    image_offset: NDArray[np.int64]  # where they are, -1 for holes
+    image_offset: NDArray[np.int64]  # their addresses, -1 for holes
     device: NDArray[np.uint8]  # image of a Fusion set
-    node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 where the inode has it
+    node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 if the inode contains it
 
 
 class FilePieces(Struct, frozen=True):
     """Parts of windows within one extent; arrays of shape (n_pieces,)."""
 
-    window: NDArray[np.int64]  # the window it is part of
-    # image_offset, length_bytes: where it is, -1 for holes, and its length
+    window: NDArray[np.int64]  # the window that contains it
+    # image_offset, length_bytes: its address (-1 for holes) and its length
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     device: NDArray[np.uint8]  # image of a Fusion set
-    node: NDArray[np.int32]  # leaf to look it up in, or -1
+    node: NDArray[np.int32]  # leaf in which it is looked up, or -1
 
     def __len__(self) -> int:
         return len(self.window)
 
 
 def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
-    """Join the data forks of some files end to end."""
+    """Join the data forks of some files end to end on one axis."""
     ids = model.entries.file_id[entries]
     packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
     table, file = _extents_of(model, ids, packed)
@@ -78,7 +78,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
 
 
 def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]) -> tuple[Table, NDArray[np.int64]]:
-    """Extents of the forks that are read, and the places of their files; compressed data is in the resource fork."""
+    """Return the extents of the forks that are read (if compressed, the resource fork), and their files' places."""
     extents = model.layout.columns("extents")
     if not len(ids):
         return extents.take(slice(0)), np.empty(0, np.int64)
@@ -97,8 +97,8 @@ def _sizes(
     file: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return each file's room on the axis: up to its last block or page, but not past its last extent."""
-    # Read-ahead stops at the file's last page: blocks that were allocated beyond it are never read.
+    """Return each file's length on the axis: up to its last block or page, but not beyond its last extent."""
+    # Read-ahead stops at the file's last page: blocks allocated beyond it are never read.
     unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     last = np.zeros(len(entries), np.int64)
     np.maximum.at(last, file, ends)
@@ -107,7 +107,7 @@ def _sizes(
 
 
 def _list_extent_leaves(model: Model, table: Table) -> NDArray[np.int32]:
-    """Leaves in which extents must be looked up: not those next to the inode."""
+    """Return the leaf in which each extent must be looked up, or -1 if it is next to the inode."""
     node = model.nodes.nodes_of(table["node_row"])
     if model.driver.inode_holds_extents:
         node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
@@ -130,7 +130,7 @@ def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) ->
 def sequential_windows(
     files: FileMap, window_bytes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut files that are read from beginning to end."""
+    """Return the windows of files that are read from beginning to end."""
     kind = files.is_packed.astype(np.int64)
     return _windows(files, kind, np.zeros((2, 1), np.int64), np.array([window_bytes, AT_ONCE]))
 
@@ -138,20 +138,20 @@ def sequential_windows(
 def growing_windows(
     files: FileMap, window_bytes: int, first_bytes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut files that are read from beginning to end in steps that are small against a window, which grows then."""
+    """Return the windows of files that are read sequentially in steps smaller than a window, so that windows grow."""
     limit = max(window_bytes // PAGE_BYTES, 1)
     pages = np.maximum(-(-first_bytes // PAGE_BYTES), 1)
     asked, kind = np.unique(pages, return_inverse=True)
     edges = [_growing(int(count), limit) for count in asked.tolist()]
     deepest = max(map(len, edges), default=1)
-    # A place that no page reaches comes after those that grow in fewer steps.
+    # Rows with fewer steps of growth are padded with a place that no page reaches.
     table = np.array([[*each, *[AT_ONCE] * (deepest - len(each))] for each in [*edges, [0]]])
     step = np.array([*[limit * PAGE_BYTES] * len(edges), AT_ONCE])
     return _windows(files, np.where(files.is_packed, len(edges), kind), table, step)
 
 
 def _growing(wanted: int, limit: int) -> list[int]:
-    """List where windows begin, in bytes, up to the first that grows no more."""
+    """Return where windows begin, in bytes, up to the first one of full size."""
     state, edges = ReadAhead(0, limit), [0]
     state.size = state._first_size(wanted)  # noqa: SLF001  (of this module)
     while state.size < limit:
@@ -163,15 +163,15 @@ def _growing(wanted: int, limit: int) -> list[int]:
 def _windows(
     files: FileMap,
     kind: NDArray[np.int64],  # kind of each file
-    # by kind, where the first windows begin, in bytes from the start of a file; at least 0 itself, `AT_ONCE` for no
+    # by kind, where the first windows begin, in bytes from the start of a file: at least 0, and `AT_ONCE` for no
     # window
     edges: NDArray[np.int64],
-    step: NDArray[np.int64],  # by kind, the size of all windows from the last of these on
+    step: NDArray[np.int64],  # by kind, the size of all windows from the last edge on
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     last_edge = (edges < AT_ONCE).sum(axis=1) - 1
 
     def number_windows(at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the window of its file that contains a place of each extent."""
+        """Return the number, within its file, of the window that contains a place of each extent."""
         own = kind[files.file]
         known = (edges[own] <= at[:, None]).sum(axis=1) - 1
         over = (at - edges[own, known]) // step[own]
@@ -203,7 +203,7 @@ AT_ONCE = 2**62
 
 
 class ReadAhead:
-    """State of one open file: pages that are cached, and the stream that the host thinks it sees."""
+    """State of one open file: its cached pages, and the stream that the host has detected."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class ReadAhead:
         self.windows: list[tuple[int, int]] = []
 
     def read(self, offset: int, length_bytes: int) -> None:
-        """Read a part of the file, and note the windows that are fetched, in pages."""
+        """Read a part of the file and record the windows that are fetched, in pages."""
         end = min(-(-(offset + length_bytes) // PAGE_BYTES), self.n_pages)
         self.limit = self.max_pages
         for page in range(offset // PAGE_BYTES, end):
@@ -237,7 +237,7 @@ class ReadAhead:
             self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
 
     def _on_miss(self, page: int, wanted: int) -> None:
-        # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, takes what was asked for.
+        # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, fetches only the requested pages.
         self._set_limit(wanted)
         if not self.detects_streams:
             self._fetch(page, wanted, 0)
@@ -245,7 +245,7 @@ class ReadAhead:
             self._new_stream(page, wanted)
 
     def _goes_on(self, page: int) -> bool:
-        """Push the window forward where the reader is at its mark or its end."""
+        """Advance the window if the reader is at its mark or its end."""
         if page not in (self.start + self.size - self.ahead, self.start + self.size):
             return False
         self.start += self.size
@@ -254,15 +254,15 @@ class ReadAhead:
         return True
 
     def _new_stream(self, page: int, wanted: int) -> None:
-        # The start of a file, a read larger than any window, and a miss right after the last read are a stream at
-        # once; the last read's page itself counts too, as a read may end within it.
+        # The start of a file, a read larger than any window, and a miss right after the last read start a stream at
+        # once. So does a miss in the last page of the last read, because a read may end within a page.
         if page == 0 or wanted > self.limit or 0 <= page - self.previous_page <= 1:
             self.start, self.size = page, self._first_size(wanted)
             self.ahead = self.size - wanted if self.size > wanted else self.size
             self._fetch_window(page)
             return
-        # try_context_readahead: of interleaved readers each finds the pages before its own still cached. Pages up to
-        # the very start of the file are the strongest sign, and count twice.
+        # try_context_readahead: each of several interleaved readers finds the pages before its own still cached. Pages
+        # cached back to the start of the file are the strongest sign, and count twice.
         history = self._count_cached_before(page)
         if history <= wanted:
             self._fetch(page, wanted, 0)
@@ -272,15 +272,15 @@ class ReadAhead:
         self._fetch_window(page)
 
     def _set_limit(self, wanted: int) -> None:
-        """Let windows grow with a read that is longer than they are, as far as the drive likes (observed)."""
+        """Let windows grow with a longer read, up to the drive's optimal size (observed)."""
         self.limit = max(self.limit, min(wanted, self.optimal_pages))
 
     def _on_mark(self, page: int, wanted: int) -> None:
         self._set_limit(wanted)
         if self._goes_on(page):
             return
-        # Another reader owns the known window, or a seek has lost it: only the mark shows that there was one, and the
-        # first missing page after it is taken for its end (page_cache_next_miss).
+        # Another reader owns the known window, or a seek has lost it. Only the mark shows that there was a window; the
+        # first missing page after the mark is taken as its end (page_cache_next_miss).
         missing = self._next_missing(page + 1)
         if missing - page > self.limit:
             return
@@ -289,7 +289,7 @@ class ReadAhead:
         self._fetch_window(page)
 
     def _fetch_window(self, page: int) -> None:
-        # The read would meet the mark that its own window sets: the next window is fetched together with it.
+        # The read would reach the mark that its own window sets, so the next window is fetched together with it.
         if page == self.start and self.size == self.ahead:
             more = self._next_size()
             fits = self.size + more <= self.limit
@@ -298,14 +298,14 @@ class ReadAhead:
         self._fetch(self.start, self.size, self.ahead)
 
     def _fetch(self, first: int, count: int, ahead: int) -> None:
-        """Fetch the missing pages of a window; each run of them is queued by itself."""
+        """Fetch the missing pages of a window; each contiguous run is queued separately."""
         count = min(count, self.n_pages - first)
         run = first
         for page in range(first, first + count):
             if page in self.cached:
                 self._queue(run, page)
                 run = page + 1
-            # PG_readahead: a read of this page fetches the next window, before the pages run out.
+            # PG_readahead: a read of this page fetches the next window before the pages run out.
             elif page == first + count - ahead:
                 self.marked.add(page)
         self._queue(run, first + max(count, 0))
@@ -329,14 +329,14 @@ class ReadAhead:
         return 2 * self.size if self.size <= self.limit // 2 else self.limit
 
     def _count_cached_before(self, page: int) -> int:
-        """Count cached pages before one; the search's last page counts as missing even if it is not."""
+        """Count the cached pages before a page; the last page searched counts as missing even if it is cached."""
         count = 0
         while count < self.limit - 1 and count < page and page - 1 - count in self.cached:
             count += 1
         return count
 
     def _next_missing(self, page: int) -> int:
-        """Find the first missing page from one on; the search's last page is returned even if it is cached."""
+        """Find the first missing page from a page on; the last page searched is returned even if it is cached."""
         last = page + self.limit - 1
         while page < last and page < self.n_pages and page in self.cached:
             page += 1
@@ -346,19 +346,19 @@ class ReadAhead:
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
-    # read-ahead window that each is made for, data or the look-up of its address; those of a window are together,
-    # and requests outside of any have -1
+    # read-ahead window of each request, for data or the look-up of its address; requests of one window are contiguous,
+    # and requests outside any window have -1
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],
     *,
     holds_last: bool,  # whether the piece before a read of metadata is not queued yet
-    sorts: bool = True,  # whether there is a queue that sorts; without it the file's order is kept
-    largest_bytes: int = 2**40,  # what the drive takes at once
+    sorts: bool = True,  # whether there is a queue that sorts; if not, the order of the file is kept
+    largest_bytes: int = 2**40,  # largest request of the drive
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Order and merge requests.
 
-    Return for each request, in the order of sending: the request that it began as, how far after that one's start it
-    starts, and its length in bytes with what was merged into it.
+    Return for each request, in the order of sending: the request that it began as, the offset of its start from that
+    request's start, and its length in bytes including merged requests.
     """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
@@ -391,7 +391,7 @@ def _cut(
 def _disorderly(
     offset: NDArray[np.int64], window: NDArray[np.int64], waits: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """Find windows that do not simply go upwards, each as its first request and the one after its last."""
+    """Find windows that are not in ascending order; return the first request of each and the one after its last."""
     goes_on = (window[1:] == window[:-1]) & (window[1:] >= 0)
     wrong = goes_on & (waits[1:] | (offset[1:] < offset[:-1]))
     begins = np.append(True, ~goes_on)
@@ -402,11 +402,11 @@ def _disorderly(
 
 PLUG_REQUESTS = 32
 PLUG_BYTES = 128 * 1024
-"""A plug is emptied when it holds so many requests, or when the last one is so long (``blk_add_rq_to_plug``)."""
+"""A plug is flushed when it holds this many requests, or when its last one is this long (``blk_add_rq_to_plug``)."""
 
 
 class _Request(Struct, eq=False):
-    """A request on its way; `place` is that of the first one it was merged from."""
+    """A request on its way; `place` is that of the first request merged into it."""
 
     place: int
     offset: int
@@ -427,7 +427,7 @@ class _Queue:
         self.sent: list[_Request] = []
 
     def add(self, request: _Request, *, waits: bool) -> None:
-        """Take the next request; one that waits for its answer sends what is queued."""
+        """Accept the next request; a request that waits for its answer flushes the queue."""
         if waits:
             self._queue(request)
             self._send()
@@ -440,7 +440,7 @@ class _Queue:
             self.held = request
 
     def finish(self) -> list[_Request]:
-        """Send what is left, and return all in the order in which it was sent."""
+        """Send the rest, and return all requests in the order in which they were sent."""
         self._release()
         self._send()
         return self.sent
@@ -451,29 +451,29 @@ class _Queue:
         self.held = None
 
     def _queue(self, request: _Request) -> None:
-        """Queue a request, or merge it at either end of the one queued last."""
+        """Queue a request, or merge it at either end of the request queued last."""
         last = self.waiting[-1] if self.waiting else None
         if last and last.end == request.offset:
             last.length += request.length
         elif last and request.end == last.offset:
             last.place, last.offset, last.length = request.place, request.offset, request.length + last.length
         else:
-            # A plug is the task's own list: nothing of it can be sorted with what other tasks have queued until it is
+            # A plug is the task's own list: it is not sorted together with requests of other tasks before it is
             # flushed.
             if len(self.waiting) >= PLUG_REQUESTS or (last and last.length >= PLUG_BYTES):
                 self._send()
             self.waiting.append(request)
 
     def _send(self) -> None:
-        """Send all that waits: the oldest, then upwards; merging what begins where an older request ends."""
+        """Send all waiting requests, the oldest first and then upwards; back-merge adjacent requests."""
         waiting: list[_Request] = []
         for request in self.waiting:
             _insert(waiting, request)
         self.waiting = []
         head = None
         while waiting:
-            # deadline_next_request goes on above the last address that was sent; where nothing is above, dispatch
-            # starts at the head of the FIFO, which need not be the lowest address.
+            # deadline_next_request continues above the last address that was sent. If nothing is above, dispatch starts
+            # at the head of the FIFO, which need not be the lowest address.
             above = [request for request in waiting if head is not None and request.offset >= head]
             request = min(above, key=lambda item: item.offset) if above else waiting[0]
             waiting.remove(request)
@@ -482,8 +482,8 @@ class _Queue:
 
 
 def _insert(waiting: list[_Request], request: _Request) -> None:
-    """Queue a request after older ones; a request that ends where it begins takes it over, and so on."""
-    # elv_attempt_insert_merge looks for back merges alone, and tries again with what it has merged.
+    """Queue a request after older ones, or merge it into a request that ends at its start, repeatedly."""
+    # elv_attempt_insert_merge tries only back merges, and tries again with the merged request.
     older = _ends_at(waiting, request.offset)
     if older is None:
         waiting.append(request)

@@ -1,9 +1,9 @@
 """Agreement of a predicted trace with a real one.
 
-Both are cut into blocks, and reduced to the first read of each block. *Blocks*: the share of the real blocks that
-were predicted. *Extra*: predicted blocks that were not real, over the real ones. *Pairs*: the share of the real steps
-from one block to the next that are steps of the prediction too. A listing of all leaves in key order has the right
-blocks; only the pairs distinguish it from a real prediction.
+Both traces are cut into blocks and reduced to the first read of each block. *Blocks*: the share of the real blocks that
+were predicted. *Extra*: predicted blocks that were not real, divided by the real ones. *Pairs*: the share of the real
+steps from one block to the next that are also steps of the prediction. A listing of all leaves in key order has the
+right blocks; only the pairs distinguish it from a real prediction.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ NOT_PREDICTED: Final = "not predicted"
 def _count_by_cause(
     there: NDArray[np.int64], follows: NDArray[np.bool_], predicted: AccessTrace, block_bytes: int
 ) -> dict[str, tuple[int, int]]:
-    """Count steps by the predicted cause of the block that they lead to, the most frequent first."""
+    """Count steps by the predicted cause of the block at their end, most frequent cause first."""
     here, read = _blocks(predicted, block_bytes)
     if not len(here) or not len(follows):
         return {NOT_PREDICTED: (len(follows), 0)} if len(follows) else {}
@@ -103,13 +103,13 @@ def _count_by_cause(
 
 
 def block_size(*traces: AccessTrace) -> int:
-    """Return the largest block, up to 4096 bytes, that every read starts and ends at a multiple of."""
+    """Return the largest block size, up to 4096 bytes, to which the start and end of every read are aligned."""
     numbers = [trace.image_offset for trace in traces] + [trace.length_bytes for trace in traces]
     return int(np.gcd.reduce(np.concatenate([*numbers, [4096]])))
 
 
 def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
-    """Return the numbers of the blocks of a trace, each where it is read first."""
+    """Return the numbers of the blocks of a trace, each at its first read."""
     blocks, _ = _blocks(trace, block_bytes)
     _, first = np.unique(blocks, return_index=True)
     return blocks[np.sort(first)]

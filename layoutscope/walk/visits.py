@@ -1,7 +1,7 @@
-"""What a walk over directories does, buffer by buffer of their listings, and what a cache reads for it.
+"""The work of a walk over directories, per fill of the listing buffer, and the reads that a cache makes for it.
 
-The touches of a walk are several times as many as there are files. They are laid out only for who must see all of them;
-the native core asks the cache for each as it comes.
+The touches of a walk are several times as many as its files. They are laid out only for callers that need all of them;
+the native core asks the cache for each touch as it comes.
 """
 
 from __future__ import annotations
@@ -53,39 +53,39 @@ VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniilnBBIIBLCIBL")
 
 
 class Searches(Struct, frozen=True):
-    """The searches for an entry, and the time that the host takes for them."""
+    """The searches for an entry, and their host time."""
 
-    # leaves in which the searches end, -1 for none: an array a search, in the order of the table of entries
+    # leaves in which the searches end, -1 for none: one array per search, in the order of the table of entries
     nodes: tuple[NDArray[np.int32], ...] = ()
     causes: tuple[str, ...] = ()  # why each search is made
     host_us: tuple[float, ...] = ()  # host time of each
 
     def of(self, entries: I64, directory_id: NDArray[np.uint64]) -> Touches:
-        """Search some entries, one after the other."""
+        """Search for some entries in sequence."""
         return columns([each[entries] for each in self.nodes], self.causes, directory_id, self.host_us)
 
 
 class Visits(Struct, frozen=True):
-    """What is done for each fill of a listing's buffer, in this order; arrays of shape (n_buffers,)."""
+    """The work for each fill of a listing buffer, in this order; arrays of shape (n_buffers,)."""
 
     directory_id: NDArray[np.uint64]  # the directory that is listed
-    # first, count: the entries that the buffer hands out
+    # first, count: the entries that the buffer returns
     first: I64
     count: I64
-    start: NDArray[np.int32]  # leaf that the search for the listing ends in
-    start_us: NDArray[np.float32]  # host time of that search, and of listing what it leads to
+    start: NDArray[np.int32]  # leaf in which the search for the listing ends
+    start_us: NDArray[np.float32]  # host time of that search and of the listing that follows
     leaf: NDArray[np.int32]  # leaf with the name of each entry
-    looked_up: Searches  # what the look-up of an entry searches
-    wanted: NDArray[np.bool_]  # entries that are looked up when the buffer is there
+    looked_up: Searches  # searches of the look-up of an entry
+    wanted: NDArray[np.bool_]  # entries that are looked up once the buffer is filled
     parent_id: NDArray[np.uint64]  # the directory of each entry
-    way: Touches  # what leads to where the walk starts
+    way: Touches  # path to the start of the walk
     before: I64 | None = None  # the entry that is looked up first, -1 for none
-    ahead: I64 | None = None  # entries, from the first on, whose leaves the listing enters
-    listed: Searches = Searches()  # what is searched for each entry as it is listed
+    ahead: I64 | None = None  # number of entries, from the first on, whose leaves the listing enters
+    listed: Searches = Searches()  # searches for each entry while it is listed
     behind: NDArray[np.int32] | None = None  # leaf in which the listing ends, -1 for none
 
     def lay_out(self) -> tuple[Touches, I64]:
-        """Lay out all touches but those on the way to the start; how many belong to each buffer."""
+        """Lay out all touches except those on the path to the start; also return the number for each buffer."""
         listed, per_listing = self._listings()
         every = ranges(self.first, self.count)
         is_wanted = self.wanted[every]
@@ -97,14 +97,14 @@ class Visits(Struct, frozen=True):
         return merge_alternating(before, found, per_before, per_buffer), per_before + per_buffer
 
     def touches(self) -> Touches:
-        """Lay out all touches, those on the way to the start first."""
+        """Lay out all touches, those on the path to the start first."""
         return concatenate([self.way, self.lay_out()[0]])
 
     def _look_up(self, entries: I64, per_buffer: I64) -> tuple[Touches, I64]:
         return self.looked_up.of(entries, self.parent_id[entries]), per_buffer * len(self.looked_up.nodes)
 
     def _listings(self) -> tuple[Touches, I64]:
-        """Leaf where the listing starts, then what each entry needs or what the cursor enters, then where it ends."""
+        """Return where each listing starts, the touches of its entries or cursor, and the leaf where it ends."""
         body, per_body = self._leaves_entered() if self.ahead is not None else self._search_with_names()
         once = np.ones(len(self.start), np.int64)
         begun = touches(self.start, "list", self.directory_id)
@@ -121,7 +121,7 @@ class Visits(Struct, frozen=True):
         return self.listed.of(every, self.parent_id[every]), self.count * len(self.listed.nodes)
 
     def _leaves_entered(self) -> tuple[Touches, I64]:
-        """Leaves of each buffer's names, one after the other."""
+        """Return the leaves of each buffer's names in sequence."""
         ahead = self.count if self.ahead is None else self.ahead
         leaf = self.leaf[ranges(self.first, ahead)]
         is_new = np.ones(len(leaf), bool)
@@ -132,7 +132,7 @@ class Visits(Struct, frozen=True):
 
 
 def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
-    """The number of marks of each owner; the marks of an owner are contiguous."""
+    """Return the number of marks of each owner; the marks of an owner are contiguous."""
     running = np.concatenate([[0], np.cumsum(marks)])
     begins = starts_of(counts)
     found: I64 = running[begins + counts] - running[begins]
@@ -140,12 +140,12 @@ def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
 
 
 def find_reads(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find what a cache reads for a walk: one without a limit that knows nothing, or a limited one after the mount."""
+    """Find what a cache reads for a walk: an unlimited cache that starts empty, or a limited one after the mount."""
     return find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
 
 
 def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find it in all touches, laid out, where ways are loops."""
+    """Find the reads from all touches, laid out, for paths that form loops."""
     needed, room = visits.touches(), model.node_cache_bytes
     if room is None:
         reads, touch = read_once(needed, model, len(model.nodes))
@@ -155,18 +155,18 @@ def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[
 
 
 def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]:
-    """Return the host's time at a touch, before each of some others, and in the end, in microseconds."""
+    """Return the host's time in microseconds at a touch, before each of some other touches, and at the end."""
     clock = np.zeros(len(needed) + 1)
     np.cumsum(needed.host_us, dtype=np.float64, out=clock[1:])
     return np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
 
 
 READS_OF_NODE: Final = 16
-"""So often a limited cache may read a node, on the average, before all touches are laid out."""
+"""Average number of times that a limited cache may read a node before all touches are laid out instead."""
 
 
 def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Let the kernel find it; None where ways of a damaged volume are loops, or where a small cache reads too often."""
+    """Find the reads in the kernel; None if paths of a damaged volume loop, or if a small cache reads too often."""
     limit, rows = model.node_cache_bytes, len(model.nodes)
     none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
     if limit is None:
@@ -243,7 +243,7 @@ def metadata_reads(
 
 
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
-    """Apply the host's cache to a walk that is done once."""
+    """Apply the host's cache to a walk that runs once."""
     made = requests(model)
     reads, at_us = find_reads(visits, model)
     if model.node_cache_bytes is not None:
@@ -255,14 +255,14 @@ def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
 def read_pages_once(
     made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them."""
+    """Reduce touches as :func:`read_once` does; a page that several nodes share is read only with the first of them."""
     reads, touch = read_once(needed, model, size)
     new = _lacking(made, reads.node, known)
     return reads[new], touch[new]
 
 
 def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Places of the nodes that are not cached at the start, nor with another one before."""
+    """Return the places of nodes that are neither cached at the start nor read earlier with another node."""
     fresh = np.ones(len(made.unit), bool)
     fresh[known] = False
     new = np.flatnonzero(fresh[node])
@@ -273,12 +273,12 @@ def request_reads(
     model: Model,
     made: Requests,
     reads: Touches,
-    # host time at the start, before each read, and in the end; all of it passes, read or not
+    # host time at the start, before each read, and at the end; all of it elapses, whether or not something is read
     at_us: NDArray[np.float64],
-    thread: NDArray[np.uint16] | None = None,  # the thread that makes each; the first one without it
+    thread: NDArray[np.uint16] | None = None,  # the thread of each read; None means the first thread
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
-    """Turn reads of nodes and of pieces of files into requests."""
-    # Between two reads passes the time of all touches that the cache served, not of the next one alone.
+    """Turn reads of nodes and file pieces into requests."""
+    # Between two reads, the time of all touches that the cache served elapses, not only that of the next touch.
     place, source = made.of(made.unit[reads.node])
     node = np.minimum(reads.node, len(model.nodes))
     think_us = np.diff(at_us)[:-1] + np.where(node < len(model.nodes), model.costs.node_us, 0.0)
@@ -300,9 +300,9 @@ def request_reads(
 
 
 class Requests(Struct, frozen=True):
-    """The requests that bring each cache unit in."""
+    """The requests that read each cache unit."""
 
-    # cache unit of each node, and of the pieces numbered after the nodes: nodes smaller than a page share one
+    # cache unit of each node and of the pieces numbered after the nodes: nodes smaller than a page share a unit
     unit: NDArray[np.int64]
     start: NDArray[np.int64]  # first request of each unit
     device: NDArray[np.uint8]  # image of a Fusion set
@@ -312,16 +312,16 @@ class Requests(Struct, frozen=True):
 
     @property
     def are_shared(self) -> bool:
-        """Whether several nodes have a unit in common."""
+        """Whether several nodes share a unit."""
         return len(self.start) - 1 < len(self.unit)
 
     def of(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
+        """Return the requests of a sequence of units, and for each request the place of its unit in the sequence."""
         count = self.start[units + 1] - self.start[units]
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
     def read_again(self, trace: AccessTrace, node: I64, begins: NDArray[np.bool_]) -> AccessTrace:
-        """Return the touches of a trace; each of its reads is of a node or continues in it."""
+        """Return the touches of a trace in which each read is of a node or continues in it."""
         first = np.flatnonzero(begins)
         place, source = self.of(node[first])
         return replace(
@@ -345,7 +345,7 @@ class Requests(Struct, frozen=True):
         image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
         length_bytes: NDArray[np.int64],
     ) -> Requests:
-        """Number further requests (pieces of files) after the nodes, each a unit of its own."""
+        """Number further requests (pieces of files) after the nodes, each as its own unit."""
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),
@@ -357,7 +357,7 @@ class Requests(Struct, frozen=True):
 
 
 def requests(model: Model) -> Requests:
-    """Work out the requests of every node of a layout."""
+    """Compute the requests of every node of a layout."""
     nodes, host, page_bytes = model.nodes, model.host, model.driver.page_bytes
     unit = _units(nodes, page_bytes)
     node, device, offset, length = _pieces(model.layout, nodes)
@@ -371,11 +371,11 @@ def requests(model: Model) -> Requests:
 
 
 def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
-    """Number cache units; nodes of one file page have one."""
+    """Number the cache units; nodes in the same page of a file share one."""
     small = (nodes.size_bytes > 0) & (nodes.size_bytes < page_bytes)
     if not small.any():
         return np.arange(len(nodes))
-    # Linux reads nodes through the page cache of the tree's file: those that share a page come and go with it.
+    # Linux reads nodes through the page cache of the tree's file: nodes in one page are cached and evicted together.
     page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
     keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -384,7 +384,7 @@ def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
 def _pieces(
     layout: VolumeLayout, nodes: NodeTable
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
+    """Return the pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
     split = layout.columns("node_fragments")
     owner = nodes.nodes_of(split["node_row"]).astype(np.int64)
     whole = np.ones(len(nodes), bool)
@@ -401,7 +401,7 @@ def _pieces(
 def _join_adjacent(
     owner: NDArray[np.int64], device: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Join pieces of one unit that touch on the drive."""
+    """Join pieces of one unit that are adjacent on the drive."""
     begins = np.ones(len(owner), bool)
     begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
     first = np.flatnonzero(begins)
@@ -419,7 +419,7 @@ def _cut(
     """Cut pieces where the bytes of their unit cross a multiple of `largest`."""
     total = starts_of(length)
     first = np.searchsorted(owner, owner)
-    # The page cache counts pages from the start of the node or file, wherever on the drive that is.
+    # The page cache counts pages from the start of the node or file, not from an address on the drive.
     at = total - total[first]
     count = (at + length - 1) // largest - at // largest + 1
     source = np.repeat(np.arange(len(owner)), count)
@@ -430,14 +430,14 @@ def _cut(
 
 
 def mount(model: Model) -> AccessTrace:
-    """Read what a mount of the volume reads, with nothing cached, and what comes before it with a disk that is new."""
+    """Make the reads of a mount with nothing cached, including those that precede it on a newly attached disk."""
     steps = model.driver.mount(model.layout, model.nodes, model.entries)
     scan = make_fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
     return trace_steps(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
 
 
 def fsck(model: Model) -> AccessTrace:
-    """Read what the maker's checker reads of the volume, which keeps a cache of its own."""
+    """Make the reads of the vendor's checker, which has its own cache."""
     pieces = model.driver.check(model.layout, model.nodes, model.entries)
     kinds = tuple(dict.fromkeys(each.kind for each in pieces))
     kind = np.repeat([kinds.index(each.kind) for each in pieces], [len(each) for each in pieces])
@@ -457,7 +457,7 @@ def fsck(model: Model) -> AccessTrace:
 
 
 def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
-    """Make a trace of steps, whose nodes are read once and whose places are read as often as they are named."""
+    """Make a trace of steps; nodes are read once, and fixed places as often as they are listed."""
     pieces = [step for step in steps if isinstance(step, FixedPlaces)]
     first = len(model.nodes)
     needed: list[Touches] = []
@@ -485,7 +485,7 @@ def _join_steps(arrays: Sequence[NDArray[Any]], kind: type[np.integer[Any]]) -> 
 
 
 def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
-    """Return what is stored at each read place, in the column of trees."""
+    """Record in the column of trees what is stored at each fixed place."""
     kinds = list(dict.fromkeys(each.kind for each in pieces))
     names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
     codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)
@@ -495,7 +495,7 @@ def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[F
 
 
 def leaves(model: Model) -> Touches:
-    """Touch every leaf of the main tree in key order, as ``searchfs`` is taken to where it does not go by numbers."""
+    """Touch every leaf of the main tree in key order, as ``searchfs`` presumably does unless it scans by number."""
     ordered = model.nodes.leaves(model.main_tree_code).astype(np.int32)
     cause = np.full(len(ordered), CODE["next"], np.uint8)
     cause[:1] = CODE["scan"]
@@ -503,9 +503,9 @@ def leaves(model: Model) -> Touches:
 
 
 def all_nodes(model: Model) -> AccessTrace:
-    """Read the catalog node by node in the order of node numbers, several at once where they touch.
+    """Read the catalog in the order of node numbers, several adjacent nodes at once.
 
-    Apple's ``BTScanNextRecord``: links between nodes are ignored.
+    Apple's ``BTScanNextRecord`` does this and ignores the links between nodes.
     """
     made = requests(model)
     node = np.flatnonzero(model.nodes.tree == model.main_tree_code)
@@ -532,7 +532,7 @@ def all_nodes(model: Model) -> AccessTrace:
 
 
 def _chunks(offset: NDArray[np.int64], length: NDArray[np.int64], largest: int) -> NDArray[np.bool_]:
-    """Mark where requests begin when neighbours are joined up to `largest` bytes."""
+    """Mark where requests begin when adjacent ones are joined up to `largest` bytes."""
     begins = np.ones(len(offset), bool)
     begins[1:] = offset[1:] != offset[:-1] + length[:-1]
     run = np.cumsum(begins) - 1

@@ -1,7 +1,7 @@
-"""Layouts with the nodes elsewhere, to compute what the same walk would cost then.
+"""Layouts with nodes in other places, to compute the cost of the same walk on them.
 
-Addresses change, contents do not: only walks read a changed layout. A layout is returned as it is where
-nothing would change.
+Addresses change and contents do not: only walks read a changed layout. A layout that would not change is returned as
+it is.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
-    """Return the trees that enumerations read: names and inodes, attributes, and what maps them."""
+    """Return the trees that enumerations read: names and inodes, attributes, and their maps."""
     present = layout.columns("nodes")["tree"].numbered()[1]
     return tuple(name for name in filesystem_of(layout).traits.walked_trees if name in present)
 
 
 def _list_walked_maps(layout: VolumeLayout) -> list[str]:
-    """Return those of them that map the addresses of the others."""
+    """Return the walked trees that map the addresses of the others."""
     return [tree.name for tree in filesystem_of(layout).traits.trees if tree.is_walked and tree.role == "map"]
 
 
@@ -48,14 +48,14 @@ def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
 
 
 def clump_nodes(layout: VolumeLayout) -> VolumeLayout:
-    """Place the same nodes in the same order, each device of a set separately, without the data between them."""
+    """Place the same nodes in the same order without the data between them, separately on each device of a set."""
     places = _walked_rows(layout)
     ordered = places[_order_by_address(layout.columns("nodes").take(places))]
     return _lay_end_to_end(layout, ordered, keeps_device=True)
 
 
 def lay_in_read_order(layout: VolumeLayout, reads: AccessTrace) -> VolumeLayout:
-    """Lay nodes end to end in the order in which they are read first; those that are not read follow."""
+    """Lay nodes end to end in the order of their first reads; nodes that are not read follow."""
     places = _walked_rows(layout)
     moved = layout.columns("nodes").take(places)
     offset = moved["image_offset"].signed()
@@ -64,11 +64,11 @@ def lay_in_read_order(layout: VolumeLayout, reads: AccessTrace) -> VolumeLayout:
 
 
 def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[Any]) -> NDArray[np.int64]:
-    """Return by which read each node is touched first; as many as there are reads where it is not."""
+    """Return the number of the read that first touches each node, or the number of reads if none does."""
     place = place_of(device, image_offset)
     order = np.argsort(place, kind="stable")
     begin = place_of(reads.device, reads.image_offset)
-    # A read may begin within a node, which is the one before, and go on through several.
+    # A read may begin within a node (the previous one in order) and extend over several nodes.
     first = np.maximum(np.searchsorted(place[order], begin, side="right") - 1, 0)
     stop = np.maximum(np.searchsorted(place[order], begin + reads.length_bytes, side="left"), first + 1)
     turn = np.full(len(place), len(reads), np.int64)
@@ -79,7 +79,7 @@ def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDA
 
 
 def _walked_rows(layout: VolumeLayout) -> I64:
-    """Places of the nodes that enumerations read, in the table of nodes."""
+    """Return the places, in the table of nodes, of the nodes that enumerations read."""
     nodes = layout.columns("nodes")
     is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(walked_trees(layout))
     return np.flatnonzero(nodes["level"].is_known & is_walked & are_walked(nodes))
@@ -91,11 +91,11 @@ def _order_by_address(nodes: Table) -> I64:
 
 def _lay_end_to_end(
     layout: VolumeLayout,
-    places: I64,  # of the nodes, in the table
+    places: I64,  # places of the nodes in the table
     *,
-    keeps_device: bool = False,  # whether each is on its own device; else all are on that of the first
+    keeps_device: bool = False,  # whether each node stays on its device; if not, all are on that of the first
 ) -> VolumeLayout:
-    """Lay nodes end to end from the present place of the first of them."""
+    """Lay nodes end to end from the current address of the first of them."""
     nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
     maps_every_node = filesystem_of(layout).traits.maps_every_node
     before, device = nodes["image_offset"].signed(), nodes["device"].filled(0).copy()
@@ -119,7 +119,7 @@ def _lay_end_to_end(
 
 
 def drop_snapshot_nodes(layout: VolumeLayout) -> VolumeLayout:
-    """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
+    """Drop nodes that only snapshots use; neighbouring map leaves merge up to the capacity of the fullest one."""
     nodes = layout.columns("nodes")
     live = nodes.take(nodes["state"].is_in(LIVE_STATES))
     if len(live) == len(nodes):
@@ -143,7 +143,7 @@ def _is_leaf(nodes: Table) -> Mask:
 
 
 def _merge_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
-    """Leaf that takes each leaf's records when neighbours are merged up to a capacity."""
+    """Return the leaf that gets each leaf's records when neighbours are merged up to a capacity."""
     target = np.zeros(len(counts), np.int64)
     head, held = 0, 0
     for place, count in enumerate(counts.tolist()):

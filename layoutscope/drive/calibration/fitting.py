@@ -1,9 +1,9 @@
-"""A drive's profile from its calibration: tracks, seeks, overheads, buffer, queue, and how well each is known.
+"""A drive's profile from its calibration: tracks, seeks, overheads, buffer, queue, and the accuracy of each.
 
-Actions of the drive itself, such as read-ahead, show in no single time. The settings of the drive model are chosen
-that give the times that were seen. Figures are fitted again to reads that are drawn from those that were made (the
-bootstrap), which shows how well they are known. A short measurement, and that of disks that act as one drive, give only
-some figures; the others are those of the class of drives that is most alike.
+Some actions of the drive, such as read-ahead, do not show in any single time. The fit chooses the settings of the drive
+model that best reproduce the observed times. To find the accuracy of the figures, it fits them again to reads that are
+resampled from the measured ones (the bootstrap). A short measurement, or one of disks that act as one drive, gives only
+some figures; the others are those of the most similar class of drives.
 """
 
 from __future__ import annotations
@@ -56,34 +56,34 @@ if TYPE_CHECKING:
 
 SWEEP_FEWEST: Final = 8
 SKEWS: Final = 64
-"""Skews that are tried, shares of a turn."""
+"""Number of skews that are tried, evenly spaced over a revolution."""
 LEAST_REACH: Final = 0.001
 LEAST_MS: Final = 1e-6
 """Resolution of a stream's times: one clock tick."""
 MARGIN: Final = 8.0
-"""Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
+"""Range around the track size from equal steps in which other sizes are tried: a share, and this many of its errors."""
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
-"""From beyond 15,000 to 3,600 revolutions a minute."""
+"""From above 15,000 to 3,600 revolutions per minute."""
 ALIKE: Final = 0.8
-"""How alike the angles must be of reads of one place, as the length of their mean direction."""
+"""Required similarity of the angles of reads of one place, as the length of their mean direction."""
 NEAR: Final = 0.02
-"""Share of a turn by which equal steps may differ."""
+"""Share of a revolution by which equal steps may differ."""
 
 
 class Tracks(Struct, frozen=True):
     """Tracks at places of a disk; arrays have shape (n_places,)."""
 
-    offset: NDArray[np.float64]  # where, in bytes
-    track_bytes: NDArray[np.float64]  # what a track holds
-    skew_turns: NDArray[np.float64]  # turns between the end of a track and the start of the next
-    error: NDArray[np.float64]  # by how much angles miss those of such tracks, root mean square, in turns
+    offset: NDArray[np.float64]  # of the places, in bytes
+    track_bytes: NDArray[np.float64]  # size of a track
+    skew_turns: NDArray[np.float64]  # revolutions between the end of a track and the start of the next
+    error: NDArray[np.float64]  # deviation of angles from those of such tracks, root mean square, in revolutions
 
 
 def fit_turn_ms(log: ReadLog) -> float:
-    """Return the milliseconds of a turn.
+    """Return the time of a revolution in milliseconds.
 
-    Each read of a step is one stride below the one before it. It completes a turn later, less the time that the stride
-    takes to pass. Two strides separate the two.
+    Each read of a step is one stride below the previous read. It completes a revolution later, minus the time in which
+    the stride passes. Two different strides allow both times to be computed.
     """
     if "turn-wide" not in log.step:
         return fit_whole_turns(log.of("turn"))
@@ -104,22 +104,22 @@ def fit_turn_ms(log: ReadLog) -> float:
 
 
 def fit_whole_turns(log: ReadLog) -> float:
-    """Return the turn of which whole numbers pass between two reads of a place; held ones come from the buffer."""
+    """Return the revolution time from the intervals between two reads of a place, which are multiples of it."""
     half = len(log) // 2
     if half < FEWEST_TURNS:
         raise UsageError("the log has too few reads to measure the rotation of the disk")
     first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
-    # The number of frequencies to try is that of the turns in the longest time.
+    # The number of frequencies to try is the number of revolutions in the longest time.
     if len(between) < FEWEST_TURNS or between.max() > 1000 * LONGEST_S:
         raise UsageError("the log has too few reads to measure the rotation of the disk")
-    # A tenth of a turn over the longest time is the step between the frequencies that are tried.
+    # The step between the tried frequencies is a tenth of a revolution over the longest time.
     tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
     alike = np.array([np.abs(np.exp(2j * np.pi * frequency * between).mean()) for frequency in tried])
     if alike.max() < ALIKE:
         raise UsageError("the reads show no rotation. Stop other programs that read the disk.")
-    # Half of a turn and other parts of it fit as well: the longest is the turn.
+    # Half a revolution and other fractions fit equally well: the longest period is the revolution.
     near = np.flatnonzero(alike > ALIKE * alike.max())
     peak = near[near < near[0] + 20]
     turn = 1 / float(tried[peak[np.argmax(alike[peak])]])
@@ -131,7 +131,7 @@ def fit_whole_turns(log: ReadLog) -> float:
 
 
 def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
-    """Return the step between reads, by one slope for all rows of them of which none crosses a track."""
+    """Return the step between reads, from one slope for all rows of reads that do not cross a track."""
     row = np.cumsum(~np.concatenate([[True], regular]))
     count = np.bincount(row)
     place, time = (
@@ -142,26 +142,26 @@ def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
 
 
 def stream_rates(log: ReadLog) -> F64:
-    """Return the bytes a millisecond that came where streams were read, place by place."""
+    """Return the rate of each stream in bytes per millisecond, place by place."""
     part = log.of("rates")
     if not len(part):
         return np.empty(0)
     starts = np.flatnonzero(np.diff(part.offset, prepend=-(1 << 62)) != np.concatenate([[0], part.length[:-1]]))
     rates = []
     for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(part)], strict=True):
-        # The first read has to find its place.
+        # The first read includes a seek.
         taken = part.done_ms[stop - 1] - part.done_ms[first]
         rates.append(max(float(part.length[first + 1 : stop].sum()), 1.0) / max(taken, LEAST_MS))
     return np.array(rates)
 
 
 def rough_tracks(log: ReadLog, turn_ms: float) -> F64:
-    """Return about what a track holds where streams were read: what comes in a turn, and a skew of a tenth more."""
+    """Return approximate track sizes at the streams: the bytes read per revolution, plus a tenth for the skew."""
     return stream_rates(log) * turn_ms * 1.1
 
 
 def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
-    """Return what tracks hold and how they are skewed, at each place where some were read downwards."""
+    """Return the size and skew of tracks at each place where some were read downwards."""
     part = log.of("tracks")
     if not len(part):
         raise UsageError("the log has no reads to measure the tracks of the disk")
@@ -184,16 +184,16 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
 
 
 def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return what a track holds, its skew, and how well angles fit, of reads that each end a share of a turn lower."""
+    """Return track size, skew and error from reads that each end a share of a revolution below the previous read."""
     stride = float(-np.diff(ends).mean())
     steps = -np.diff(angle) % 1
-    # Most steps stay on a track, and turn by the same share; the others have the skew in addition.
+    # Most steps stay on a track, and turn by the same share; the others add the skew.
     ordered = np.sort(np.concatenate([steps, steps + 1]))
     width = len(steps) // 2
     first = int(np.argmin(ordered[width:] - ordered[:-width]))
     equal = ordered[first : first + width + 1]
     share = float(equal.mean()) % 1
-    # Where the clock is exact the equal steps give the track; where it jitters, all angles together give it better.
+    # With an exact clock, the equal steps give the track size; with jitter, all angles together are more accurate.
     reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
@@ -202,7 +202,7 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
 
 
 def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
-    """Return how badly tracks of a size fit at best, the size, the skew with which they do, and where one begins."""
+    """Return the least misfit of tracks of a size, the size, the best skew, and where a track begins."""
     begins = (np.arange(24) / 24) * size
     crossed = np.floor((ends - begins[:, None]) / size)
     crossed -= crossed.min()
@@ -216,7 +216,7 @@ def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float,
 def _fit_line_between_steps(
     ends: NDArray[np.int64], angle: F64, best: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
-    """Return size and skew, interpolated between the steps that were tried, by the line through the residuals."""
+    """Return size and skew, interpolated between the tried steps with a line through the residuals."""
     misfit, size, skew, begin = best
     crossed = np.floor((ends - begin) / size)
     left = angle - ends / size - skew * crossed
@@ -224,7 +224,7 @@ def _fit_line_between_steps(
     left = (left - centre + 0.5) % 1 - 0.5
     table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
     change, *_ = np.linalg.lstsq(table, left, rcond=None)
-    # Where zones meet there is no line, so the tried value stays.
+    # Where zones meet, there is no line, so the tried value stays.
     if (np.abs(left) < NEAR).all():
         misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
         size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
@@ -232,15 +232,15 @@ def _fit_line_between_steps(
 
 
 SOFT: Final = (0.01, 0.02, 0.04)
-"""Softness of the edges, in turns, among which the likelihood chooses."""
+"""Softness of the edges in revolutions; the likelihood chooses one."""
 KNEES: Final = (0.02, 0.05, 0.1, 0.2, 0.35)
-"""Shares of the stroke at which the arm may reach its greatest speed; the likelihood chooses."""
+"""Shares of the stroke at which the arm may reach its greatest speed; the likelihood chooses one."""
 STRAY_SHARE: Final = 0.05
 STRAY_TURNS: Final = 4.0
-"""Reads that lose a turn, cross a track, or were disturbed, and how far their times spread."""
+"""Share of reads that lose a revolution, cross a track, or were disturbed, and the spread of their times."""
 BENDS: Final = 16
 BEND_SHARE: Final = 0.06
-"""Places at which the curve may leave the formula, and by how much it is believed to do so (assumed)."""
+"""Number of places at which the curve may deviate from the formula, and the expected deviation (assumed)."""
 FEWEST: Final = 100
 TRIES: Final = 60
 
@@ -248,8 +248,8 @@ TRIES: Final = 60
 class SeekCurve(Struct, frozen=True):
     """Overhead and seek by distance: ``a + b sqrt(d) + c log(d)`` up to the knee, beyond it linear in `d`."""
 
-    # milliseconds of the constant, of the root, of the logarithm, of the line beyond the knee, and of what the curve
-    # leaves that formula by at `bends`
+    # milliseconds of the constant, the square root, the logarithm and the line beyond the knee, and the deviations of
+    # the curve from that formula at `bends`
     weights: F64
     knee: float  # tracks
     bends: F64  # tracks
@@ -287,7 +287,7 @@ def fit_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
 
 
 def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
-    """Climb to the curve of the greatest likelihood: Newton's steps, each halved until it leads upwards."""
+    """Find the curve of maximum likelihood: Newton's steps, each halved until the likelihood rises."""
     basis = terms(tracks, start.knee, start.bends)
     believed = _prior(start)
     weights = start.weights
@@ -319,15 +319,15 @@ def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) ->
 
 
 def _prior(curve: SeekCurve) -> F64:
-    """Return how strongly each weight is held to zero: those of bends to a share of the curve there."""
+    """Return how strongly each weight is pulled to zero: weights of bends relative to the curve there."""
     formula = terms(curve.bends, curve.knee, np.empty(0)) @ curve.weights[:4]
     return np.append(np.zeros(4), 1 / (BEND_SHARE * np.maximum(formula, 0.1)) ** 2)
 
 
 def _likelihood(waits: F64, turn_ms: float, scale: float) -> tuple[float, F64, F64]:
-    """Return the logarithm of the likelihood of waits, its slope by the curve, and its bend.
+    """Return the log-likelihood of waits, its slope with respect to the curve, and its curvature.
 
-    A wait is anything from 0 to a turn, and an error of logistic distribution; few are strays.
+    A wait is uniform from 0 to a revolution, plus an error of logistic distribution; a few are outliers.
     """
     low, high = (_logistic(waits / scale), _logistic((waits - turn_ms) / scale))
     share = (1 - STRAY_SHARE) / turn_ms
@@ -343,7 +343,7 @@ def _logistic(value: F64) -> F64:
 
 
 ZONES: Final = 63
-"""Zones of a profile; between places that were measured tracks are taken to shrink evenly."""
+"""Number of zones of a profile; tracks are assumed to shrink evenly between the measured places."""
 SEEKS: Final = 32
 MAX_CYLINDERS: Final = 4e6
 LEAST_TRACKS: Final = 20.0
@@ -351,28 +351,28 @@ LEAST_TRACKS: Final = 20.0
 UNKNOWN_SEGMENTS: Final = 4
 """Segments of a buffer if no read shows their number (assumed)."""
 SEGMENT_SECTORS: Final = tuple(round(128 * 2 ** (k / 2)) for k in range(13))
-"""Sizes of segments that are tried first, besides one and two tracks: two an octave."""
+"""Sizes of segments that are tried first, besides one and two tracks: two per octave."""
 AHEADS: Final = ("none", "track", "segment")
 """Ways to read ahead."""
 JOINS: Final = ("next-sector", "never", "window")
 FINER: Final = tuple([2 ** (k / parts) for k in sorted(range(-8, 9), key=abs)] for parts in (24, 240))
-"""Sizes around the best of them, a third of an octave each way, then a tenth of that: the likeness has many peaks."""
+"""Sizes tried around the best one: a third of an octave each way, then a tenth of that: there are many peaks."""
 CHANCE: Final = 0.002
-"""By how much settings that are as likely differ, since angles are chance; the more usual one is taken."""
+"""Difference below which settings count as equally likely, because angles are random; the more usual one is taken."""
 CLEAR_TURNS: Final = 0.1
-"""Share of a turn by which a stream's time for a track may differ from its skew, if no turn is lost."""
+"""Share of a revolution by which a stream's time per track may differ from its skew if no revolution is lost."""
 ANGLES: Final = 4
-"""Angles from which settings of the buffer are tried: what a read waits for the platter is chance."""
+"""Number of start angles from which buffer settings are tried, because rotational latency is random."""
 STEP_SHARE: Final = 0.98
-"""Largest share of the skew that the arm takes for a track, if streams lose no turn (assumed)."""
+"""Largest share of the skew that a seek by one track takes if streams lose no revolution (assumed)."""
 SURE: Final = 0.03
-"""Share of a turn to which tracks must fit at places whose skew is used."""
+"""Share of a revolution within which tracks must fit at places whose skew is used."""
 
 SOURCE: Final = "measured with layoutscope drives measure"
 
 
 class Disk(Struct, frozen=True):
-    """What the timings show about a disk."""
+    """What the times of reads reveal about a disk."""
 
     turn_ms: float
     tracks: Tracks  # at places
@@ -380,7 +380,7 @@ class Disk(Struct, frozen=True):
 
 
 def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
-    """Return the number of the track, with fractions, that holds each offset."""
+    """Return the number of the track, with fractions, that contains each offset."""
     grid = np.linspace(0, capacity, 2001)
     per_byte = 1 / np.interp(grid, tracks.offset, tracks.track_bytes)
     count = np.concatenate([[0], np.cumsum((per_byte[1:] + per_byte[:-1]) / 2 * np.diff(grid))])
@@ -388,10 +388,10 @@ def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F
 
 
 def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
-    """Return how many tracks each read elsewhere is from the one before, and what it took without its transfer."""
+    """Return the distance in tracks of each read that needs a seek, and its time without the transfer."""
     number = track_numbers(tracks, log.offset, log.capacity_bytes)
     ends = track_numbers(tracks, log.offset + log.length, log.capacity_bytes)
-    # A read that follows the one before it needs no move: the drive has read on until then.
+    # A read that follows the previous read needs no move: the drive has read ahead until then.
     distance = np.abs(np.append(0, number[1:] - ends[:-1]))
     told = np.isin(log.step, ("pairs", "edge")) | ((log.step == "before") & (distance > LEAST_TRACKS))
     told[:1] = False
@@ -407,7 +407,7 @@ def fit_disk(log: ReadLog) -> Disk:
 
 
 def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
-    """Return the figures of a profile but for the buffer."""
+    """Return the figures of a profile except those of the buffer."""
     tracks = disk.tracks
     total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
     heads = int(np.ceil(total / MAX_CYLINDERS))
@@ -442,9 +442,9 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
 
 
 def longest_step_ms(log: ReadLog, disk: Disk) -> float:
-    """Return how long the arm takes at most from track to track; infinite if no stream shows it.
+    """Return an upper limit of the track-to-track seek time; infinite if no stream shows it.
 
-    Where a stream takes for a track a turn and the skew, and no more, the arm was there before the skew had passed.
+    If a stream takes no more than a revolution and the skew per track, the arm arrived before the skew had passed.
     """
     tracks, rates = disk.tracks, stream_rates(log)
     if len(rates) != len(tracks.track_bytes):
@@ -456,7 +456,7 @@ def longest_step_ms(log: ReadLog, disk: Disk) -> float:
 
 
 def select_buffered(log: ReadLog) -> ReadLog:
-    """Return reads that the buffer served whole: what was asked for again at once; in logs without, what was ahead."""
+    """Return reads that the buffer served whole: repeated reads or, in logs without them, reads of what was ahead."""
     again = log.of("again") if "again" in log.step else log.of("hits")
     return again.where(again.ms <= quick_ms(again, log.of("turn")))
 
@@ -464,7 +464,7 @@ def select_buffered(log: ReadLog) -> ReadLog:
 def hit_figures(hits: ReadLog) -> dict[str, float]:
     """Return overhead and rate of reads from the buffer, by their sizes.
 
-    The computer is late by an exponential distribution; the greatest likelihood has the shortest time, less its bias.
+    The computer's delay has an exponential distribution; the estimate is the shortest time minus its bias.
     """
     sizes = np.unique(hits.length)
     if not len(sizes):
@@ -478,9 +478,9 @@ def hit_figures(hits: ReadLog) -> dict[str, float]:
 
 
 def late_ms(log: ReadLog, count: int) -> F64:
-    """Draw how late the computer is, from what reads from the buffer took longer than the drive takes for them.
+    """Draw delays of the computer, from the excess of buffer reads over the time that the drive takes for them.
 
-    There are as many for each angle as reads are served from it.
+    For each angle, there are as many as there are reads.
     """
     hits = select_buffered(log)
     if not len(hits):
@@ -491,7 +491,7 @@ def late_ms(log: ReadLog, count: int) -> F64:
 
 
 def buffer_settings(figures: dict[str, Any], ahead: str, step_ms: float) -> Iterator[dict[str, Any]]:
-    """Yield what a drive that reads ahead in one way may do with its buffer, the settings of the drive model."""
+    """Yield possible buffer settings of the drive model for one way to read ahead."""
     track = figures["zones"][0][2]
     sizes = (0,) if ahead == "none" else (track, 2 * track, *SEGMENT_SECTORS)
     for size, join in product(sizes, JOINS):
@@ -499,16 +499,16 @@ def buffer_settings(figures: dict[str, Any], ahead: str, step_ms: float) -> Iter
 
 
 def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
-    """Divide the shortest positioning into overhead and seek; other seeks are shorter by the same overhead."""
+    """Divide the shortest positioning time into overhead and seek; other seeks are reduced by the same overhead."""
     miss = share * figures["seek_ms"][0]
     seeks = [max(time - miss, 0.0) for time in figures["seek_ms"]]
     return {"read_miss_ms": miss, "seek_ms": [min(seeks[0], step_ms), *seeks[1:]]}
 
 
 def count_segments(log: ReadLog) -> int:
-    """Return how many segments the buffer has: of reads that came back, the last one first, so many were held.
+    """Return the number of buffer segments: the number of earlier reads still in the buffer, from the last one back.
 
-    That agrees with how many streams are kept up, or these show it.
+    If that disagrees with the number of streams that the drive keeps up with, the streams decide.
     """
     kept, lost = count_streams(log)
     back = log.of("back")
@@ -520,8 +520,8 @@ def count_segments(log: ReadLog) -> int:
 
 
 def count_streams(log: ReadLog) -> tuple[int, float]:
-    """Return the most streams that were kept up, 0 where none was, and the fewest that were not, or infinity."""
-    # A log may be a stranger's, with steps of any name.
+    """Return the most streams that the drive kept up with (0 if none), and the fewest that it did not, or infinity."""
+    # A log may come from another source, with steps of any name.
     numbers = [step.removeprefix("streams") for step in np.unique(log.step).tolist() if step.startswith("streams")]
     counts = [int(number) for number in numbers if number.isdecimal()]
     is_kept = {count: keeps_streams(log, count) for count in counts}
@@ -537,7 +537,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
     step_ms = longest_step_ms(log, disk)
     finest = []
-    # Between the sizes that are tried first, one way to read ahead is as good as another: each is compared at its best.
+    # Between the sizes that are tried first, all ways to read ahead fit similarly: each is compared at its best size.
     for ahead in AHEADS:
         best = most_alike(near, late, known, buffer_settings(known, ahead, step_ms))
         for finer in FINER:
@@ -545,7 +545,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
             best = most_alike(near, late, known, sizes)
         finest.append(best)
     chosen = most_alike(near, late, known, finest)
-    # Most drives take as long for a command that the buffer serves as for another one.
+    # Most drives have the same overhead for commands that the buffer serves and for others.
     usual = known.get("read_hit_ms", 0.0)
     splits = [overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist()]
     splits.sort(key=lambda split: abs(split["read_miss_ms"] - usual))
@@ -554,7 +554,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
 
 
 def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings by which the model's times are most like those seen, the first of those that are alike."""
+    """Return the settings whose modelled times are most like the observed ones, the first of equally good ones."""
     tried = list(settings)
     if not len(seen):
         return tried[0]
@@ -566,7 +566,7 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iter
 
 
 def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
-    """Serve the reads of a log on a drive, from several angles, for a computer that is late."""
+    """Serve the reads of a log on a drive, from several angles, with the computer's delays."""
     placed = place_reads(replay_of(log), profile)
     waits = np.rint(np.roll(late, 1, axis=1) * (TURN / turn_ms(profile))).astype(np.int64)
     return late + np.stack(
@@ -575,10 +575,10 @@ def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
 
 
 def measure_misfit(log: ReadLog, modelled: F64) -> float:
-    """Return how much times differ from those seen: the mean distance of their logarithms, in groups of like reads.
+    """Return the difference of modelled and observed times: the mean distance of logarithms, by groups of like reads.
 
-    A group is a step, a size and a distance. Within it times are compared by their rank: at which angle the disk stood
-    at each read is not known to the model.
+    A group has one step, size and distance. Within a group, times are compared by rank, because the model does not know
+    the angle of the disk at each read.
     """
     told = log.step != "before"
     skip = np.diff(log.offset, prepend=log.offset[:1])
@@ -595,7 +595,7 @@ def measure_misfit(log: ReadLog, modelled: F64) -> float:
 
 
 def replay_of(log: ReadLog) -> AccessTrace:
-    """Return the reads of a log, with the time that passed between them."""
+    """Return the reads of a log, with the times between them."""
     think = np.maximum(log.at_ns[1:] - (log.at_ns + log.ns)[:-1], 0) / 1000
     reads = AccessTrace.from_reads(log.offset, log.length)
     return replace(reads, think_us=np.append(0.0, think))
@@ -608,15 +608,15 @@ def profile_of(name: str, kind: str, figures: dict[str, Any]) -> DriveProfile:
 
 
 LONGEST_S: Final = 60.0
-"""How long a measurement may take."""
+"""Maximum time of a measurement."""
 ROUND: Final = 240
 FEWEST_ROUNDS, ROUNDS = 4, 12
-"""Reads of pairs in a round, and rounds at least and at most."""
+"""Reads of pairs per round, and the least and greatest number of rounds."""
 UNIFORM: Final = 400
 DRAWS: Final = 32
 NORMAL_95: Final = 1.645
 HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
-"""How far the reads that were held back may be off on the average: anywhere, and of a walk."""
+"""Allowed mean error of the held-back reads: random reads, and those of a walk."""
 
 
 class HeldBack(Struct, frozen=True):
@@ -635,21 +635,21 @@ class HeldBack(Struct, frozen=True):
 
 
 class Calibrated(Struct, frozen=True):
-    """A drive that was measured."""
+    """The results of a measured drive."""
 
     profile: DriveProfile  # with its spread
     log: ReadLog  # all reads
-    known: float  # half of the 90 % interval of the walk, or without one of reads all over the drive, as a share
-    held_back: tuple[HeldBack, ...]  # what speaks for the profile, or against it
-    # tracks, residual_ms: distances of the pairs, and what each took less positioning and half a turn; empty on flash
+    known: float  # half of the 90 % range of the walk (without a walk, of reads all over the drive), as a share
+    held_back: tuple[HeldBack, ...]  # evidence for or against the profile
+    # tracks, residual_ms: distances of the pairs, and their times minus positioning and half a turn; empty on flash
     tracks: NDArray[np.float64]
     residual_ms: NDArray[np.float64]
 
 
 SHORT_LADDER, SHORT_REPEATED, SHORT_UNIFORM = 30, 120, 120
-"""Reads of a short measurement: of each stride that measures the turn, places that are read twice, reads anywhere."""
+"""Reads of a short measurement: per stride that measures the revolution; of places that are read twice; at random."""
 SHORT_HITS, SHORT_STREAMS, SHORT_RATES = 6, 16, 3
-"""Places at which the buffer is read from, streams at most, places at which rates are measured."""
+"""Places for reads from the buffer, the most streams, and places at which rates are measured."""
 
 
 def calibrate(
@@ -666,10 +666,10 @@ def calibrate(
         plan.arms()
     _, free, pairs = count_arms(plan.log)
     is_set = free > SET_SHARE * pairs
-    # The disks of a set stand at angles of their own: whole turns pass between two reads of one place alone.
+    # The disks of a set have different angles: only the times between reads of one place are whole revolutions.
     keeps_track = not is_set and plan.ladder(SHORT_LADDER if is_short else LADDER)
     held = plan.repeat(SHORT_REPEATED if is_short else REPEATED) if keeps_track or is_set else 0
-    # The next read of a track is none of the medium where the buffer still has it.
+    # Another read of a track does not reach the medium if the buffer still contains the track.
     if is_short or is_set or held >= PLACES * SWEPT_TRACKS:
         plan.hits(SHORT_HITS)
         plan.interleaved(SHORT_STREAMS if is_short else STREAMS)
@@ -686,7 +686,7 @@ def calibrate(
     plan.interleaved()
     plan.skips()
     plan.behind()
-    # The pairs get the rest of the minute, less the steps that follow; most reads of those are at random places.
+    # The pairs get the rest of the minute, minus the time of the later steps, most of whose reads are at random places.
     anywhere_s = float(plan.log.of("kind").ns.mean()) / 1e9
     until_s = LONGEST_S - (UNIFORM + 100 + len(walk)) * anywhere_s
     for number in range(ROUNDS):
@@ -703,7 +703,7 @@ def calibrate(
 
 
 def judge_log(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of a log, of `calibrate` or the kit for Macs, and check it on the reads that were held back."""
+    """Make the profile from a log, of `calibrate` or the kit for Macs, and check it with the held-back reads."""
     if len(log.of("sizes")):
         return _flash(log, name)
     if not len(log.of("tracks")):
@@ -727,7 +727,7 @@ def judge_log(log: ReadLog, name: str) -> Calibrated:
 
 
 def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
-    """Fit the curve to pairs that are drawn again from those that were read (the bootstrap)."""
+    """Fit the curve to pairs resampled from the measured ones (the bootstrap)."""
     distance, times = moves(log, disk.tracks, disk.turn_ms)
     random = np.random.default_rng(SEED)
     draws = (random.integers(0, len(times), len(times)) for _ in range(DRAWS))
@@ -735,13 +735,13 @@ def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
 
 
 def mean_half_range(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
-    """Return half of the 90 % interval of the mean of reads at some distances, as a share."""
+    """Return half of the 90 % range of the mean time of reads at some distances, as a share."""
     means = [float(curve.at(tracks).mean()) + turn_ms / 2 for curve in curves]
     return float(NORMAL_95 * np.std(means) / np.mean(means))
 
 
 def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Return how far the reads of a walk move the arm, in tracks; where they do not, reads all over the drive."""
+    """Return the seek distances in tracks of the reads of a walk or, if it has none, of reads all over the drive."""
     reads = np.array(walk, np.int64).reshape(-1, 2)
     jumps = reads[1:, 0] != reads[:-1].sum(axis=1)
     number = track_numbers(disk.tracks, reads[:, 0], log.capacity_bytes)
@@ -759,7 +759,7 @@ def _list_walked(log: ReadLog) -> list[tuple[int, int]]:
 def redraw_figures(
     log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return the names of the figures that reads were fitted to, and their values by reads drawn again."""
+    """Return the names of the fitted figures, and their values from resampled reads."""
     places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
     miss = profile.number("read_miss_ms")
     hits = select_buffered(log)
@@ -775,7 +775,7 @@ def redraw_figures(
 
 
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
-    """Return the turn of reads whose ends are jittered by as much as they were seen to be."""
+    """Return the revolution time from reads whose ends have additional jitter of the observed size."""
     if "turn-wide" not in log.step:
         turn = log.of("turn")
         drawn = random.integers(0, len(turn) // 2, len(turn) // 2)
@@ -787,7 +787,7 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
 
 
 def _compare_uniform(log: ReadLog, disk: Disk) -> HeldBack:
-    """Compare reads anywhere with the curve, half a turn and the transfer."""
+    """Compare random reads with the sum of curve, half a revolution and transfer."""
     part = log.of("uniform")
     number = track_numbers(disk.tracks, part.offset, log.capacity_bytes)
     transfer = part.length / np.interp(part.offset, disk.tracks.offset, disk.tracks.track_bytes) * disk.turn_ms
@@ -796,7 +796,7 @@ def _compare_uniform(log: ReadLog, disk: Disk) -> HeldBack:
 
 
 def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
-    """Compare the walk of an image with what the drive model makes of it."""
+    """Compare the measured walk of an image with the drive model."""
     part = log.of("walk")
     if not len(part):
         return ()
@@ -805,41 +805,41 @@ def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
 
 
 def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
-    """Say among how many commands the drive chooses: as many as make many reads at once that much quicker."""
+    """Set the number of commands among which the drive chooses, from the speed-up of many outstanding reads."""
     deep, alone = log.of(f"depth{DEPTH}"), log.of("uniform")
     if not len(deep) or not len(alone):
         return profile
     quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
-    # The nearest of n places is met after about 1/n of the stroke and of the turn; seeks of such distances take longer
-    # than their share, so that a drive that is quicker by a quarter chooses among two, by a half among four.
+    # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take longer
+    # than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
     window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
     return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
 
 
 ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""
 STRIPE, MIRROR = "a stripe of two disks", "a mirror that shares its reads, or a stripe of more than two disks"
-"""What a drive looks like."""
+"""Possible descriptions of a drive."""
 AT_ONCE: Final = 2.2
-"""What two reads at once that are far from each other take, in units of a read after one nearby. With an arm for each
-it is about 1.4; with one arm it is 4, and at least 2.4."""
+"""Time of two concurrent reads far from each other, in units of a read after one nearby. With an arm for each, it is
+about 1.4; with one arm, it is 4, and at least 2.4."""
 IN_TURN: Final = 3.7
-"""The same for a read after a far one, and two at once, together. With an arm for each it is 1 + 1.4, or 1 + 2 where
-the bus has one command under way; with one arm it is 2 + 4."""
+"""Time of a read after a distant one plus that of two concurrent reads, in the same unit. With an arm for each, it is
+1 + 1.4, or 1 + 2 if the bus handles one command at a time; with one arm, it is 2 + 4."""
 SET_SHARE: Final = 0.2
-"""Share of pairs from which on a drive is not measured as one disk."""
+"""Share of pairs above which a drive is not measured as a single disk."""
 
 
 def count_arms(log: ReadLog) -> tuple[str, int, int]:
-    """Return what a drive looks like, how many pairs of far places have an arm each, and how many pairs there are.
+    """Return a description of the drive, the number of distant pairs with one arm for each place, and of all pairs.
 
-    On one disk none has. On a mirror that shares its reads all have. On a stripe of two disks about half of them have:
-    those whose chunks are on different disks. On a concatenation only those that straddle its border have.
+    On a single disk, no pair has two arms. On a mirror that shares its reads, all have. On a stripe of two disks, about
+    half have: those whose chunks are on different disks. On a concatenation, only those that straddle its border have.
     """
     close, apart, together = (log.of(step).ms for step in ("close", "apart", "together"))
     pairs = len(ARM_PLACES)
     if (len(close), len(apart), len(together)) != (3 * pairs, 6 * pairs, 3 * pairs):
         return UNTRIED, 0, 0
-    # The first reads at a place bring the arms there.
+    # The first reads at a place move the arms there.
     near_ms = float(close.reshape(pairs, 3)[:, 1:].mean())
     in_turn = apart.reshape(pairs, 6)[:, 2:].mean(axis=1) / near_ms
     at_once = together.reshape(pairs, 3)[:, 1:].mean(axis=1) / near_ms
@@ -854,11 +854,11 @@ def count_arms(log: ReadLog) -> tuple[str, int, int]:
 
 
 LEAST_ERROR: Final = 1e-4
-"""Below which no clock is trusted."""
+"""Least error that is reported, because no clock is more accurate."""
 
 
 def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
-    """Describe in sentences what the reads show about a disk, and how well its figures are known."""
+    """Describe in sentences what the reads reveal about a disk, and the accuracy of its figures."""
     if profile.kind != "hdd":
         return []
     known: dict[str, str] = {}
@@ -891,14 +891,14 @@ def _is_class(profile: DriveProfile) -> bool:
 
 
 def _like_class(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of the class of disks that is most alike, with the figures that the reads show."""
+    """Make a profile from the most similar class of disks, with the figures that the reads reveal."""
     rates, random, hits = stream_rates(log) / 1000, log.of("kind", "uniform").ms, select_buffered(log)
     if len(rates) < 2 or len(random) < 2 or not len(hits):
         raise UsageError("the log has too few streams, reads anywhere or reads from the buffer")
     try:
         turn = fit_turn_ms(log)
     except UsageError:
-        # On a mirror whose disks take turns, whole turns do not pass between two reads of a place.
+        # On a mirror whose disks alternate, the time between two reads of a place is not a whole number of revolutions.
         turn = None
 
     def differs(base: DriveProfile) -> float:
@@ -939,7 +939,7 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
 
 
 def _flash(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of flash: latencies by size, the rate, and how many reads proceed at once."""
+    """Make the profile of flash: latencies by size, the rate, and the number of parallel reads."""
     sizes = np.unique(log.of("sizes").length)
     groups = [log.where((log.step == "sizes") & (log.length == size)).ms * 1000 for size in sizes]
     rates = log.of("rates")

@@ -1,7 +1,7 @@
 """The reads of a calibration, step by step: up to 11,000 within a minute.
 
-Each step is a generator of reads; what a step must know of the drive was measured by the ones before it. Where a place
-matters it is drawn, always with the same seed.
+Each step is a generator of reads; earlier steps measure what a step must know of the drive. If a place matters, it is
+drawn, always with the same seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HEADER: Final = ("step", "offset", "length", "at_ns", "ns")
 FILE: Final = "file"
-"""In place of a step: the reads are those of a file."""
+"""Marks, instead of a step, reads from a file."""
 
 MAX_LINES: Final = 1_000_000
 MAX_LOG_BYTES: Final = 128 << 20
@@ -32,12 +32,12 @@ _LARGEST: Final = 1 << 62
 
 
 class Readable(Protocol):
-    """A drive that reads can be timed on: a device, or a substitute for one."""
+    """A drive whose reads can be timed: a device, or a substitute for one."""
 
     capacity_bytes: int
 
     def read(self, offset: int, length: int) -> tuple[int, int]:
-        """Read, and return when it began and how long it took, in nanoseconds."""
+        """Read, and return when the read began and how long it took, in nanoseconds."""
 
     def read_together(self, offsets: list[int], length: int, depth: int) -> int:
         """Read with several reads outstanding."""
@@ -49,27 +49,27 @@ class Readable(Protocol):
 class ReadLog(Struct, frozen=True):
     """Timed reads, in order; all arrays have shape (n_reads,)."""
 
-    capacity_bytes: int  # size of the drive that they were made on
-    step: NDArray[np.str_]  # the step of the plan that asked for each
+    capacity_bytes: int  # size of the measured drive
+    step: NDArray[np.str_]  # the step of the plan that made each read
     # offset, length: in bytes
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
-    # at_ns, ns: when each began, by a clock that only goes on, and how long it took
+    # at_ns, ns: when each read began, by a monotonic clock, and how long it took
     at_ns: NDArray[np.int64]
     ns: NDArray[np.int64]
-    is_file: bool = False  # whether that was a file in place of a drive
+    is_file: bool = False  # whether a file was measured in place of a drive
 
     def __len__(self) -> int:
         return len(self.ns)
 
     @property
     def ms(self) -> NDArray[np.float64]:
-        """Return how long each read took, in milliseconds."""
+        """Return the time of each read in milliseconds."""
         return np.asarray(self.ns / 1e6)
 
     @property
     def done_ms(self) -> NDArray[np.float64]:
-        """Return when each read was complete, from the first one on."""
+        """Return when each read was complete, in milliseconds from the start of the first."""
         return np.asarray((self.at_ns + self.ns - self.at_ns[:1].sum()) / 1e6)
 
     def of(self, *steps: str) -> ReadLog:
@@ -95,7 +95,7 @@ class ReadLog(Struct, frozen=True):
 
 
 def make_log(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) -> ReadLog:
-    """Make a log of rows: step, offset, length, beginning, duration."""
+    """Make a log from rows: step, offset, length, start time, duration."""
     listed = list(rows)
     step, *numbers = zip(*listed, strict=True) if listed else ((), (), (), (), ())
     offset, length, at_ns, ns = (np.array(column, np.int64) for column in numbers)
@@ -103,7 +103,7 @@ def make_log(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]
 
 
 def read_log(text: str, name: str) -> ReadLog:
-    """Read a log from its CSV."""
+    """Read a log from CSV."""
     lines = csv.reader(io.StringIO(text))
     capacity, rows, is_file = 0, [], False
     try:
@@ -132,64 +132,64 @@ SEED: Final = 21
 SMALL: Final = 4096
 LARGE: Final = 1 << 20
 PLACES: Final = 32
-"""Places, from the outer to the inner edge, at which rate and tracks are measured."""
+"""Number of places, from the outer to the inner edge, at which rate and tracks are measured."""
 SWEPT_TRACKS: Final = 4
 SWEEP: Final = 8
-"""Reads a track where tracks are measured, so that each step turns by an eighth."""
+"""Reads per track when tracks are measured, so each step is an eighth of a revolution."""
 SKIPS: Final = tuple(SMALL << k for k in range(11))
 BEHIND: Final = tuple(round(SMALL * 2 ** (k / 4)) for k in range(8, 41))
-"""How far back from where the reading ended it is asked for again, a quarter of an octave each time."""
+"""Distances before the end of the data just read at which it is read again, a quarter of an octave apart."""
 BEHIND_BYTES: Final = 4 << 20
 QUICK: Final = 3.0
-"""Times what comes from the buffer at once: reads that take longer do not come from it."""
+"""Factor on the time of reads from the buffer: reads that take longer do not come from it."""
 AGAIN: Final = 3
-"""Times that what was just read is asked for again."""
+"""Number of times that data just read is read again."""
 GIVE_UP: Final = 8
-"""Consecutive reads that are no longer in the buffer, after which the search ends."""
+"""Number of consecutive reads outside the buffer after which the search ends."""
 ARRIVAL: Final = "arrival"
-"""Step of reads before the read before that came from the buffer."""
+"""Step of reads that are each below the previous one and came from the buffer."""
 REPEATED: Final = 300
-"""Places that are read twice; more than most buffers have segments of a track."""
+"""Number of places that are read twice; most buffers have fewer segments of a track."""
 REPEATED_OF_HELD: Final = 2400
-"""So many at last where the buffer holds what was read."""
+"""Most places that are read twice if the buffer still contains the reads."""
 FEWEST_TURNS: Final = 50
-"""Fewest places whose second read comes from the medium, to find the turn."""
+"""Fewest second reads from the medium that show the revolution time."""
 LADDER: Final = 100
-"""Reads of each stride that measure the turn."""
+"""Number of reads per stride that measure the revolution."""
 WAIT_MS: Final = 25.0
-"""For which the drive may read ahead: more than two turns at 5,400 rpm."""
+"""Time for the drive to read ahead: more than two revolutions at 5,400 rpm."""
 HIT_BYTES: Final = (SMALL, 2 * SMALL, 4 * SMALL)
-"""Sizes of reads from the buffer: what a read takes by its size is overhead and transfer."""
+"""Sizes of reads from the buffer, whose times divide into overhead and transfer."""
 STREAMS: Final = 64
 FOLLOWED: Final = 3
-"""Reads of each stream after its first, when several are read in turn."""
+"""Number of reads of each stream after its first, when several alternate."""
 PACE_MS: Final = 0.5
-"""Between them, in which the drive reads ahead of the stream by more than is asked for."""
+"""Pause between these reads, in which the drive reads more of the stream ahead than is requested."""
 ACROSS: Final = 0.3
 ARM_PLACES: Final = 2 * (*3 * (0.05, 0.55), 0.05, ACROSS)
-"""Where pairs of far places begin, as shares of the drive. Two pairs straddle its middle, where a concatenation of two
-disks has its border."""
+"""Starts of pairs of distant places, as shares of the drive. Two pairs straddle its middle, where a concatenation of
+two disks has its border."""
 ARM_DISTANCE: Final = 0.4
 ARM_STEP: Final = 4 << 20
-"""Between two reads at one place there are some of these. That is a multiple of two chunks of any usual stripe, so both
+"""Unit of the distance between two reads at one place. It is a multiple of two chunks of any usual stripe, so both
 reads are on one disk, and more than a track, so neither is in the buffer."""
 STREAM_BYTES: Final = 8 << 20
 STREAM_MS: Final = 200.0
 STREAMED: Final = 120
 HIT_MS: Final = 1.0
-"""Reads that take less on the median come from no platter, which would have to turn."""
+"""Reads with a lower median time do not come from a platter, which would have to turn."""
 FLASH_MS: Final = 2.0
-"""Random reads that take less on the median come from no disk."""
+"""Random reads with a lower median time do not come from a disk."""
 FLASH_BYTES: Final = (4 << 10, 16 << 10, 64 << 10, 128 << 10)
 DEPTH: Final = 32
 FLASH_DEPTHS: Final = (1, 2, 4, 8, 16, 32)
 DISTANCES: Final = 24
 LEAST_BYTES: Final = 64 << 20
-"""On less there is nothing to be measured."""
+"""A smaller drive cannot be measured."""
 
 
 class Calibration:
-    """The measurement of one drive: what was read so far, and the steps."""
+    """The measurement of one drive: its reads so far, and its steps."""
 
     def __init__(self, drive: Readable) -> None:
         if drive.capacity_bytes < LEAST_BYTES:
@@ -200,11 +200,11 @@ class Calibration:
 
     @property
     def log(self) -> ReadLog:
-        """Return what was read so far."""
+        """Return the reads so far."""
         return replace(make_log(self.drive.capacity_bytes, self.rows), is_file=getattr(self.drive, "is_file", False))
 
     def read(self, step: str, offset: int, length: int = SMALL) -> float:
-        """Read once; milliseconds that it took."""
+        """Read once, and return the time in milliseconds."""
         offset = max(0, min(offset, self.drive.capacity_bytes - length)) // SMALL * SMALL
         at_ns, ns = self.drive.read(offset, length)
         self.rows.append((step, offset, length, at_ns, ns))
@@ -212,11 +212,11 @@ class Calibration:
 
     @property
     def seconds(self) -> float:
-        """How long the measurement has taken so far."""
+        """Duration of the measurement so far."""
         return (max(at_ns + ns for *_, at_ns, ns in self.rows) - self.rows[0][3]) / 1e9 if self.rows else 0.0
 
     def is_flash(self) -> bool:
-        """Let the drive spin up, discard ten reads, and look how long the next fifty take."""
+        """Let the drive spin up, discard ten reads, and return whether the next fifty are as fast as flash."""
         for offset in self.anywhere(10):
             self.read("start", offset)
         return float(np.median([self.read("kind", offset) for offset in self.anywhere(50)])) < FLASH_MS
@@ -227,7 +227,7 @@ class Calibration:
         return [int(block) * SMALL for block in blocks]
 
     def near(self, count: int) -> list[int]:
-        """Draw places in one part of the drive, where the arm has no long way: only what the buffer does matters."""
+        """Draw places in one part of the drive, where seeks are short and the effects of the buffer dominate."""
         # Many places need more room: a drive may keep the whole track of each.
         span = min(max(count // REPEATED, 1) << 30, self.drive.capacity_bytes // 4)
         blocks = self._random.integers(0, span // SMALL, count)
@@ -239,10 +239,10 @@ class Calibration:
         return [int(room * k / (count - 1)) // LARGE * LARGE for k in range(count)]
 
     def arms(self) -> None:
-        """Read at one place, at two far places in turn, and at both at once: two arms need not move between them."""
+        """Read at one place, alternately at two distant places, and at both at once: two arms need not move."""
         for share in ARM_PLACES:
             starts = (np.array([share, share + ARM_DISTANCE]) + self._random.random(2) / 20) * self.drive.capacity_bytes
-            # Steps of one length would find the platter at one angle.
+            # Equal steps would find the platter at the same angle.
             steps = ARM_STEP * self._random.integers(1, 9, (9, 2)).cumsum(axis=0)
             rows = np.maximum(starts.astype(np.int64) - steps, 0) // SMALL * SMALL
             for near, _ in rows[:3].tolist():
@@ -253,9 +253,9 @@ class Calibration:
                 self.rows.append(("together", offsets[0], SMALL, 0, self.drive.read_together(offsets, SMALL, 2)))
 
     def ladder(self, count: int = LADDER) -> bool:
-        """Read upwards by two strides, each read below the one before: it lacks a turn by what it is lower.
+        """Read with two strides, each read below the previous one: it takes a revolution minus the time of the stride.
 
-        A drive that keeps its track on arrival has these reads in its buffer. Returns whether the drive is such a one.
+        A drive that keeps its track on arrival has these reads in its buffer. Returns whether the drive does this.
         """
         start = self.drive.capacity_bytes // 3
         first = len(self.rows)
@@ -269,9 +269,9 @@ class Calibration:
         return True
 
     def repeat(self, count: int = REPEATED) -> int:
-        """Read places in one order and in the opposite one: between two reads of a place pass whole turns.
+        """Read places in one order and in reverse: whole revolutions pass between two reads of a place.
 
-        Twice as many where the buffer has nearly all of them when they are read again. Returns how many it has.
+        Twice as many are read if the buffer still has nearly all of them. Returns the number still in the buffer.
         """
         places, first = self.near(count), len(self.rows)
         once, again = ([self.read("turn", offset) for offset in order] for order in (places, reversed(places)))
@@ -283,7 +283,7 @@ class Calibration:
         return held
 
     def rates(self, places: int = PLACES) -> None:
-        """Read streams at places from edge to edge, shorter ones of a slow drive."""
+        """Read streams at places from edge to edge, shorter ones on a slow drive."""
         for place in self.places(places):
             taken_ms = 0.0
             for k in range(STREAM_BYTES // LARGE):
@@ -291,9 +291,9 @@ class Calibration:
                     taken_ms += self.read("rates", place + k * LARGE, LARGE)
 
     def tracks(self, track_bytes: Iterable[float], *, in_turn: bool = False) -> None:
-        """Read a few tracks downwards at each place, by what they hold there, a share of a turn each time.
+        """Read a few tracks downwards at each place, in steps of a share of a revolution according to the track size.
 
-        In turn: each read at another place, and the next one there on another track, because the drive keeps a track.
+        With `in_turn`, reads alternate between places and continue on another track, because the drive keeps a track.
         """
         reads = []
         for number, (place, size) in enumerate(zip(self.places(), track_bytes, strict=True)):
@@ -305,7 +305,7 @@ class Calibration:
             self.read("tracks", offset)
 
     def hits(self, places: int = 16) -> None:
-        """Read what the drive has read ahead, in several sizes, and the last again: that the buffer has."""
+        """Read what the drive has read ahead, in several sizes, and the last piece again, which the buffer has."""
         for place in self.near(places):
             for number, length in enumerate(HIT_BYTES):
                 start = place + number * 32 * LARGE
@@ -317,7 +317,7 @@ class Calibration:
                     self.read("again", start + SMALL + 3 * length, length)
 
     def streams(self) -> None:
-        """Read small contiguous pieces, at once or at a program's pace, as a reader of a whole tree does."""
+        """Read small contiguous pieces, at once or at a program's pace, like a program that reads a whole tree."""
         for number, place in enumerate(self.near(16)):
             self.read("before", place)
             for k in range(STREAMED):
@@ -326,7 +326,7 @@ class Calibration:
                 self.read("paced" if number % 2 else "stream", place + SMALL + k * SMALL)
 
     def interleaved(self, most: int = STREAMS) -> None:
-        """Read one stream at a pace, then two in turn, then twice as many, until the drive does not keep up."""
+        """Read one stream at a fixed pace, then two alternately, then twice as many, until the drive cannot keep up."""
         count = 1
         while count <= most:
             places = self.near(count)
@@ -339,7 +339,7 @@ class Calibration:
             count *= 2
 
     def skips(self) -> None:
-        """Read a little ahead of the read before, at once and after a wait."""
+        """Read slightly ahead of the previous read, at once and after a wait."""
         for skip in SKIPS:
             for k, place in enumerate(self.near(20)):
                 self.read("before", place)
@@ -348,7 +348,7 @@ class Calibration:
                 self.read("late" if k % 2 else "skips", place + SMALL + int(skip * (1 + self._random.random())))
 
     def behind(self) -> None:
-        """Come back to what was just read, further and further from its end, until a segment does not hold it."""
+        """Read data again at growing distances before its end, until a segment no longer contains it."""
         quick = self.quick_ms()
         for place in self.near(24):
             for k in range(BEHIND_BYTES // LARGE):
@@ -360,7 +360,7 @@ class Calibration:
                     break
 
     def back(self) -> None:
-        """Come back to the reads all over the drive, the last one first: as many are held as there are segments."""
+        """Repeat the reads all over the drive, the last one first: the buffer still has one for each segment."""
         quick, misses = self.quick_ms(), 0
         for step, offset, _, _, _ in reversed(list(self.rows)):
             if step not in ("pairs", "edge", "uniform") or misses == GIVE_UP:
@@ -368,12 +368,12 @@ class Calibration:
             misses = misses + 1 if self.read("back", offset) > quick else 0
 
     def quick_ms(self) -> float:
-        """Return how long a read from the buffer takes at most."""
+        """Return the longest time of a read from the buffer."""
         log = self.log
         return quick_ms(log.of("hits"), log.of("turn"))
 
     def pairs(self, count: int, shortest: float) -> None:
-        """Read at distances from the shortest to the whole drive; short ones down, where nothing was read ahead."""
+        """Read at distances from the shortest to the whole drive; short ones downwards, where nothing is read ahead."""
         capacity = self.drive.capacity_bytes
         place = int(self._random.integers(capacity))
         powers = (np.arange(count) % DISTANCES + self._random.random(count)) / DISTANCES
@@ -383,7 +383,7 @@ class Calibration:
             down = place >= distance
             up = place + distance < capacity - SMALL and (distance > 4 * STREAM_BYTES or not down)
             if not (up or down):
-                # From the middle of the drive the longest distances lead nowhere; they begin at an edge.
+                # The longest distances are impossible from the middle of the drive; they begin at an edge.
                 place = int(self._random.integers(capacity - distance))
                 self.read("edge", place)
                 up, down = True, False
@@ -391,12 +391,12 @@ class Calibration:
             self.read("pairs", place)
 
     def uniform(self, count: int = 400) -> None:
-        """Read anywhere; nothing is fitted to it."""
+        """Read at random places; nothing is fitted to these reads."""
         for offset in self.anywhere(count):
             self.read("uniform", offset)
 
     def deep(self, depths: Iterable[int], count: int = 128) -> None:
-        """Read anywhere with several reads outstanding; the time is that of all together."""
+        """Read at random places with several outstanding reads, and record the total time."""
         for depth in depths:
             ns = self.drive.read_together(self.anywhere(count), SMALL, depth)
             self.rows.append((f"depth{depth}", 0, count * SMALL, 0, ns))
@@ -414,12 +414,12 @@ class Calibration:
 
 
 def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
-    """Return how long a read from the buffer takes at most: a few times what hits take, and no large part of a turn."""
+    """Return the longest time of a read from the buffer: a few times that of hits, and a small part of a revolution."""
     most = float(np.median(turn.ms)) / QUICK if len(turn) else np.inf
     return min(QUICK * float(np.median(hits.ms)), most) if len(hits) else most
 
 
 def keeps_streams(log: ReadLog, count: int) -> bool:
-    """Return whether the drive read ahead of so many alternating streams: most reads are in the buffer."""
+    """Return whether the drive read ahead for this many alternating streams: most reads are in the buffer."""
     followed = log.of(f"streams{count}").ms[count:]
     return len(followed) > 0 and float(np.median(followed)) <= quick_ms(log.of("hits"), log.of("turn"))

@@ -74,7 +74,7 @@ def _refuse_short_table(what: str, num_entries: int, num_needed: int) -> None:
 def _read_second_tables(
     source: Source,
     what: str,
-    places: I64,  # places of the tables in the file, in bytes, in the order of the disk; 0 where there is none
+    places: I64,  # offsets of the tables in the file, in bytes, in the order of the disk; 0 if there is none
     count: int,  # entries of a table
     record: RecordType,
     fields: Sequence[RecordColumn],

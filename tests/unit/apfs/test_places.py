@@ -309,7 +309,7 @@ def test_block_0_may_be_unread():
 
 
 def test_a_block_behind_the_end_of_the_first_device_is_outside():
-    """This holds whether or not the image of the second device was given."""
+    """The image of the second device may be present or missing."""
     for others in ((), (None,), (MemorySource(bytes(BLOCK)),)):
         blocks = Blocks((MemorySource(bytes(BLOCK)), *others), (0,) * (1 + len(others)), BLOCK)
         with pytest.raises(FormatError, match="address outside") as caught:

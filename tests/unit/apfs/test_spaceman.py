@@ -74,7 +74,7 @@ def test_clear_bits_are_free_blocks_and_chunks_without_bitmap_are_free(read):
 
 
 def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
-    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool less what lies in it."""
+    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool without the blocks in it."""
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: USED, **FIRST_FIVE})
     found = {(item.type, item.paddr, item.num_blocks) for item in read_space(store, checkpoint).regions}
     assert found == {

@@ -48,7 +48,7 @@ OLD = ((MAP, True, 19), (SUPERBLOCK, True, 19), (MAP, True, READ), (SUPERBLOCK, 
         (((0, False, 0), (SUPERBLOCK, False, 2**60)), READ, None),
         (((MAP, True, 21), (0, False, 0)), 22, (22, 0)),
         (((MAP, True, 18), (0, False, 7)), READ, None),  # an older map lost its superblock
-        (((0, False, 0), (SUPERBLOCK, False, 26)), READ, (26, 105)),  # six blocks hold no more than six younger ones
+        (((0, False, 0), (SUPERBLOCK, False, 26)), READ, (26, 105)),  # a ring of six holds at most six newer blocks
         (((0, False, 0), (SUPERBLOCK, False, 27)), READ, None),
         (((MAP, True, 20), (0, False, 7)), READ, None),
     ],

@@ -118,7 +118,7 @@ def test_a_copy_of_another_container_confirms_nothing():
 
 
 def test_a_ring_in_fragments_tells_no_block():
-    """The highest bit of the number of blocks says so: then only the object map confirms a copy, in its own place."""
+    """The highest bit of the block count marks fragments; then only the object map confirms a copy, in its place."""
     copy = superblock(ring=8 | 1 << 31)
     assert find_volume_starts(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
     lone = find_volume_starts(disk(SIZE, (2 * LARGE, copy)))

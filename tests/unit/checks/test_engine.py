@@ -53,7 +53,7 @@ def test_a_structure_alone_is_a_table_of_one_row(wrong, number):
 
 
 def test_checks_run_as_far_as_their_parts_were_read():
-    """A check runs without what it needs, but not without what it requires or takes; both are listed with reasons."""
+    """A check runs without its optional needs, but not without what it requires or takes; both have reasons."""
     ran = []
     subject = types.SimpleNamespace(records=[1], lost=None, trees={"a": "tree a", "b": "tree b"})
     checks = {

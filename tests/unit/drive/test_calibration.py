@@ -271,7 +271,7 @@ def test_a_class_is_told(name):
     ],
 )
 def test_the_way_to_read_ahead_is_told(figures):
-    """Each way is compared at its best size: a segment of a track's size is not taken for a look-ahead to its end."""
+    """Each method is compared at its best size: a track-sized segment is not mistaken for look-ahead to the end."""
     drive = DISK.with_figures(**figures)
     one = measure_drive(FakeDrive(drive), "mine", []).profile
     assert one.text("look_ahead", "") == drive.text("look_ahead", "")

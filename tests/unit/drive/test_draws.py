@@ -119,7 +119,7 @@ def test_the_less_is_known_the_wider_is_the_interval():
 
 @pytest.mark.full
 def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
-    """All over a disk: a data sheet says more than a class, two measured numbers more, all figures most."""
+    """Over the whole disk, ranges narrow from a class to a data sheet, two measured numbers, and all figures."""
     base = load_profile("generic-7200")
     sheet = {"rpm": 7200, "average_seek_ms": 8.5, "outer_mb_s": 180, "inner_mb_s": 85, "track_to_track_ms": 1.0}
     told = {

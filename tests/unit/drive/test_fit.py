@@ -148,7 +148,7 @@ def test_what_is_no_report_of_fio_is_named(tmp_path, text):
 
 
 def test_a_job_that_covered_a_part_is_no_full_stroke():
-    """Over a quarter of the stroke a seek above that of one track is half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
+    """Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
     sheet = from_datasheet("x", **SHEET)
     # 9 ms of seek, half a turn of 5.556 and 0.15 of overhead.
     profile = fit_latency(sheet, 9 + 60_000 / 5400 / 2 + 0.15, range_bytes=10**12 // 4, source="fio")

@@ -46,7 +46,7 @@ def parts(found):
 
 
 def test_lines_of_apple_silicon():
-    """Paths with spaces, every flag in brackets, threads; writes and calls are counted, and reads stand as issued."""
+    """Paths with spaces, bracketed flags and threads are parsed; writes and calls are counted, reads are as issued."""
     found = read_fs_usage(APPLE_SILICON.encode())
     assert parts(found) == [
         ("disk3", "dd", 0x8AE0, 0x1000),

@@ -35,7 +35,7 @@ def test_head_travel():
 
 
 def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
-    """The sentence has the factor of drives of which zones are known; less known, larger factor; of flash nothing."""
+    """The note has the factor for drives with known zones; less knowledge gives a larger one, flash gives no note."""
     result = service(trace(*RANDOM), disk())
     assert f"{model_error('zones'):.3g}" in result.knowledge
     assert 1 < model_error("map") < model_error("zones")
@@ -116,7 +116,7 @@ class TestMeasuredDrive:
         assert 17.2 <= result.summary()["median_ms"] <= 17.8
 
     def test_random_rate_with_a_queue(self, random_reads):
-        """At queue depth 32 it was measured to serve 94 requests a second; not fitted, met within 15 %."""
+        """At queue depth 32, 94 requests per second were measured; the model, not fitted to this, is within 15 %."""
         result = service(random_reads, load_profile("st2000dm006"), queue_depth=32)
         assert 20_000 / result.service_s == pytest.approx(94, rel=0.15)
 
@@ -128,7 +128,7 @@ class TestMeasuredDrive:
 
 
 def test_raw_reads_of_a_measured_nvme():
-    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB at 1,349, as dd did, but for the first piece."""
+    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB ones at 1,349, as dd did, except the first."""
     profile = load_profile("apple-ap0256j-2017")
     for size, rate in ((4096, 66.7), (1 << 20, 1349)):
         reads = AccessTrace.from_reads(np.arange(1000) * size, np.full(1000, size))
@@ -137,7 +137,7 @@ def test_raw_reads_of_a_measured_nvme():
 
 @pytest.mark.parametrize("devices", [[7, 7, 7], [0, 7, 0]], ids=["all", "one"])
 def test_reads_on_a_device_that_a_set_lacks_are_told_as_such(devices):
-    """This holds if all reads are on that device, or one among others; on the first device they are served."""
+    """Either all reads are on that device or one among others; reads on the first device are served."""
     profile = drive_set("fusion", flash(), disk())
     reads = trace(0, 100, 200)
     assert len(service(reads, profile).reads_ms.service_ms) == 3

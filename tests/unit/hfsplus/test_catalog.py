@@ -31,7 +31,7 @@ FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
 
 
 def collected(*leaves):
-    """Decode leaves and put them together, first as they lie."""
+    """Decode leaves and join them in their stored order."""
     reader = CatalogLeaves()
     return collect_catalog(SimpleNamespace(records=decoded(reader, *leaves)), reader), reader
 

@@ -247,7 +247,7 @@ def probed(source: MemorySource, *, thorough: bool = True):
 
 
 def test_a_copy_alone_tells_a_volume():
-    """The start is exact to a block: with more than that before it, nothing confirms the start."""
+    """The start is inferred to within a block; nothing confirms it if the source is longer than the volume."""
     assert probed(disk(SIZE, (SIZE - 1024, raw_header()))) == ("hfsplus", 0, SIZE, ["volume-header-lost"])
     assert probed(disk(SIZE, (SIZE - 1024, raw_header())), thorough=False) is None
     for spare, start in ((512, 0), (BLOCK - 512, 0), (BLOCK, BLOCK), (5 * BLOCK, 5 * BLOCK)):

@@ -80,7 +80,7 @@ def test_with_room_enough_nothing_is_refused(written, rule):
 @EXAMPLES
 @given(data=st.data(), rule=RULES, numbers=st.lists(EVIL, min_size=4, max_size=4))
 def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     sound = data.draw(writes())
     count = int(sound.record.max()) + 1
     space = work_space(count, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99)))

@@ -70,7 +70,7 @@ def test_a_core_of_other_sources_is_refused(tmp_path):
 
 
 def test_a_compiler_that_makes_nothing_to_load_is_passed_over(tmp_path):
-    """One that fails, and one that makes a file of another kind; without any other a line says what to install."""
+    """A failing compiler, or one with another output, is skipped; without any other, a line says what to install."""
     wrong = tmp_path / "cc"
     for does in ("exit 1", 'while [ "$1" != -o ]; do shift; done; echo none > "$2"'):
         wrong.write_text(f"#!/bin/sh\n{does}\n")

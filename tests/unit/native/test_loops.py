@@ -112,7 +112,7 @@ def test_every_tick_is_the_same(name, data):
 @EXAMPLES
 @given(data=st.data())
 def test_hostile_tables_are_refused_or_give_the_same(name, data):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     kernel, loop = KERNELS[name]
     some = data.draw(drives())
     sound = buffers(some, *data.draw(reads(some, queued=name == "queued")))

@@ -69,7 +69,7 @@ def test_an_answer_in_pieces_is_the_same(data, limit):
 @EXAMPLES
 @given(data=st.data(), limit=st.integers(-(2**63), 2**63 - 1))
 def test_hostile_tables_are_refused_or_give_the_same(data, limit):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     sound = data.draw(trees())
     spoilt = spoil(data.draw, sound)
     fenced = Fenced(*spoilt, *work_space(spoilt, 70 * 64))

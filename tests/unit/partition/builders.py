@@ -161,7 +161,7 @@ def gpt_header(array: bytes, lba: int, other: int, entries_lba: int, entry_size:
 
 
 def mbr(*entries: tuple[int, int, int]) -> bytes:
-    """Build a boot record from up to four of type, first sector and count."""
+    """Build a boot record from up to four (type, first sector, count)."""
     slots = [*entries, *[(0, 0, 0)] * (4 - len(entries))]
     return MBR.build(
         {

@@ -141,7 +141,7 @@ def test_a_concatenation_of_one_member_is_all_there():
 
 @pytest.mark.parametrize("size", [4096, 8191, 8192])
 def test_a_header_at_the_start_is_that_of_before_10_4(size):
-    """With two whole units of 4,096 bytes, the start is used; with fewer, that would be the last unit as well."""
+    """With a single whole unit of 4,096 bytes, a header in the last unit would be at the start as well."""
     disk = Disk(size).put(0, former_raid_header(0, 1))
     (found,) = search(disk).candidates
     assert (found.label, found.about) == ("AppleRAID stripe", "member 2 of 2 of set 'Data'")

@@ -68,7 +68,7 @@ def test_plain_volume_is_core_storage():
 
 @pytest.mark.parametrize(("has_bitmap", "code"), [(True, "file-vault"), (False, "core-storage")])
 def test_system_volumes_are_told_by_their_bitmap(has_bitmap, code):
-    """Where the block with the keys is wiped, one that only encrypted volumes have tells; else it is left open."""
+    """If the key block is wiped, a block that only encrypted volumes have decides; otherwise it is unknown."""
     error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=None, has_bitmap=has_bitmap)))
     assert error.code == code
     assert ("which may be encrypted" in str(error)) != has_bitmap
@@ -297,7 +297,7 @@ def test_header_and_copy_are_two_sectors(size, is_header, is_copy):
 
 
 def test_whole_copies_are_counted():
-    """There are two headers, and one label where three more could be; none without a whole first sector."""
+    """There are two headers and one of four possible labels; nothing counts without a whole first sector."""
     sound = physical_volume(PhysicalVolumePlan())
 
     def count(data):

@@ -325,7 +325,7 @@ def test_extreme_numbers_are_no_other_error(kind):
 
 @pytest.mark.parametrize("kind", [0x19, 0x1A, 0x305])
 def test_extreme_numbers_end_in_one_line_with_a_password(written, kind):
-    """The same with a password: the volume, or one line."""
+    """With a password, the result is the volume or a one-line error."""
     data = physical_volume(plan_of(text="continued"))
     for at in HOSTILE[kind]:
         told = refused(written(changed(data, kind, at, b"\xff\xff\xff\x7f")))

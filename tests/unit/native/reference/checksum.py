@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 64
 
 
 def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Do what `fletcher64` says; the twin of ``structs/source/checksum.c``."""
+    """Compute `fletcher64`; the twin of ``structs/source/checksum.c``."""
     words = blocks.view("<u4")[:, 2:]  # words as the format defines them
     low = np.zeros(len(blocks), np.uint64)
     high = np.zeros(len(blocks), np.uint64)

@@ -387,7 +387,7 @@ def closed_loop(
 def queued_loop(
     drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``structs/source/hdd.c``."""
+    """Serve reads queued at the first drive; the twin of ``queued_loop`` in ``structs/source/hdd.c``."""
     drive = drive_of(drives, 0)
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)

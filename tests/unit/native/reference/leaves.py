@@ -100,7 +100,7 @@ class LeafTwin:
         return leaf
 
     def _fitting(self, leaf: Leaf, rows: I64) -> I64:
-        """Keep the records that have what must be there."""
+        """Keep the records that have all required bytes."""
         whole = (self._batch.key_length[rows] >= leaf.key_type.width) & (
             self._batch.val_length[rows] >= leaf.val_type.width
         )

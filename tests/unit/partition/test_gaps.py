@@ -184,7 +184,7 @@ def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
 
 @pytest.mark.parametrize("cut", [512, 4096, MIB // 2])
 def test_a_volume_that_no_entry_names_in_a_cut_image(tmp_path, volume, cut):
-    """The gap that the image ends in is shorter than the volume because the image is; so it was not there before."""
+    """The gap at the end is shorter than the volume only because the image is cut; the volume is not an older one."""
     path = tmp_path / "disk.img"
     start = 2 * MIB + 63 * 512
     disk = Disk(start + MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(start, volume)

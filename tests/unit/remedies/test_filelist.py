@@ -105,7 +105,7 @@ def test_files_below_a_folder_that_no_path_can_hold_are_left_out():
 
 
 def test_the_first_to_need_a_folder_looks_it_up():
-    """Of four files in nested folders each needs what is new on its way; a thousand random ones agree with sets."""
+    """Each of four files in nested folders needs new folders on its path; a thousand random ones agree with sets."""
     case = case_of(["a", "b"])
     table = case.model.entries
     numbers = {number: place for place, number in enumerate(table.file_id.tolist())}
@@ -282,7 +282,7 @@ def test_the_script_replaces_nothing_in_its_target(run_script, tmp_path, kind):
 
 
 def test_the_script_moves_nothing_over_what_appears_meanwhile(run_script, tmp_path):
-    """A cp that makes files of the same names in the target: theirs stay, and the copies are where the script says."""
+    """If files with the same names appear in the target meanwhile, they stay; the script says where the copies are."""
     (tmp_path / "bin").mkdir()
     for name in ("cp", "tar"):
         real = shutil.which(name)

@@ -72,7 +72,7 @@ def test_doubt_is_told_only_where_a_drive_could_turn_the_sides():
 
 
 def test_a_ratio_is_that_of_drives_one_by_one():
-    """The ranges of two times may overlap where that of their ratio is narrow: both are on the same drive."""
+    """Two ranges of times may overlap although their ratio has a narrow range, as both are on the same drive."""
     found = paired_ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0])
     assert (found, found.is_open) == ((2.0, 2.0, 2.0), False)
     assert paired_ratio([1.0, 3.0], [2.0, 2.0]).is_open

@@ -63,7 +63,7 @@ def test_volumes_that_overlap_are_reported_with_both_addresses(volume, tmp_path)
 
 
 def test_the_work_for_overlapping_volumes_has_a_bound(volume, tmp_path, monkeypatch):
-    """Overlapping volumes may have as much metadata as the others: next to a separate one, one is read, no third."""
+    """They may have as much metadata as the others: besides one that overlaps none, one is read, but no third."""
     (tmp_path / "one.img").write_bytes(overlapping(volume, 1))
     one = scan(tmp_path / "one.img", drives=()).image.read_bytes
     monkeypatch.setattr(images, "FREE_BYTES", 0)

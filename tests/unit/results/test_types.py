@@ -148,7 +148,7 @@ def test_members_are_in_the_order_of_the_fields_and_derived_ones_after_them():
 
 
 def test_words_of_enumerations_are_their_values():
-    """JSON has the value of a cause's enumeration member; it is omitted if no volume names it."""
+    """JSON has the value of a cause's enumeration member; ``is_named`` is false if no volume names it."""
     from layoutscope.results.scan import VolumeScan
 
     volume = VolumeScan(layout(), (), (), (), None, (), ())

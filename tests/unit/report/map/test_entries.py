@@ -49,7 +49,7 @@ SPELLED = {"b\0d\0": "b\\u0000d\\u0000", "</script>": "<\\u002fscript>", "..": "
 
 
 def test_names_come_back_whatever_they_hold():
-    """Of any script and length, empty or none at all; a zero, which parts them, and a slash are spelled as in paths."""
+    """Names have any script and length, or are missing; a zero byte (the separator) and a slash are escaped."""
     names = ["", "b\0d\0", "..", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
     told = ["" if name is None else SPELLED.get(name, name) for name in names]
     assert _names({"names": pack_names(TextColumn.of(names))}) == told

@@ -292,7 +292,7 @@ def test_every_drive_has_its_own_sentence(pair):
 
 
 def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):
-    """It is only there on a volume that contradicts itself; on a sound one neither the sentence nor the color is."""
+    """Only a volume that contradicts itself has it; a sound one has neither the sentence nor the color."""
     disk, shares = _held(result)
     told = "count as used, and nothing that was read says by what"
     screen = first_screen([disk], [shares])

@@ -93,7 +93,7 @@ def _colours(roles: tuple[Role, ...], theme: str) -> dict[str, str]:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("roles", [ROLES, CHANGES], ids=["roles", "changes"])
 def test_any_two_roles_can_be_told_apart(roles, theme, sight):
-    """At least 15 between any two, and from the ground, whoever looks; there are five at most."""
+    """Any two differ by at least 15, also from the background, for every viewer; there are at most five."""
     assert len(roles) == 5
     seen = {key: _lab(colour, sight) for key, colour in _colours(roles, theme).items()}
     near = {pair: _difference(seen[pair[0]], seen[pair[1]]) for pair in itertools.combinations(seen, 2)}

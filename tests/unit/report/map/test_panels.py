@@ -166,7 +166,7 @@ def test_of_many_points_one_is_drawn_in_each_spot(monkeypatch):
 
 
 def test_volumes_of_one_name_are_told_apart(tmp_path):
-    """Numbers distinguish them in times, orders and directories, also where names are left out."""
+    """Numbers distinguish them in times, orders and directories; without names, nothing else does."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     result = scan(tmp_path / "volumes.img")
     same = [

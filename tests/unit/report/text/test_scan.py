@@ -90,7 +90,7 @@ def test_names_from_the_image_cannot_act():
 
 
 def test_findings_are_sorted_and_counted():
-    """Errors come before information; from twenty findings on, the rest is only counted."""
+    """Errors come before information; beyond twenty, findings are counted and not all shown."""
     many = [Finding("truncated", "info", "node", number, "small") for number in range(30)]
     worst = Finding("checksum-mismatch", "error", "node", 99, "large")
     text = printed(result(volume(layout(nodes=leaves(1)), findings=(*many, worst))))
@@ -136,7 +136,7 @@ def test_reads_and_times_come_first():
 
 
 def test_a_container_comes_behind_its_volumes():
-    """Containers describe what several volumes share: each follows the volumes after it, HFS+ ends the group."""
+    """A container describes what several volumes share, so it follows its volumes; HFS+ ends the group."""
     kinds = [(None, "apfs"), (0, "apfs"), (1, "apfs"), (None, "apfs"), (2, "apfs"), (3, "hfsplus")]
     made = [volume(layout(nodes=leaves(1), volume=number, filesystem=kind)) for number, kind in kinds]
     order = [next(place for place, one in enumerate(made) if one is item) for item in volumes_first(made)]
@@ -165,7 +165,7 @@ def test_one_of_something_is_not_called_several():
 
 
 def test_what_snapshots_alone_hold_is_told_apart():
-    """Of three leaves one is a snapshot's: the table has all, and says so; without it nothing is said."""
+    """One of three leaves is a snapshot's: the table has all and says so; without it, there is no note."""
     kept = layout(nodes=leaves(1, 2, 3, state=["live", "live", "snapshot"]))
     assert tree_summaries(kept)[0].snapshot_nodes == 1
     assert "Snapshots alone hold 1 node of these" in printed(result(volume(kept)))

@@ -162,7 +162,7 @@ GROUPS = [item for item in vars(options).values() if is_typeddict(item)]
 
 
 def fits(value, hint):
-    """Whether a value is of an annotated type, as far as its class tells."""
+    """Return whether a value matches an annotation, as far as its class shows."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = [get_origin(part) or part for part in parts]
     return any(value in get_args(part) for part in parts if get_origin(part) is Literal) or any(
@@ -173,7 +173,7 @@ def fits(value, hint):
 
 
 def test_defaults_are_of_the_types_that_are_declared():
-    """A request without keywords has the declared types; callables are checked by their annotations."""
+    """A request without keywords has values of the declared types; callables are not checked here."""
     wrong = [
         f"{group.__name__}.{name}: {option.default!r}"
         for group in GROUPS

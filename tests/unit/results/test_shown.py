@@ -39,7 +39,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_show_what_the_command_line_prints(name):
-    """A console prints a result as its own print method does, and a notebook has the same words."""
+    """A console and a notebook show a result with the words of the command line."""
     if name == "QueryResult":
         pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     result = RESULTS[name]()

@@ -85,7 +85,7 @@ def test_data_that_a_cache_has_lost_are_read_again(hfs_file, order):
 
 
 def test_copy_of_empty_files_is_the_walk_alone(hfs_plan):
-    """If no file has data, copy reads the same as fts, in the order given."""
+    """If no file has data, copy reads the same as fts, in any order."""
     assert sorted(reads(trace(hfs_plan.layout(), order="copy"))) == sorted(reads(trace(hfs_plan.layout(), order="fts")))
 
 

@@ -145,7 +145,7 @@ def test_a_note_of_the_volume_is_shown(results):
 
 
 def test_files_and_folders_are_counted_by_one_rule():
-    """A file of two names is one; a link is another name; root, private folders and what is in them are not counted."""
+    """A file with two names is one file, a link is another name; root and private folders and contents are left out."""
     rows = entries(
         (1, 2, "root", "directory", 0), (1, 3, "private-dir", "directory", 0), (2, 20, "a", "file", 0),
         (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), (2, 22, "d", "file", 0), (3, 23, "e", "file", 0),

@@ -69,7 +69,7 @@ def test_without_a_listener_nothing_is_told(capsys):
 def test_verbs_tell_what_they_do():
     """A verb reports decompressing, reading and simulating, with shares if they are known.
 
-    That of flash is what a scan tries for what would help.
+    The scan simulates flash to find remedies.
     """
     heard = []
     layoutscope.scan(IMAGE, drives=["generic-7200"], progress=heard.append)

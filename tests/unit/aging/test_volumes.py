@@ -52,7 +52,7 @@ def owned(volume):
 def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
     """Every metric of tables rebuilt from a volume that did not age equals that of the volume.
 
-    Node by node, that is: what share of a node its records take, the model rounds.
+    Nodes are compared one by one, because the model rounds each record's share of a node.
     """
     again = build_aged_layout(layout, readable(layout, "linux"))
     for was, now in zip(measure(layout), measure(again), strict=True):

@@ -200,7 +200,7 @@ def test_records_that_are_not_understood_are_told(read, record, message):
 def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, stream, expanded):
     """A stream takes 48 bytes, and its second number is the size; the header of a compressed file takes 16 bytes.
 
-    Another attribute before it, whose name is as long, is none of both.
+    The attribute before it has a name of the same length, but is neither of these.
     """
     data = struct.pack("<QQQQQQ", 91, 4000, 4096, 0, 4000, 0)[:length]
     flags = 1 if is_stream else 2

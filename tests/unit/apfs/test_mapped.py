@@ -87,7 +87,7 @@ def test_a_map_of_nothing_leads_to_nothing():
 def test_each_damage_is_reported_at_its_block():
     """Blocks 2 to 5: a wrong checksum, an object that no entry names, another transaction, and a whole object.
 
-    Object 99 is physical, so that it is not one that the map lost: the block of object 12 was overwritten.
+    Object 99 is physical, so the map did not lose it: the block of object 12 was overwritten.
     """
     broken = virtual(11)[:-1] + b"\1"
     store = store_of({2: broken, 3: node(99, [mapping(1, 1, 1)]), 4: virtual(13, xid=6), 5: virtual(14)})

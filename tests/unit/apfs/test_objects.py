@@ -181,7 +181,7 @@ FS = 0xD
 def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
     """A deleted object map and a volume have a phase; a snapshot that is cleaned up does not.
 
-    The state of another object is not documented, which is told at it, byte 112, behind the head.
+    The state of another object is undocumented, which is reported at byte 112, after the head.
     """
     body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, 64) + bytes([1]) + bytes(63)
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))

@@ -77,7 +77,7 @@ def test_a_map_is_whole_with_all_nodes_that_it_leads_to(changed, expected):
 def test_nodes_that_still_hold_are_counted():
     """Of seven objects, one is newer than the state, one damaged, one another object, one of another transaction.
 
-    One is hidden, which counts as it is named; one is behind the end; and one is whole.
+    One is hidden and counts if it is referenced, one is after the end, and one is whole.
     """
     omap = object_map(
         (10, 7, 2), (11, 7, 3), (12, 7, 4), (13, 7, 5), (14, 7, 6), (15, 9, 7), (16, 7, 90),

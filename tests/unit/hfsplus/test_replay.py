@@ -1,8 +1,8 @@
 """The journal by its bytes: its location, which of its lists count, and what each of them writes.
 
 TN1150, "Journal", in both byte orders. The volume has 64 blocks of 4 KiB; the journal info block is block 2, and the
-journal, a header of 512 bytes and a buffer of 15,872, lies in blocks 4 to 7. Block lists have 512 bytes: 16 for their
-header and 31 entries of 16, of which the first stands for no block.
+journal, a header of 512 bytes and a buffer of 15,872, is in blocks 4 to 7. Block lists have 512 bytes: 16 for their
+header and 31 entries of 16, and the first of these is not a block.
 """
 
 from __future__ import annotations

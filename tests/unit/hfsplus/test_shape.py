@@ -207,7 +207,7 @@ def test_nodes_apart_of_a_tree_that_has_lost_something(leaves, missing, misled, 
 def high_tree(**header: int):
     """Return a tree of three levels: root 1, index nodes 2 and 3, leaves 4 and 5; nothing leads to nodes 6 and 7.
 
-    Node 7 is of a kind that there is none of. The header counts three records, and the leaves have one each.
+    Node 7 has an invalid kind. The header counts three records, and the leaves have one each.
     """
     nodes = NodeRows.blank(8)
     nodes.kind[:] = [HEADER, INDEX, INDEX, INDEX, LEAF, LEAF, LEAF, 7]

@@ -241,7 +241,7 @@ def test_an_index_node_that_leads_nowhere_is_told(pointers, plus):
 def test_a_node_that_the_tree_does_not_reach_is_told():
     """Nothing leads to leaf 4, which is in use; without a record, its bit (byte 248 of node 0) is wrong instead.
 
-    That is behind the descriptor, the header record and 128 bytes for users: 14 + 106 + 128.
+    That byte follows the descriptor, the header record and 128 bytes for users: 14 + 106 + 128.
     """
     used = 0b1111_1000
     spare = node([record(11)], size=SIZE)
@@ -438,7 +438,7 @@ def test_a_node_of_32_kib_is_the_largest():
 def test_the_map_ends_where_its_node_is_free(length, expected):
     """The record begins at byte 248; the node's last offset is its end.
 
-    Byte 15 is the first that can be free; what lies in the descriptor, or behind byte 504, is no offset.
+    Byte 15 is the first that can be free; a value inside the descriptor, or after byte 504, is not an offset.
     """
     whole = bytearray(header(0b1000_0000, num_nodes=1, tree_depth=0, root_node=0, leaf_records=0))
     whole[SIZE - 8 : SIZE - 6] = (248 + length).to_bytes(2, "big")

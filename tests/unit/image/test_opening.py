@@ -144,8 +144,8 @@ def test_a_missing_second_image_is_an_error(tmp_path):
 def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_code):
     """A disk that fails at a sector with structures around a volume does not stop a scan of the volume.
 
-    A volume of HFS+ begins in the third one. In the first one is nothing that it needs: a map of partitions beside a
-    volume that fills the image is left aside. In the last one is nothing but what disk images of Apple end with.
+    An HFS+ volume begins in the third sector. It needs nothing from the first one: a partition map next to a volume
+    that fills the image is ignored. The last sector has only what Apple disk images end with.
     """
     path = tmp_path / "disk.img"
     write(SCENARIOS["hard-links"], path)

@@ -407,7 +407,7 @@ def test_the_smallest_disk_with_a_table_has_two_sectors():
 def test_where_a_map_has_a_volume_its_start_is_not_in_doubt(spare, codes_of_start):
     """A volume of 250 blocks with a lost header ends with its partition; the given bytes precede its blocks.
 
-    To a block, it begins where the map has it; behind that, nothing confirms where.
+    Its start is that of the map to within a block; after that, nothing confirms it.
     """
     size = 250 * 4096 + spare
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 2047 + size // 512)])

@@ -97,7 +97,7 @@ def test_a_volume_behind_a_lost_map_whose_header_is_lost_too():
 def wrapped(embedded: bytes = b"H+") -> Disk:
     """Return a wrapper in an APM partition at 32 KiB.
 
-    Its allocation blocks of 4 KiB count from its sector 20 on; the volume lies in 100 of them from block 3 on.
+    Its allocation blocks of 4 KiB count from its sector 20 on; the volume is in 100 of them from block 3 on.
     """
     disk = Disk(MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("disk", "Apple_HFS", 64, 1900)])

@@ -144,7 +144,7 @@ def hfs_plan():
     """An HFS+ volume with 8 KiB nodes: root / {a/ {x}, b}, each record on a leaf of its own.
 
     Rows: 0 header, 1 root node, 2 root's records, 3 folder a and its thread with x, 4 file b's thread, 5 x's thread.
-    Offsets are 0x10000 times the row, so that no two nodes touch.
+    Offsets are 0x10000 times the row, so no two nodes touch.
     """
     plan = Plan("hfsplus")
     plan.node("catalog", 0, 0, size=8192, kind="header")

@@ -268,7 +268,7 @@ def test_file_ends_with_its_last_block(plan):
 def test_hole_whose_record_lies_in_another_leaf_is_looked_up_in_its_window(plan):
     """APFS, one window: pieces at 0x900000 and 0x500000, then a hole recorded in a leaf above both.
 
-    The look-up sends the first piece and the leaf behind it; the second piece, still held then, comes last.
+    The look-up sends the first piece, then the leaf; the second piece, still held then, comes last.
     """
     made = plan("apfs")
     made.node("omap", 0, 0)

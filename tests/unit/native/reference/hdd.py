@@ -218,7 +218,7 @@ def reaches(drive: Drive, lbn: int) -> bool:
 def find_segment(drive: Drive, lbn: int, stop: int) -> int:
     """Return the segment that holds or will soon hold the first sector of a read, or -1.
 
-    Best one that holds the read whole; among equals the one used last, which is the active one.
+    The best segment holds the whole read; among equals, it is the one used last, which is the active one.
     """
     _, arm, segments = drive
     active = arm[ACTIVE]

@@ -159,7 +159,7 @@ def test_an_image_that_somebody_named_is_not_removed(tmp_path, monkeypatch):
 @pytest.mark.parametrize("stranger", ["notes.txt", EVIDENCE, "disk.E01", "folder", cache.TAG])
 @pytest.mark.parametrize("is_tagged", [False, True])
 def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_tagged):
-    """It is refused in one line before any write; files named like the cache's own are ignored."""
+    """It is refused in one line before any write; a tagged cache ignores files named like its own."""
     folder = tmp_path / "kept"
     folder.mkdir()
     if is_tagged and stranger != cache.TAG:

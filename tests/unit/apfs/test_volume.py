@@ -79,7 +79,7 @@ def volume_of(*, encrypted: bool, root: int = 10, **more):
 
 
 def test_a_volume_is_encrypted_as_the_mapping_of_its_root_is():
-    """If the map does not have the root, the encryption is unknown."""
+    """If the map does not have the root, the volume counts as not encrypted."""
     assert is_encrypted(volume_of(encrypted=True))
     assert not is_encrypted(volume_of(encrypted=False))
     assert not is_encrypted(volume_of(encrypted=True, root=11))

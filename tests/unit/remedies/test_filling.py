@@ -100,7 +100,7 @@ def test_records_of_a_fresh_tree_are_arithmetic():
 
 
 def test_every_node_of_a_fresh_tree_has_its_way():
-    """Each node has a parent on the level above, up to one root; a leaf of the object map has 56 nodes."""
+    """Each node has a parent on the level above, up to the root; a leaf of the object map has 56 nodes."""
     rows = entries(*((2, 16 + k, f"f{k:05}", "file", 0) for k in range(2000)))
     nodes = apfs.remade(layout(nodes=leaves(1), entries=rows)).nodes
     level = dict(zip(nodes["row"], nodes["level"], strict=True))

@@ -1,4 +1,4 @@
-"""Cases that check many things report each that fails, and cannot pass without one."""
+"""Cases that check many things report each failure, and fail if there is nothing to check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_own_folder(name, tmp_path, monkeypatch):
 
 
 def test_each_failure_is_listed_with_its_value():
-    """Two of four squares are wrong: the case names both, and neither of the others."""
+    """Two of four squares are wrong: the case names both, and none of the others."""
     with pytest.raises(
         AssertionError, match=r"^2 of 4:\n3-8: line \d+: AssertionError.*\n(.*\n)*5-24: line \d+"
     ) as told:
@@ -31,12 +31,12 @@ def test_each_failure_is_listed_with_its_value():
 
 
 def test_nothing_to_check_is_a_failure():
-    """A rule over things that have gone does not pass."""
+    """A rule over an empty set fails."""
     with pytest.raises(AssertionError, match="nothing to check"):
         for_each("name", [])(check_squares)()
 
 
 def test_values_share_neither_folder_nor_changes(tmp_path, monkeypatch):
-    """As the cases of ``parametrize``."""
+    """They are as isolated as cases of ``parametrize``."""
     check_own_folder(tmp_path=tmp_path, monkeypatch=monkeypatch)
     assert "LAYOUTSCOPE_TESTED" not in os.environ

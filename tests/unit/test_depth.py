@@ -1,4 +1,4 @@
-"""How deep a scan is: calls of ours around the first byte that is read, and modules that a small scan enters."""
+"""Depth of a scan: our calls around the first byte read, and modules that a small scan enters."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ print(depth[0], len(modules))
 
 
 def count(*words):
-    """Return the depth of the first read and the number of modules that were entered."""
+    """Return the depth of the first read and the number of entered modules."""
     told = subprocess.run([sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=True)
     return tuple(map(int, told.stdout.splitlines()[-1].split()))
 
 
 @pytest.mark.parametrize("name", ["apfs-scattered.img.zst", "hfsplus-scattered.img.zst"])
 def test_a_scan_is_shallow(name):
-    """Whoever follows a call meets few functions that only hand it on; imports are not counted."""
+    """Few functions on the way only pass the call on; imports are not counted."""
     frames, modules = count(FOLDER / name)
     assert 0 < frames <= MAX_FRAMES
     assert 0 < modules <= MAX_MODULES
@@ -69,6 +69,6 @@ def test_a_scan_is_shallow(name):
 
 @pytest.mark.parametrize("name", ["apfs-scattered.img.zst", "hfsplus-scattered.img.zst"])
 def test_the_command_adds_little(name):
-    """From the program's start to the first byte; the frames of typer and of the standard library are not counted."""
+    """Counted from the program's start to the first byte, without frames of typer and the standard library."""
     frames, _ = count("scan", FOLDER / name)
     assert 0 < frames <= MAX_COMMAND_FRAMES

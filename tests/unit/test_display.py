@@ -1,4 +1,4 @@
-"""What consoles and notebooks show of the library's objects: short lines, tables that sort, names made harmless."""
+"""Display of the library's objects in consoles and notebooks: short lines, sortable tables, escaped names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOID = {"rect", "meta", "br"}
 
 
 class Parsed(HTMLParser):
-    """Tags that are open and closed, attributes that reach out, and the text."""
+    """Opened and closed tags, attributes with external targets, and the text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module", params=["hfsplus-scattered.img.zst", "apfs-scattered.img.zst"])
 def results(request, tmp_path_factory):
-    """Ask every verb something of an image."""
+    """Call every verb on an image."""
     with layoutscope.open(FOLDER / request.param) as session:
         scanned = session.scan(drives=["generic-7200", "sata-ssd"])
         trace = tmp_path_factory.mktemp("trace") / "reads.csv"
@@ -67,10 +67,10 @@ def results(request, tmp_path_factory):
 
 
 def objects(found, seen=None):
-    """Yield every object of the library that results lead to, once a kind and place."""
+    """Yield every object of the library in the results, once per kind and place."""
     seen = set() if seen is None else seen
     for item in found:
-        # Members of enumerations are texts.
+        # Members of enumerations are strings.
         if id(item) in seen or isinstance(item, str) or not type(item).__module__.startswith("layoutscope."):
             continue
         seen.add(id(item))
@@ -85,7 +85,7 @@ def objects(found, seen=None):
 
 @pytest.mark.full
 def test_every_object_is_a_short_line(results):
-    """No representation is longer than 300 characters, nor of several lines, and each begins with its kind."""
+    """No repr is longer than 300 characters or has several lines, and each begins with its kind."""
     kinds = set()
     for item in objects(results):
         text = repr(item)
@@ -99,7 +99,7 @@ def test_every_object_is_a_short_line(results):
 
 @pytest.mark.full
 def test_every_object_is_shown_in_a_notebook(results):
-    """Each is HTML whose tags are closed, of its own size, that reaches no network."""
+    """Each is HTML with closed tags and its own size that does not access the network."""
     for item in objects(results):
         page = item._repr_html_()
         assert page, type(item)
@@ -110,7 +110,7 @@ def test_every_object_is_shown_in_a_notebook(results):
 
 
 def test_a_result_is_its_text_with_tables_below(results):
-    """A scan shows its verdict, and its metrics as a table that sorts."""
+    """A scan shows its verdict, and its metrics as a sortable table."""
     page = to_html(results[1])
     assert "listing all files" in Parsed(page).text
     assert page.count("<table") == 2
@@ -119,7 +119,7 @@ def test_a_result_is_its_text_with_tables_below(results):
 
 
 def test_names_from_an_image_are_text(results):
-    """Tags, controls and reversed text in names are shown, in lists, facts and frames, and do nothing."""
+    """Tags, control characters and reversed text in names are displayed without effect, in lists, facts and frames."""
     hostile = layout(name=HOSTILE)
     finding = Finding("truncated", "error", HOSTILE, 0, HOSTILE, HOSTILE, HOSTILE)
     line = StructureLines(HOSTILE, 0, (FieldLine(HOSTILE, 0, 1, HOSTILE),), HOSTILE)
@@ -137,26 +137,26 @@ def test_names_from_an_image_are_text(results):
 
 
 def test_long_tables_say_how_long_they_are():
-    """A frame of millions of rows shows its first ones."""
+    """A frame of millions of rows shows the first ones."""
     rows = [(number,) for number in range(MAX_ROWS)]
     assert f"{MAX_ROWS:,} of 1,234,567 rows" in table(("n",), rows, 1_234_567)
     assert " rows<" not in table(("n",), rows, MAX_ROWS)
 
 
 def test_numbers_sort_as_numbers():
-    """Cells carry the number itself beside how it is written."""
+    """Cells have the number itself next to its formatted text."""
     assert table(("n",), [(1234567,), (None,)]).count('<td class="n" data-v="1234567">1,234,567</td>') == 1
 
 
 def test_the_strip_shows_where_nodes_lie():
-    """Of 256 blocks in 128 pieces, nodes in blocks 2, 3 and 255 make piece 1 dark and the last one light."""
+    """With 256 blocks in 128 pieces, nodes in blocks 2, 3 and 255 make piece 1 dark and the last one light."""
     drawn = draw_density_strip(layout(nodes=leaves(2, 3, 255)))
     assert re.findall(r'<rect x="(\d+)" [^>]*fill-opacity="([\d.]+)"', drawn) == [("1", "1.00"), ("127", "0.57")]
     assert "<rect" not in draw_density_strip(layout())
 
 
 def test_a_line_has_what_is_short_and_counts_the_rest():
-    """Long texts are cut, long lists counted, objects named."""
+    """Long texts are cut, long lists are counted, and objects are named."""
     assert shorten("x" * 99) == repr("x" * 99)[:60] + "…'"
     assert shorten((1, 2)) == "(1, 2)"
     assert shorten(tuple(range(9))) == "9 of int"
@@ -165,14 +165,14 @@ def test_a_line_has_what_is_short_and_counts_the_rest():
 
 
 def test_looking_at_a_layout_makes_no_frames():
-    """A line about a layout counts rows without turning tables into frames."""
+    """The repr of a layout counts rows without converting tables to frames."""
     made = layout(nodes=leaves(2, 3))
     assert repr(made) == "VolumeLayout(HFS+ 'tiny', 'live', 2 nodes, 0 entries, 0 extents, 0 findings)"
     assert "frame" not in vars(made.columns("nodes"))
 
 
 def test_figures_are_drawn_without_a_network(results):
-    """The page of the map stands in a frame of its own, with its scripts and a policy that lets no other in."""
+    """The map's page is in its own iframe, with its scripts and a policy that blocks other sources."""
     drawn = results[1].figure()
     page = drawn._repr_html_()
     assert repr(drawn) == "LayoutMap(1 disk)"
@@ -184,7 +184,7 @@ def test_figures_are_drawn_without_a_network(results):
 
 
 def test_without_anybody_who_draws_the_line_is_shown():
-    """A notebook falls back on the line where the library was loaded in part."""
+    """A notebook shows the repr if the library was loaded only in part."""
     draw = Displayed._html
     try:
         Displayed._html = None

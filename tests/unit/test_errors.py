@@ -22,12 +22,12 @@ IMAGE = "fixtures/images/hfsplus-scattered.img.zst"
     ("word", "meant"), [("fst", "fts"), ("nams", "names"), ("NAMES", "names"), ("catalogue", "catalog")]
 )
 def test_a_word_like_another_is_suggested(word, meant):
-    """What was mistyped is told from what is known."""
+    """A mistyped word is compared with the known words."""
     assert did_you_mean(word, ("fts", "names", "catalog")) == f" (did you mean {meant!r}?)"
 
 
 def test_nothing_is_suggested_for_what_is_like_nothing():
-    """A word that is like none of them has no suggestion."""
+    """A word unlike all known ones has no suggestion."""
     assert did_you_mean("xyzzy", ("fts", "names", "catalog")) == ""
 
 
@@ -43,13 +43,13 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
     ids=["drive", "table", "order", "what-if", "volume"],
 )
 def test_drives_tables_orders_what_ifs_and_volumes_are_suggested(ask, meant):
-    """What is chosen by its name is suggested where the name is misspelt."""
+    """Misspelt names of drives, tables, orders, what-ifs and volumes get a suggestion."""
     with pytest.raises(UsageError, match=rf"did you mean '{meant}'\?"):
         ask()
 
 
 def test_every_refusal_has_a_code_that_is_known():
-    """A code that is no refusal's would end, where a package is missing, in a trace of calls instead of a line."""
+    """If a package is missing, an unknown code would end in a traceback instead of a line."""
     calls = [
         node
         for module in read_modules().values()
@@ -66,7 +66,7 @@ OPTION = re.compile(r"--[a-z]")
 
 
 def test_a_keyword_stands_where_a_command_has_an_option():
-    """The last of equal words is the keyword, whatever an image is called; the words of a command go through pickle."""
+    """The last of equal words is the keyword, whatever an image is called; a command's words survive pickling."""
     error = UsageError("force=True.img: exists; force=True overwrites it", options={"force=True": "--force"})
     assert str(error) == "force=True.img: exists; force=True overwrites it"
     assert error.typed == "force=True.img: exists; --force overwrites it"
@@ -75,7 +75,7 @@ def test_a_keyword_stands_where_a_command_has_an_option():
 
 
 def test_no_error_of_the_library_names_an_option():
-    """Every text with an option in it that an error is made of is that of the command alone."""
+    """Every error text with an option in it belongs to the command only."""
     made = [
         (module.name, node)
         for module in read_modules().values()
@@ -116,7 +116,7 @@ def test_no_error_of_the_library_names_an_option():
     ],
 )
 def test_a_keyword_is_named_to_who_calls_and_an_option_to_who_types(tmp_path, ask, keyword, option):
-    """Neither is told in the words of the other."""
+    """Callers see keywords and users of the command see options."""
     held = tmp_path / "held"
     held.write_text("a\n")
     with pytest.raises(UsageError) as raised:
@@ -127,7 +127,7 @@ def test_a_keyword_is_named_to_who_calls_and_an_option_to_who_types(tmp_path, as
 
 
 def test_one_volume_is_chosen_by_a_keyword(tmp_path):
-    """Of two volumes, and of a locked one, the library's words are those of its keywords."""
+    """For two volumes, and for a locked one, the library's messages use its keywords."""
     write(scenarios.container(VolumePlan("A", scenarios.many(3)), VolumePlan("B", scenarios.many(3))), tmp_path / "two")
     with pytest.raises(UsageError, match=r"two: 2 volumes .* volume=NAME, or as IMAGE:VOLUME$") as raised:
         _ = layoutscope.scan(tmp_path / "two").volume
@@ -141,6 +141,6 @@ def test_one_volume_is_chosen_by_a_keyword(tmp_path):
 
 @pytest.mark.parametrize("drive", [["generic-7200"], 7200])
 def test_a_plan_is_for_one_drive(drive):
-    """A list is refused as such, before the image is read."""
+    """A list is refused before the image is read."""
     with pytest.raises(UsageError, match=r"^drive: a plan takes one drive, by its name or file: this is "):
         layoutscope.plan("there is none", drive=drive)

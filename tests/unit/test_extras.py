@@ -1,4 +1,4 @@
-"""The command that installs an optional feature works as it is printed, wherever layoutscope came from."""
+"""The printed command that installs an optional feature works for every source of layoutscope."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_feature_comes_from_where_layoutscope_came_from(monkeypatch, case):
-    """An index needs the name alone, a checkout its path, which may have blanks."""
+    """An index needs only the name, a checkout its path, which may contain spaces."""
     origin, expected = CASES[case]
 
     class Installed:

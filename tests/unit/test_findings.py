@@ -3,7 +3,7 @@ from layoutscope.findings import Finding, FindingLog, from_error
 
 
 def test_address_counts_from_the_base():
-    """A volume at byte 4096 of the second image: its byte 1024 is byte 5120 there."""
+    """Byte 1024 of a volume at byte 4096 of the second image is byte 5120 there."""
     log = FindingLog(base=4096, device=1)
     log.at("volume header", 1024).add("checksum-mismatch", "warning", "differs", expected=1, found=2)
     expected = Finding("checksum-mismatch", "warning", "volume header", 5120, "differs", "1", "2", device=1)
@@ -18,21 +18,21 @@ def test_field_lies_behind_its_structure():
 
 
 def test_structure_without_a_place():
-    """What has no single address says so, also in a log that was bound to one before."""
+    """A structure without a single address has none, even in a log that was bound to one."""
     log = FindingLog(base=4096).at("header", 0)
     log.at("forks").add("truncated", "error", "end early")
     assert (log.findings[0].structure, log.findings[0].image_offset) == ("forks", None)
 
 
 def test_own_addresses():
-    """Blocks of 512 bytes, of which those from 1000 on lie on the second device."""
+    """Blocks of 512 bytes; those from 1000 on are on the second device."""
     log = FindingLog(locate=lambda block: (block % 1000 * 512, block // 1000))
     log.at("node", 1003, plus=8).add("checksum-mismatch", "error", "torn")
     assert (log.findings[0].image_offset, log.findings[0].device) == (1544, 1)
 
 
 def test_survived_error_counts_from_the_base():
-    """An error keeps its structure and both sides; its address is one of the part."""
+    """An error keeps its structure and both sides; its address is relative to the part."""
     log = FindingLog(base=4096, device=1)
     error = FormatError("no root", structure="tree", image_offset=8, expected="a", found="b")
     log.survive(error, code="checksum-mismatch")
@@ -40,7 +40,7 @@ def test_survived_error_counts_from_the_base():
 
 
 def test_survived_error_knows_its_device():
-    """An error that says on which device it lies is believed."""
+    """If an error specifies its device, that device is used."""
     error = FormatError("no root", structure="tree", image_offset=8)
     error.device = 2
     log = FindingLog()
@@ -49,7 +49,7 @@ def test_survived_error_knows_its_device():
 
 
 def test_what_was_written_after_a_mark_can_be_dropped():
-    """What was written before stays, and so does what is written afterwards."""
+    """Earlier entries stay, and so do entries added afterwards."""
     log = FindingLog()
     log.add("truncated", "info", "before")
     forget = log.mark()
@@ -60,7 +60,7 @@ def test_what_was_written_after_a_mark_can_be_dropped():
 
 
 def test_branch_has_its_own_list():
-    """What a branch finds reaches the log only when it is taken over."""
+    """Findings of a branch reach the log only when they are merged."""
     log = FindingLog(base=4096).at("header", 0)
     branch = log.branch()
     branch.add("truncated", "error", "ends early")
@@ -70,7 +70,7 @@ def test_branch_has_its_own_list():
 
 
 def test_errors_are_told_from_warnings():
-    """Only an error means that something is missing."""
+    """Only an error means that data is missing."""
     log = FindingLog()
     log.add("truncated", "warning", "ends early")
     assert not log.has_errors
@@ -79,7 +79,7 @@ def test_errors_are_told_from_warnings():
 
 
 def test_a_loss_without_a_place_has_no_address():
-    """Neither the error nor the finding that is made of it says where; those with a place count from the log's base."""
+    """Neither the error nor its finding has an address; others count from the log's base."""
     nowhere = FormatError("no copy of it is left", structure="volume superblock 7", image_offset=None)
     somewhere = FormatError("checksum differs", structure="volume superblock 7", image_offset=40)
     assert str(nowhere) == "volume superblock 7: no copy of it is left"

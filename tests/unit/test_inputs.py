@@ -1,4 +1,4 @@
-"""Inputs are opened for reading alone, and what they may hold costs nothing before it is there."""
+"""Inputs are opened read-only, and declared sizes cost nothing until the data arrives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from layoutscope import inputs
 
 
 def test_room_is_made_for_what_comes(tmp_path):
-    """A file of ten bytes that may be 4 GiB long takes two pieces of memory."""
+    """A file of ten bytes that may have 4 GiB takes two allocations."""
     (tmp_path / "a").write_bytes(b"0123456789")
     tracemalloc.start()
     assert inputs.read_bytes(tmp_path / "a", 1 << 32) == b"0123456789"
@@ -22,7 +22,7 @@ def test_room_is_made_for_what_comes(tmp_path):
 
 @pytest.mark.parametrize("length", [0, 1, 99, 100])
 def test_files_up_to_the_limit_are_read_whole(tmp_path, monkeypatch, length):
-    """Whatever the pieces are, all bytes come, in order; one more than the limit is refused."""
+    """For any chunks, all bytes arrive in order; one more than the limit is refused."""
     monkeypatch.setattr(inputs, "PIECE_BYTES", 7)
     data = bytes(range(length))
     (tmp_path / "a").write_bytes(data)
@@ -34,7 +34,7 @@ def test_files_up_to_the_limit_are_read_whole(tmp_path, monkeypatch, length):
 
 @pytest.mark.skipif(not hasattr(os, "O_NOATIME"), reason="the system has no such flag")
 def test_whoever_may_not_leave_the_time_of_access_reads_all_the_same(tmp_path, monkeypatch):
-    """Linux refuses O_NOATIME to strangers; the file is opened without it then."""
+    """Linux refuses O_NOATIME to other users; the file is then opened without it."""
     (tmp_path / "a").write_bytes(b"x")
     real, seen = os.open, []
 
@@ -53,7 +53,7 @@ def test_whoever_may_not_leave_the_time_of_access_reads_all_the_same(tmp_path, m
 
 
 def test_what_was_read_stays_an_input_under_other_names_and_after_changes(tmp_path):
-    """Links lead to it, and it may grow; what lies in a folder that was read is part of it."""
+    """Links lead to it, and it may grow; files in an input folder are inputs too."""
     image, folder = tmp_path / "a.img", tmp_path / "bundle"
     image.write_bytes(b"x")
     (folder / "bands").mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_what_was_read_stays_an_input_under_other_names_and_after_changes(tmp_pa
 
 
 def test_another_file_with_the_number_of_a_removed_one_is_no_input(tmp_path, monkeypatch):
-    """File systems hand an inode's number on; what gets it was made after the other one was read."""
+    """File systems reuse inode numbers; the new file was created after the old one was read."""
     monkeypatch.setattr(inputs, "_identity", lambda _: (1, 2))
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(b"x")

@@ -1,4 +1,4 @@
-"""What the library makes of keywords: those that are misspelt, those of workloads, one drive as a text."""
+"""Keywords of the library: misspelt ones, those of workloads, and a single drive as a string."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MEANT |= {"batch": "resume", "series": "by", "trace": "order", "validate": "driv
 
 @for_each("verb", MISSPELT)
 def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
-    """No verb answers another question than was asked: a keyword that it lacks is an error that names its likeness."""
+    """No verb ignores a keyword: an unknown one is an error that suggests a similar name."""
     meant = MEANT.get(verb, "partition")
     with pytest.raises(TypeError, match=rf"^{verb}\(\) has no keyword '\w+' \(did you mean '{meant}'\?\)"):
         MISSPELT[verb]()
@@ -76,13 +76,13 @@ def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
     ],
 )
 def test_keywords_of_earlier_versions_say_what_they_are_called_now(call, now):
-    """They are spelt as the options of the command line are."""
+    """The new names are those of the command-line options."""
     with pytest.raises(TypeError, match=rf"\(it is called '{now}' now\)"):
         call()
 
 
 def test_every_verb_that_takes_options_is_held_to_them():
-    """None of the verbs with keywords of reading is left out above."""
+    """The list above has every verb with keywords of reading."""
     verbs = {name: getattr(layoutscope, name) for name in layoutscope.__all__ if name != "__version__"}
     takes = {name for name, verb in verbs.items() if hasattr(verb, "__wrapped__")}
     loose = {
@@ -90,12 +90,12 @@ def test_every_verb_that_takes_options_is_held_to_them():
         for name, verb in verbs.items()
         if any(item.kind is item.VAR_KEYWORD for item in inspect.signature(verb).parameters.values())
     }
-    assert takes == set(MISSPELT) - {"write_map"}  # what `map` and `scan.map` call
+    assert takes == set(MISSPELT) - {"write_map"}  # the functions that `map` and `scan.map` call
     assert loose == set()
 
 
 def test_keywords_in_a_workload_are_held_to_as_well():
-    """A slip within the workload is one, too, and so is saying the same in both ways."""
+    """A misspelt keyword in a workload is an error, and so is giving the same option in both ways."""
     with pytest.raises(TypeError, match=r"a workload has no 'ordr' \(did you mean 'order'"):
         layoutscope.predict(IMAGE, workload={"ordr": "names"})
     with pytest.raises(TypeError, match="'order' is given twice"):
@@ -104,13 +104,13 @@ def test_keywords_in_a_workload_are_held_to_as_well():
 
 @pytest.mark.parametrize(("keyword", "value", "meant"), [("order", "nams", "names"), ("host", "macOS", "macos")])
 def test_misspelt_values_are_answered_with_what_was_meant(keyword, value, meant):
-    """An order or host that does not exist is no default, and its likeness is named."""
+    """An unknown order or host is not replaced by a default; a similar name is suggested."""
     with pytest.raises(layoutscope.errors.UsageError, match=f"did you mean '{meant}'"):
         layoutscope.predict(IMAGE, **{keyword: value})
 
 
 def test_a_workload_is_said_plainly_or_together():
-    """``predict(image, order="names")`` predicts the listing by names, as the workload says it."""
+    """``predict(image, order="names")`` predicts the listing by names, as with a workload."""
     plain = layoutscope.predict(IMAGE, order="names", top=3, drives="generic-7200", host="linux")
     together = layoutscope.predict(
         IMAGE, workload={"order": "names", "top": 3, "host": "linux"}, drives=["generic-7200"]
@@ -124,7 +124,7 @@ def test_a_workload_is_said_plainly_or_together():
 
 
 def test_one_drive_is_a_text():
-    """A name alone is one drive, for every verb that takes drives."""
+    """A single name is one drive, for every verb that takes drives."""
     assert [item.drive for item in layoutscope.scan(IMAGE, drives="generic-7200").volumes[0].predictions] == [
         "generic-7200"
     ]
@@ -141,7 +141,7 @@ def test_two_images_are_compared_one_by_one_or_as_a_list():
 
 
 def test_keywords_stand_in_signature_and_help():
-    """What a scan can be told is visible to Tab and ``help``, with unit, default and meaning."""
+    """A scan's keywords are visible to Tab and ``help``, with unit, default and meaning."""
     shown = inspect.signature(layoutscope.scan).parameters
     assert set(ReadOptions.__annotations__) | {"drives", "host", "strict"} <= set(shown)
     assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == (None, False, None)
@@ -162,7 +162,7 @@ GROUPS = [item for item in vars(options).values() if is_typeddict(item)]
 
 
 def fits(value, hint):
-    """Whether a value is of an annotated type, as far as its class tells."""
+    """Return whether a value matches an annotation, as far as its class shows."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = [get_origin(part) or part for part in parts]
     return any(value in get_args(part) for part in parts if get_origin(part) is Literal) or any(
@@ -173,7 +173,7 @@ def fits(value, hint):
 
 
 def test_defaults_are_of_the_types_that_are_declared():
-    """A request without keywords holds what type checkers take it to hold; callables are told by their words."""
+    """A request without keywords has values of the declared types; callables are not checked here."""
     wrong = [
         f"{group.__name__}.{name}: {option.default!r}"
         for group in GROUPS
@@ -185,33 +185,33 @@ def test_defaults_are_of_the_types_that_are_declared():
 
 
 def test_an_option_of_one_name_has_one_default_wherever_groups_meet():
-    """Verbs of several groups cannot be told two things by one word."""
+    """Verbs that combine groups cannot have two defaults for one name."""
     assert {options_of(group)["order"].default for group in GROUPS if "order" in options_of(group)} == {"fts"}
     assert {options_of(group)["host"].default for group in GROUPS if "host" in options_of(group)} == {None}
 
 
 def test_a_request_is_filled_and_holds_nothing_else():
-    """Whatever a group declares is there; what it does not declare is another group's."""
+    """A group's declared options are all present, and no others."""
     asked = fill(ReadOptions, {"sweep": True, "order": "names"})
     assert asked.keys() == ReadOptions.__annotations__.keys()
     assert (asked["sweep"], asked["partition"], asked["names"]) == (True, None, True)
 
 
 def test_tab_shows_the_verbs():
-    """``dir`` names every verb, none of the package's own imports, and makes nothing load."""
+    """``dir`` lists every verb and none of the package's imports, and loads nothing."""
     assert set(layoutscope.__all__) <= set(dir(layoutscope))
     assert {"import_module", "TYPE_CHECKING", "annotations"} & set(dir(layoutscope)) == set()
 
 
 def test_a_misspelt_verb_is_answered_with_what_was_meant():
-    """The message names the package as callers know it."""
+    """The message uses the package's public name."""
     with pytest.raises(AttributeError, match=r"module 'layoutscope' has no attribute 'scna' \(did you mean 'scan'\?\)"):
         layoutscope.scna  # noqa: B018
     assert not hasattr(layoutscope, "_ipython_display_")
 
 
 def test_looking_around_loads_nothing():
-    """To import the package and list its verbs loads neither arrays nor frames nor the command line."""
+    """Importing the package and listing its verbs loads neither arrays nor frames nor the command line."""
     heavy = "{'numpy', 'polars', 'typer', 'rich', 'layoutscope.api'}"
     script = f"import sys, layoutscope; dir(layoutscope); print(sorted({heavy} & {{*sys.modules}}))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -219,7 +219,7 @@ def test_looking_around_loads_nothing():
 
 
 def test_one_what_if_is_a_text_and_a_volume_a_number():
-    """What is one by itself need not be put into a list, nor a number into quotes."""
+    """A single value needs no list, and a number no quotes."""
     (case,) = layoutscope.predict(IMAGE, drives="generic-7200", what_ifs="ssd", volume=1).volumes
     assert [change.name for change in case.drives[0].what_ifs] == ["ssd"]
     with pytest.raises(layoutscope.errors.UsageError, match="no volume '2'"):
@@ -227,7 +227,7 @@ def test_one_what_if_is_a_text_and_a_volume_a_number():
 
 
 def test_reads_are_served_on_a_drive_by_its_name():
-    """As other verbs take drives."""
+    """The drive is given as for other verbs."""
     reads = layoutscope.trace(IMAGE)
     loaded = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
     assert layoutscope.service(reads, "generic-7200").service_s == loaded.service_s
@@ -244,7 +244,7 @@ def test_reads_are_served_on_a_drive_by_its_name():
 )
 @pytest.mark.parametrize("verb", [layoutscope.predict, layoutscope.trace])
 def test_what_an_order_does_not_look_at_is_refused(verb, given, said):
-    """Whoever forgets the order is not told what a whole listing takes; all orders at once take what each needs."""
+    """An option without its order is refused instead of ignored; all orders at once take what each needs."""
     with pytest.raises(layoutscope.errors.UsageError, match=said):
         verb(IMAGE, **given)
     found = layoutscope.predict(IMAGE, drives="sata-ssd", **{**given, "order": "all", "file": None})

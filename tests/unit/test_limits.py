@@ -1,4 +1,4 @@
-"""Limits of what strangers' files may cost, each exceeded: what no sound file reaches is refused, or passed over."""
+"""Limits on the cost of foreign files, each exceeded: beyond them, input is refused or skipped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def limit(monkeypatch):
 
 @pytest.fixture(scope="module")
 def apfs(tmp_path_factory):
-    """Return a small container, and one whose volume is encrypted."""
+    """Return a small container, and one with an encrypted volume."""
     folder = tmp_path_factory.mktemp("apfs")
     write(container(ApfsVolume("Plain"), block_count=4096), folder / "plain.img")
     write(container(ENCRYPTED, block_count=16384), folder / "locked.img")
@@ -49,7 +49,7 @@ def apfs(tmp_path_factory):
 
 @pytest.fixture
 def victim(tmp_path):
-    """Return an HFS+ volume without either header, and one in order."""
+    """Return an HFS+ volume without either header, and a sound one."""
     data = bytearray(render(SCENARIOS["victim"])[0].to_bytearray())
     (tmp_path / "sound.img").write_bytes(data)
     data[1024:1536] = data[-1024:-512] = b"\xa5" * 512
@@ -64,7 +64,7 @@ def messages(result) -> str:
 
 
 def test_maps_of_ddrescue(tmp_path, limit):
-    """A map that is longer than any is not read."""
+    """An overlong map is not read."""
     (tmp_path / "disk.img").write_bytes(bytes(4096))
     (tmp_path / "a.map").write_text("0x0 ? 1\n0x0 0x1000 +\n")
     open_image(tmp_path / "disk.img", map_file=tmp_path / "a.map").close()
@@ -74,7 +74,7 @@ def test_maps_of_ddrescue(tmp_path, limit):
 
 
 def test_dictionaries_of_xz(tmp_path, limit):
-    """A header that asks for more memory than is given ends in one line."""
+    """A header that requires more memory than allowed gives a one-line error."""
     filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 64 * MIB}]
     (tmp_path / "a.img.xz").write_bytes(lzma.compress(b"\1" * MIB, filters=filters))
     assert open_image(tmp_path / "a.img.xz").size_bytes == MIB
@@ -84,7 +84,7 @@ def test_dictionaries_of_xz(tmp_path, limit):
 
 
 def test_property_lists_of_disk_images(limit):
-    """One that is longer than any is refused before it is read."""
+    """An overlong list is refused before it is read."""
     from layoutscope.image.containers.udif import open_udif
     from tests.unit.image.containers.test_udif import ZLIB, udif
 
@@ -96,7 +96,7 @@ def test_property_lists_of_disk_images(limit):
 
 
 def test_tables_of_sparse_images(limit):
-    """An image of macOS 26 with more tables than any is refused."""
+    """A macOS 26 image with too many tables is refused."""
     from layoutscope.image.containers.asif import open_asif
 
     image = asif(Plan(b"\1" * 4096))
@@ -107,7 +107,7 @@ def test_tables_of_sparse_images(limit):
 
 
 def test_property_lists_of_bundles(tmp_path, limit):
-    """What is behind the limit is not read, so that the list is none."""
+    """Data beyond the limit is not read, so the list is invalid."""
     import plistlib
 
     bundle = tmp_path / "a.sparsebundle"
@@ -121,7 +121,7 @@ def test_property_lists_of_bundles(tmp_path, limit):
 
 
 def test_tables_of_blocks(limit):
-    """A table that is longer than any is refused before it is read."""
+    """An overlong table is refused before it is read."""
     from fixtures.wrappers import parallels
     from layoutscope.image.containers.sparse import open_parallels
 
@@ -133,7 +133,7 @@ def test_tables_of_blocks(limit):
 
 
 def test_descriptions_of_parallels(tmp_path, limit):
-    """What is behind the limit is not read, so that no file is named."""
+    """Data beyond the limit is not read, so no file is named."""
     from fixtures.wrappers import parallels_description
 
     (tmp_path / "DiskDescriptor.xml").write_text(parallels_description([(0, 8, ["a.hds"])]))
@@ -145,7 +145,7 @@ def test_descriptions_of_parallels(tmp_path, limit):
 
 
 def test_how_far_a_property_list_is_looked_for(limit):
-    """One that is further before the trailer is not found."""
+    """A list further before the trailer is not found."""
     from tests.unit.image.containers.test_udif import ZLIB, placed, udif
 
     image = MemorySource(placed(udif([(ZLIB, bytes(512))]), 7))
@@ -156,7 +156,7 @@ def test_how_far_a_property_list_is_looked_for(limit):
 
 
 def test_lists_of_tracks(tmp_path, limit):
-    """What is behind the limit is not read."""
+    """Data beyond the limit is not read."""
     (tmp_path / "a.bin").write_bytes(b"\1" * 4096)
     (tmp_path / "a.cue").write_text("FILE a.bin BINARY\nTRACK 01 MODE1/2048\nINDEX 01 00:00:00\n")
     assert open_image(tmp_path / "a.cue").size_bytes == 4096
@@ -166,7 +166,7 @@ def test_lists_of_tracks(tmp_path, limit):
 
 
 def test_entries_of_apple_single(limit):
-    """The data fork is the second entry, which is not looked at any more."""
+    """The data fork is the second entry, which is beyond the limit."""
     from fixtures.wrappers import apple_single
 
     assert unwrap(MemorySource(apple_single(b"\1" * 4096))).size_bytes == 4096
@@ -176,7 +176,7 @@ def test_entries_of_apple_single(limit):
 
 
 def test_keys_of_encrypted_images(tmp_path, limit):
-    """The key of the password is the second one, which is not looked at any more."""
+    """The key of the password is the second one, which is beyond the limit."""
     pytest.importorskip("cryptography", reason="the extra 'crypto' is not installed")
     from fixtures.wrappers import encrypted
 
@@ -188,7 +188,7 @@ def test_keys_of_encrypted_images(tmp_path, limit):
 
 
 def test_extents_of_descriptions(tmp_path, limit):
-    """A description that names more files than allowed is refused before any of them is opened."""
+    """A descriptor that names more files than allowed is refused before any of them is opened."""
     text = "# Disk DescriptorFile\nRW 1 ZERO\nRW 8 ZERO\n"
     (tmp_path / "a.vmdk").write_text(text)
     with open_image(tmp_path / "a.vmdk") as source:
@@ -200,7 +200,7 @@ def test_extents_of_descriptions(tmp_path, limit):
 
 
 def test_logs_of_timed_reads(limit):
-    """A log of more reads than anybody makes, and one whose numbers are those of no drive, are none."""
+    """A log with too many reads, and one with impossible numbers, are refused."""
     from layoutscope.drive.calibration.plan import read_log
     from layoutscope.errors import UsageError
 
@@ -214,7 +214,7 @@ def test_logs_of_timed_reads(limit):
 
 
 def test_manifests_of_captures(tmp_path, limit):
-    """A manifest that is longer than any is refused before it is parsed."""
+    """An overlong manifest is refused before it is parsed."""
     (tmp_path / "disk.img").write_bytes(render(SCENARIOS["populated"])[0].to_bytearray())
     save(scan(tmp_path / "disk.img", drives=()), tmp_path / "a.lscope")
     limit("tables.capture.MAX_MANIFEST_BYTES", 1000)
@@ -228,7 +228,7 @@ def gpt(count: int) -> MemorySource:
 
 
 def test_entries_of_gpt(limit):
-    """An array of entries that is larger than any is not read; of more partitions than allowed the first ones count."""
+    """An oversized entry array is not read; of too many partitions the first ones count."""
     assert len(find_volumes(gpt(5)).candidates) == 5
     limit("partition.maps.MAX_PARTITIONS", 3)
     found = find_volumes(gpt(5))
@@ -240,7 +240,7 @@ def test_entries_of_gpt(limit):
 
 
 def test_addresses_of_gpt():
-    """Sectors up to 2^64 - 1, of 512 bytes: what lies beyond 63 bits is cut off, and nothing overflows."""
+    """Sectors go up to 2^64 - 1, of 512 bytes: addresses beyond 63 bits are cut off without overflow."""
     disk = gpt_disk(MIB, [gpt_entry(HFS, 64, 2**64 - 2)]).put(0, mbr((0xEE, 1, 2047)))
     found = find_volumes(MemorySource(bytes(disk.data)))
     assert all(0 <= item.image_offset + item.size_bytes <= MIB for item in found.candidates)
@@ -249,7 +249,7 @@ def test_addresses_of_gpt():
 
 
 def test_entries_of_apple_maps(limit):
-    """Of a map that claims more entries than allowed, the first ones are looked at."""
+    """If a map claims more entries than allowed, the first ones are read."""
     disk = Disk(MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), *(("a", "Apple_HFS", 64 * n, 64) for n in range(1, 5))])
     source = MemorySource(bytes(disk.data))
@@ -261,7 +261,7 @@ def test_entries_of_apple_maps(limit):
 
 
 def chain(length: int) -> MemorySource:
-    """Return a disk with an extended partition, each of whose records leads to the next one."""
+    """Return a disk with an extended partition with a chain of records."""
     disk = Disk(4 * MIB).put(0, mbr((0x05, 1000, 6000)))
     for number in range(length):
         disk.put((1000 + 10 * number) * 512, mbr((0xAF, 4, 6), (0x05, 10 * (number + 1), 10)))
@@ -271,7 +271,7 @@ def chain(length: int) -> MemorySource:
 
 
 def test_chains_of_logical_partitions(limit):
-    """A chain that is longer than any ends where the limit is, and that is told."""
+    """An overlong chain ends at the limit, with a finding."""
     assert len(find_volumes(chain(5)).candidates) == 6
     limit("partition.maps.MAX_LOGICAL", 3)
     found = find_volumes(chain(5))
@@ -280,7 +280,7 @@ def test_chains_of_logical_partitions(limit):
 
 
 def test_metadata_of_core_storage(limit):
-    """Behind the limits nothing is decrypted or parsed: the volume is named without what would have been found."""
+    """Beyond the limits nothing is decrypted or parsed: the volume is named without the missing details."""
     pytest.importorskip("cryptography")
     from fixtures.corestorage import PhysicalVolumePlan, physical_volume
     from tests.unit.partition.test_corestorage import refused
@@ -295,7 +295,7 @@ def test_metadata_of_core_storage(limit):
 
 
 def test_bags_of_keys(apfs, limit):
-    """A bag of more blocks than any is not read, and the volume stays locked."""
+    """A bag with too many blocks is not read, and the volume stays locked."""
     assert scan(apfs / "locked.img", drives=(), password=PASSWORD).exit_code == 0
     limit("filesystems.apfs.keybag.MAX_BAG_BLOCKS", 0)
     result = scan(apfs / "locked.img", drives=(), password=PASSWORD)
@@ -304,7 +304,7 @@ def test_bags_of_keys(apfs, limit):
 
 
 def test_rings_of_checkpoints(apfs, limit):
-    """An area of more blocks than any is not read, and that is what is said."""
+    """An area with too many blocks is not read, and the error says so."""
     assert scan(apfs / "plain.img", drives=()).exit_code == 0
     limit("filesystems.apfs.checkpoint.MAX_RING_BLOCKS", 4)
     with pytest.raises(FormatError, match="impossibly large"):
@@ -312,7 +312,7 @@ def test_rings_of_checkpoints(apfs, limit):
 
 
 def test_ephemeral_objects(apfs, limit):
-    """An object that claims to be larger than any is none; what needs it says so."""
+    """An object of excessive declared size is invalid, and its users report it."""
     limit("filesystems.apfs.checkpoint.MAX_OBJECT_BYTES", 1024)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
@@ -320,7 +320,7 @@ def test_ephemeral_objects(apfs, limit):
 
 
 def test_regions_beyond_every_device(apfs, limit):
-    """A region that no device can hold is left out, and told."""
+    """A region that no device can hold is left out with a finding."""
     limit("filesystems.apfs.spaceman.MAX_BLOCKS", 8)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
@@ -328,7 +328,7 @@ def test_regions_beyond_every_device(apfs, limit):
 
 
 def test_levels_of_trees(apfs, limit):
-    """A root that claims more levels than any tree needs is none, and is not followed."""
+    """A root that claims too many levels is invalid and not followed."""
     limit("filesystems.apfs.btree.MAX_LEVELS", 0)
     result = scan(apfs / "plain.img", drives=())
     assert result.exit_code == 3
@@ -348,12 +348,12 @@ def swept(path) -> list[int]:
 
 
 def test_levels_of_swept_nodes(tmp_path, limit):
-    """A block that claims a level from the limit on is no node."""
+    """A block with a level at or above the limit is not a node."""
     from tests.fuzz.of_apfs import PLANS
 
     write(PLANS["deep"], tmp_path / "a.img")
     data = bytearray((tmp_path / "a.img").read_bytes())
-    # Without a superblock everything that a sweep can find is looked for.
+    # Without a superblock, a sweep searches for every kind of object.
     data[:4096] = bytes(4096)
     (tmp_path / "a.img").write_bytes(data)
     assert max(swept(tmp_path / "a.img")) >= 1
@@ -362,7 +362,7 @@ def test_levels_of_swept_nodes(tmp_path, limit):
 
 
 def test_sizes_of_swept_nodes(tmp_path, limit):
-    """What is no sound block is tried as a node of several, up to the limit and no further."""
+    """A block that is not sound is tried as a node of several blocks, up to the limit."""
     from layoutscope.filesystems.apfs import sweep
     from tests.fuzz.of_apfs import PLANS
 
@@ -381,7 +381,7 @@ def test_sizes_of_swept_nodes(tmp_path, limit):
 
 
 def test_heights_of_a_sweep(victim, limit):
-    """Nodes of HFS+ above the limit are none: the leaves are found all the same."""
+    """HFS+ nodes above the limit are ignored, but the leaves are found."""
     whole = scan(victim / "lost.img", drives=(), sweep=True)
     limit("filesystems.hfsplus.tree.MAX_HEIGHT", 1)
     leaves = scan(victim / "lost.img", drives=(), sweep=True)
@@ -391,13 +391,13 @@ def test_heights_of_a_sweep(victim, limit):
 
 
 def test_roots_that_are_tried(victim, limit):
-    """Without a try no root is found where its number is lost; what the leaves hold is read all the same."""
+    """With a lost root number and no tries, no root is found, but the leaves are read."""
     data = bytearray((victim / "sound.img").read_bytes())
     from layoutscope import read_layouts
 
     nodes = read_layouts(victim / "sound.img")[0].nodes
     header = nodes.filter((nodes["tree"] == "catalog") & (nodes["kind"] == "header"))["image_offset"][0]
-    # TN1150, BTHeaderRec: the number of the root stands behind the descriptor of 14 bytes and the depth of two.
+    # TN1150, BTHeaderRec: the root's number follows the descriptor of 14 bytes and the depth of two.
     struct.pack_into(">I", data, header + 16, 2**31)
     (victim / "rootless.img").write_bytes(data)
     assert len(scan(victim / "rootless.img", drives=(), sweep=True).volumes[0].layout.entries)
@@ -407,7 +407,7 @@ def test_roots_that_are_tried(victim, limit):
 
 
 def test_headers_that_are_tried(victim, limit):
-    """A disk full of headers is looked through up to the limit; behind it a header is not found."""
+    """A disk full of headers is searched up to the limit; a header after it is not found."""
     from layoutscope.filesystems.hfsplus import rescue
 
     tried = []
@@ -424,7 +424,7 @@ def test_headers_that_are_tried(victim, limit):
 
 
 def test_blocks_of_a_made_up_header():
-    """A stretch of 2^50 bytes has blocks so large that 32 bits count them."""
+    """The blocks of a stretch of 2^50 bytes are large enough for 32-bit counts."""
     from layoutscope.filesystems.hfsplus.rescue import MAX_BLOCKS, _stand_in
 
     header = _stand_in(2**50)
@@ -433,7 +433,7 @@ def test_blocks_of_a_made_up_header():
 
 
 def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
-    """Ages of more nodes than allowed stay unknown, and reading goes on."""
+    """For more nodes than allowed, ages stay unknown, and reading continues."""
     from tests.fuzz.of_hfsplus import PLANS
 
     (tmp_path / "a.img").write_bytes(render(PLANS["journal"])[0].to_bytearray())
@@ -444,7 +444,7 @@ def test_nodes_that_are_compared_with_the_journal(tmp_path, limit):
 
 
 def test_reads_that_stretch_over_years():
-    """A month of waiting is counted to the second; more is no trace of an enumeration, and the clock would overflow."""
+    """A month of waiting is exact to the second; a longer trace is refused, as the clock would overflow."""
     trace = AccessTrace.from_reads([0, MIB], [4096, 4096])
     trace.think_us[1] = 29 * 86400e6
     drive = load_profile("generic-7200")

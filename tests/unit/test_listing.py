@@ -20,7 +20,7 @@ HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.z
 
 @pytest.fixture(scope="module")
 def session():
-    """Return the small HFS+ image, open."""
+    """Return an open session on the small HFS+ image."""
     with layoutscope.open(HFS) as image:
         yield image
 
@@ -32,7 +32,7 @@ def written(image, **options):
 
 
 def test_every_name_is_a_row_in_the_order_of_paths(session):
-    """What a folder holds follows it, and nothing that the file system keeps for itself is there."""
+    """A folder's contents follow it, and the file system's private entries are left out."""
     rows = layoutscope.list(session)
     paths = rows.part(slice(None))["path"]
     assert [path.replace("/", "\0") for path in paths] == sorted(path.replace("/", "\0") for path in paths)
@@ -41,7 +41,7 @@ def test_every_name_is_a_row_in_the_order_of_paths(session):
 
 
 def test_rows_come_in_parts_and_as_a_frame(session):
-    """Two parts together are all rows; the frame has the same values."""
+    """Two parts together have all rows; the frame has the same values."""
     rows = layoutscope.list(session)
     whole = rows.part(slice(None))
     first, rest = rows.part(slice(0, 1000)), rows.part(slice(1000, None))
@@ -52,7 +52,7 @@ def test_rows_come_in_parts_and_as_a_frame(session):
 
 @pytest.mark.parametrize("folder", ["/Users/jo", "Users/jo/"])
 def test_a_folder_alone(session, folder):
-    """The folder and what is below it; a name that only begins like it is not."""
+    """The folder and its descendants are listed, but not a name with the same prefix."""
     every = layoutscope.list(session).part(slice(None))["path"]
     found = layoutscope.list(session, folder=folder).part(slice(None))["path"]
     assert found == [path for path in every if path == "/Users/jo" or path.startswith("/Users/jo/")]
@@ -61,7 +61,7 @@ def test_a_folder_alone(session, folder):
 
 
 def test_formats_hold_the_same_rows(session):
-    """Text is a path a line, or a path and a zero byte; CSV and JSON lines have all columns."""
+    """Text is one path per line or per zero byte; CSV and JSON lines have all columns."""
     rows, text = written(session)
     paths = rows.part(slice(None))["path"]
     shown = [path.replace("\r", "\\u000d") for path in paths]
@@ -75,7 +75,7 @@ def test_formats_hold_the_same_rows(session):
 
 
 def test_what_a_terminal_would_act_on_is_visible_unless_bytes_are_asked_for(monkeypatch, session):
-    """A line feed in a name stays one line of text, and one path between zero bytes."""
+    """A line feed in a name is escaped in a line of text, and raw between zero bytes."""
 
     class Odd:
         def __init__(self, layout):
@@ -100,7 +100,7 @@ def test_zero_bytes_belong_to_text(session):
 
 
 def test_a_list_replaces_no_file_of_others(session, tmp_path):
-    """A target that exists is refused before the image is read; its ending tells the format."""
+    """An existing target is refused before the image is read; the suffix selects the format."""
     target = tmp_path / "files.csv"
     layoutscope.list(session, target)
     assert target.read_text().startswith("volume,path,file_id,kind,")
@@ -110,7 +110,7 @@ def test_a_list_replaces_no_file_of_others(session, tmp_path):
 
 
 def test_an_image_without_files_says_so(tmp_path):
-    """No list of nothing."""
+    """No empty list is written."""
     empty = tmp_path / "empty.img"
     empty.write_bytes(bytes(1 << 20))
     with pytest.raises(LayoutscopeError):
@@ -118,7 +118,7 @@ def test_an_image_without_files_says_so(tmp_path):
 
 
 def test_paths_of_several_volumes_begin_with_their_names(session):
-    """Two volumes of one name are told apart by their numbers; a path of one volume has none."""
+    """Numbers distinguish two volumes of one name; a path of a single volume has no prefix."""
     layout = session.layouts[0]
     other = layout.changed(facts=replace(layout.facts, volume=2))
     rows, _ = listing._list_rows([layout, other], "/Users")

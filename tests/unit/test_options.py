@@ -1,4 +1,4 @@
-"""Options of reading: those of every file system and of single ones, and their way from the command line."""
+"""Reading options: common ones and those of single file systems, and their path from the command line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from layoutscope.options import ReadOptions, SharedReadOptions, options_of
 
 
 def test_a_request_has_what_callers_may_say():
-    """Each keyword of reading is an option of all file systems, or one that a file system of the package declares."""
+    """Each reading keyword is an option of all file systems, or is declared by a file system of the package."""
     own = set(read_options())
     assert own == {"xid", "snapshot", "second", "password", "no_journal"}
     assert set(options_of(SharedReadOptions)) | own == set(options_of(ReadOptions)) == set(make_request({}))
 
 
 def test_a_request_without_keywords_reads_everything_as_mounted():
-    """By default all volumes are read with their names, as each file system does by default, no sweep."""
+    """By default, all volumes are read with their names and each file system's defaults, without a sweep."""
     request = make_request({})
     assert (request["partition"], request["volume"], request["names"], request["sweep"]) == (None, None, True, False)
     assert {name: request[name] for name in read_options()} == {
@@ -31,11 +31,11 @@ def test_a_request_without_keywords_reads_everything_as_mounted():
 
 
 OFFERED = {each.name: each for each in parameters_of(ReadOptions, {}) if each.name not in ("quiet", "evidence")}
-"""Options that the reader hears of; how a terminal is watched, and what is written of it all, are not its business."""
+"""Options that reach the reader; those for the terminal's progress and for output do not."""
 
 
 def library_words(monkeypatch, words):
-    """Return what a scan is asked by words of the command line."""
+    """Return the library arguments of a scan given command-line words."""
     asked = {}
     monkeypatch.setattr("layoutscope.cli.options.usual_cache", lambda: Path("cache"))
     monkeypatch.setattr("layoutscope.api.inspect.inspect", lambda path, **options: asked.update(options) or path)
@@ -47,7 +47,7 @@ def library_words(monkeypatch, words):
 
 @pytest.mark.parametrize("name", OFFERED)
 def test_every_option_reaches_the_reader(name, monkeypatch, tmp_path):
-    """Whatever is typed changes what the library is asked for; none is dropped on the way."""
+    """Every option changes the library's arguments, and none is dropped on the way."""
     (tmp_path / "7").write_text("7")
     words = [long_flag(OFFERED[name])]
     if OFFERED[name].default is not False:

@@ -1,4 +1,4 @@
-"""What is deleted or replaced: only what was written here, in the state in which that was found; and in one module."""
+"""Only our own files are deleted or replaced, in the state in which they were found, and in one module."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXCEPTIONS = {
 
 
 def calls_in(source: str) -> list[str]:
-    """List the calls by which a module may delete or replace files.
+    """List the calls with which a module may delete or replace files.
 
     A string's ``replace`` has two arguments, that of dataclasses keywords or a name of its own, lists alone ``remove``.
     """
@@ -70,13 +70,13 @@ WRITERS = {
 
 
 def writers_in(source: str) -> list[str]:
-    """List the calls by which a module may write into a file that is there."""
+    """List the calls with which a module may write into an existing file."""
     found = []
     for node in (each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Call)):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         words = [each for part in (*node.args, *(word.value for word in node.keywords)) for each in ast.walk(part)]
         modes = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        # A mode with x makes a new file; other words are names and encodings.
+        # A mode with x creates a new file; other words are names and encodings.
         is_writing = any(set(mode) & set("wa+") and set(mode) <= set("rwabt+") for mode in modes)
         is_writing |= any(isinstance(each, ast.Attribute) and each.attr == "O_TRUNC" for each in words)
         is_method = isinstance(node.func, ast.Attribute) and name in ("write_text", "write_bytes")
@@ -86,7 +86,7 @@ def writers_in(source: str) -> list[str]:
 
 
 def test_nothing_else_writes_into_files_that_are_there():
-    """Files are opened for writing as new ones alone, but for reasons that are given."""
+    """Files are only opened as new ones for writing, except for listed reasons."""
     found = {
         f"{path.relative_to(PACKAGE).as_posix()}: {call}"
         for path in PACKAGE.rglob("*.py")
@@ -101,12 +101,12 @@ def test_nothing_else_writes_into_files_that_are_there():
     ["open(a, 'w')", "a.open('wb')", "a.open(mode='r+b')", "a.write_text('x')", "os.open(a, os.O_RDWR | os.O_TRUNC)"],
 )
 def test_each_such_writer_is_found(planted):
-    """The test above would fail."""
+    """Each of these calls would make the test above fail."""
     assert writers_in(planted)
 
 
 def test_one_module_deletes_and_replaces():
-    """Nothing else in the package calls what removes, renames or cuts off a file, but for reasons that are given."""
+    """Nothing else in the package removes, renames or truncates a file, except for listed reasons."""
     found = {
         f"{path.relative_to(PACKAGE).as_posix()}: {call}"
         for path in PACKAGE.rglob("*.py")
@@ -141,7 +141,7 @@ def test_one_module_deletes_and_replaces():
     ],
 )
 def test_each_such_call_is_found(planted):
-    """The test above would fail."""
+    """Each of these calls would make the test above fail."""
     assert calls_in(planted)
 
 
@@ -150,29 +150,29 @@ def test_each_such_call_is_found(planted):
                  "time.replace(tzinfo=None)", "shutil.disk_usage(a)"],
 )  # fmt: skip
 def test_other_calls_are_not(harmless):
-    """Strings, dataclasses, lists and times are no files."""
+    """Strings, dataclasses, lists and times are not files."""
     assert calls_in(harmless) == []
 
 
 def put(path: Path, text: str = "mine") -> None:
-    """Write as others do: in place."""
+    """Write in place, like another program."""
     path.write_text(text)
 
 
 def put_new(path: Path, data: bytes = b"mine") -> None:
-    """Write as others do who move a finished file into its place."""
+    """Write like a program that moves a finished file into its place."""
     path.with_suffix(".other").write_bytes(data)
     path.with_suffix(".other").replace(path)
 
 
 def put_link(path: Path) -> None:
-    """Put a link there, which leads to nothing."""
+    """Put a dangling link there."""
     path.unlink(missing_ok=True)
     path.symlink_to("nowhere")
 
 
 def put_folder_link(path: Path) -> None:
-    """Put a link there that leads to a folder."""
+    """Put a link to a folder there."""
     path.unlink(missing_ok=True)
     path.symlink_to(PACKAGE)
 
@@ -199,7 +199,7 @@ STRANGERS = {
 
 
 def contents(path: Path) -> object:
-    """What is at a place, whatever it is."""
+    """Return the content at a path, whatever it is."""
     if path.is_symlink():
         return path.readlink()
     return sorted(path.iterdir()) if path.is_dir() else path.read_bytes()
@@ -207,7 +207,7 @@ def contents(path: Path) -> object:
 
 @pytest.fixture(params=["link", "rename"])
 def way(request, monkeypatch):
-    """Have each way of renaming used: some file systems have no hard links."""
+    """Use each way of renaming, because some file systems have no hard links."""
 
     def refuse(*_args, **_named):
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -220,7 +220,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
-    """Nothing was there at the check; whatever is there when the result is complete stays."""
+    """Nothing was there at the check; a file that exists when the result is complete stays."""
     target = tmp_path / "a.csv"
     before = None
 
@@ -240,7 +240,7 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, stranger):
-    """The old result might have been; what was put in its place since the check, or written into it, stays."""
+    """The old result may be replaced, but not a file put in its place, or written into it, after the check."""
     target, before = marks(tmp_path / "a.csv", "four"), None
 
     def write() -> None:
@@ -259,7 +259,7 @@ def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("force", [False, True])
 def test_results_get_their_names_in_every_way(tmp_path, marks, force):
-    """New files, and with force in the place of old ones; folders as well."""
+    """New files, and with force in place of old ones; folders as well."""
     target = tmp_path / "a.csv"
     if force:
         marks(target)
@@ -277,7 +277,7 @@ def test_results_get_their_names_in_every_way(tmp_path, marks, force):
 
 
 def test_an_edit_of_the_same_length_and_moment_is_seen(tmp_path, marks):
-    """The time of a finished file is none that the file system's clock tells."""
+    """The time of a finished file is one that the file system's clock never gives."""
     target = marks(tmp_path / "a.csv", "four")
     before = target.stat()
     put(target)
@@ -289,7 +289,7 @@ def test_an_edit_of_the_same_length_and_moment_is_seen(tmp_path, marks):
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "linked"])
 def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
-    """As a file does: a capture with a file that was changed while the new one was made is not replaced."""
+    """A capture with a file that changed while the new one was made is not replaced, as for a single file."""
     goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path / ".work")
     for folder in (goal, work / "new"):
         (folder / "0").mkdir(parents=True)
@@ -311,7 +311,7 @@ def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
 
 
 def test_links_are_not_followed_when_a_folder_goes(tmp_path):
-    """Neither one in the folder, nor one that has taken its place."""
+    """Neither a link in the folder nor one that has replaced the folder is followed."""
     made, evidence = ownfiles.make_folder(tmp_path / "work"), tmp_path / "evidence"
     (evidence / "case1").mkdir(parents=True)
     (evidence / "case1" / "disk.img").write_bytes(b"disk")
@@ -328,7 +328,7 @@ def test_links_are_not_followed_when_a_folder_goes(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system lists no attributes")
 @pytest.mark.parametrize("name", ["", "0", "0/nodes"])
 def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
-    """Tags and comments are kept in attributes, which change neither the length nor the time of a file."""
+    """Tags and comments are attributes, which change neither the length nor the time of a file."""
     folder = tmp_path / "folder"
     (folder / "0").mkdir(parents=True)
     marks(folder / "0" / "nodes")
@@ -340,7 +340,7 @@ def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
 
 @pytest.mark.skipif(os.chmod not in os.supports_fd, reason="this system changes modes by names alone")
 def test_modes_are_those_of_the_file_that_was_written(tmp_path):
-    """Another file may have got the name of the unfinished one."""
+    """Another file may have taken the name of the unfinished one."""
     with ownfiles.part_file(tmp_path, "a") as (file, part):
         part.rename(tmp_path / "moved")
         put(part)
@@ -353,7 +353,7 @@ def test_modes_are_those_of_the_file_that_was_written(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="this system has no modes")
 @pytest.mark.parametrize("mode", [0o600, 0o755])
 def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
-    """Whoever closed a result to others, or made a script executable, need not do so again."""
+    """A result that was made private, or a script made executable, keeps its mode."""
     target = marks(tmp_path / "a.csv")
     target.chmod(mode)
     with open_output(target, force=True) as file:
@@ -362,7 +362,7 @@ def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
 
 
 def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_path, monkeypatch):
-    """That its file system kept no marks would be wrong."""
+    """The message must not say that the file system kept no marks."""
     target = tmp_path / "a.csv"
     put(target)
 

@@ -1,4 +1,4 @@
-"""Progress of what takes long: phases, who is told of them, and that nobody is told who did not ask."""
+"""Progress of long work: phases, their listeners, and silence without a listener."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ IMAGE = "fixtures/images/apfs-scattered.img.zst"
 
 @pytest.fixture
 def every_step(monkeypatch):
-    """Listeners are told of every step, however quick."""
+    """Report every step to listeners, however quick."""
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
 
 
 @pytest.mark.usefixtures("every_step")
 def test_the_innermost_phase_is_what_is_being_done():
-    """A phase within another is told of until it ends, and then the outer one again, and in the end nothing."""
+    """An inner phase is reported until it ends, then the outer one again, and finally none."""
     heard = []
     with reporting(heard.append), phase("outer", 4) as outer:
         outer.advance(3)
@@ -33,7 +33,7 @@ def test_the_innermost_phase_is_what_is_being_done():
 
 @pytest.mark.usefixtures("every_step")
 def test_a_phase_may_count_elsewhere():
-    """What a phase counts by itself is asked for when somebody looks."""
+    """A phase's own counter is read when it is displayed."""
     heard, done = [], [0]
     with reporting(heard.append), phase("reading", count=lambda: done[0]):
         done[0] = 7
@@ -42,7 +42,7 @@ def test_a_phase_may_count_elsewhere():
 
 
 def test_a_listener_is_not_told_of_every_turn_of_a_loop(monkeypatch):
-    """Of ten thousand turns that take no time, beginning and end are told; listening costs a loop next to nothing."""
+    """For ten thousand instant turns, only start and end are reported; listening costs a loop almost nothing."""
     heard = []
     monkeypatch.setattr(progress, "monotonic", lambda: 1.0)
     with reporting(heard.append):
@@ -51,7 +51,7 @@ def test_a_listener_is_not_told_of_every_turn_of_a_loop(monkeypatch):
 
 
 def test_phases_end_with_an_error():
-    """Work that fails is over for listeners too."""
+    """Failed work ends its phases for listeners too."""
     heard = []
     with pytest.raises(ValueError, match="broken"), reporting(heard.append), phase("breaking"):
         raise ValueError("broken")
@@ -59,7 +59,7 @@ def test_phases_end_with_an_error():
 
 
 def test_without_a_listener_nothing_is_told(capsys):
-    """The library is silent, and a phase that nobody listens to counts nothing."""
+    """The library is silent, and a phase without a listener counts nothing."""
     with phase("unheard", 10) as unheard:
         unheard.advance(5)
         assert unheard.step().done == 0
@@ -67,9 +67,9 @@ def test_without_a_listener_nothing_is_told(capsys):
 
 
 def test_verbs_tell_what_they_do():
-    """A listener of a verb hears of decompressing, reading and simulating, and of shares where they are known.
+    """A verb reports decompressing, reading and simulating, with shares if they are known.
 
-    That of flash is what a scan tries for what would help.
+    The scan simulates flash to find remedies.
     """
     heard = []
     layoutscope.scan(IMAGE, drives=["generic-7200"], progress=heard.append)
@@ -82,7 +82,7 @@ def test_verbs_tell_what_they_do():
 
 
 def test_a_sweep_tells_how_far_it_is():
-    """A sweep counts the stored bytes of the disk that it has looked at, and knows before how many there are."""
+    """A sweep counts the stored bytes that it has searched, and knows their total in advance."""
     heard = []
     layoutscope.read_layouts(IMAGE, sweep=True, progress=heard.append)
     swept = [step for step in heard if step.phase == "looking at every block for nodes"]

@@ -1,4 +1,4 @@
-"""An image that is read once: what it answers, what it reads for that, and when it is closed."""
+"""An image that is read once: its answers, its reads, and when it is closed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def image(request, tmp_path):
 
 
 def reads(session) -> tuple[int, int]:
-    """What reached the file."""
+    """Return the reads that reached the file."""
     counter = session.opened.images[0].counter
     return counter.reads, counter.bytes
 
 
 def test_a_second_verb_reads_nothing_more(image, tmp_path):
-    """Scan, prediction, trace, map and export are worked out from what was read when the image was opened."""
+    """Scan, prediction, trace, map and export are computed from the data read on opening."""
     with layoutscope.open(image) as session:
         before = reads(session)
         assert before[0] > 0
@@ -49,7 +49,7 @@ def test_a_second_verb_reads_nothing_more(image, tmp_path):
 
 
 def test_what_shows_bytes_asks_nothing_of_the_disk(image):
-    """The leaves with the records of a file are remembered, and so is the image's head that tells where they are."""
+    """The leaves with a file's records are remembered, and so is the image's head that locates them."""
     with layoutscope.open(image) as session:
         before = reads(session)[1]
         found = session.inspect(cnid=2)
@@ -58,7 +58,7 @@ def test_what_shows_bytes_asks_nothing_of_the_disk(image):
 
 
 def test_the_path_is_not_opened_again(image, tmp_path):
-    """With the image's name gone every verb of a session answers as before."""
+    """After the image is renamed, every verb of a session answers as before."""
     with layoutscope.open(image) as session:
         image.rename(tmp_path / "elsewhere")
         assert session.scan(drives=()).volume.walk is not None
@@ -70,7 +70,7 @@ def test_the_path_is_not_opened_again(image, tmp_path):
 
 
 def test_a_session_says_what_the_verbs_say(image):
-    """Each answer is the one that the verb gives to the path."""
+    """Each answer equals that of the verb for the path."""
     with layoutscope.open(image) as session:
         plain = layoutscope.scan(image, drives="generic-7200")
         asked = session.scan(drives="generic-7200")
@@ -83,7 +83,7 @@ def test_a_session_says_what_the_verbs_say(image):
 
 @pytest.mark.full
 def test_every_verb_takes_a_session_in_place_of_a_path(image, tmp_path):
-    """Verbs that are no methods of it take one, too, those that read the bytes anew among them."""
+    """Verbs that are not methods of a session accept one, including those that read the bytes again."""
     with layoutscope.open(image) as session:
         assert layoutscope.read_layouts(session) is session.layouts
         assert len(layoutscope.compare(session, session, drives=()).names) == 2
@@ -93,7 +93,7 @@ def test_every_verb_takes_a_session_in_place_of_a_path(image, tmp_path):
 
 
 def test_how_an_image_is_read_is_said_when_it_is_opened(image):
-    """A session that was opened one way does not answer as if it had been opened another."""
+    """A session opened with some options does not answer as if it had others."""
     with layoutscope.open(image, names=False) as session:
         assert session.volume.entries["name"].null_count() == session.volume.entries.height
         with pytest.raises(TypeError, match="is open already; give 'names' when you open the image"):
@@ -103,7 +103,7 @@ def test_how_an_image_is_read_is_said_when_it_is_opened(image):
 
 
 def test_the_volume_is_the_one_that_can_be_walked(image):
-    """On APFS the container stands before its volume; ``volume`` is the volume on either file system."""
+    """On APFS the container comes before its volume; ``volume`` is the volume on both file systems."""
     with layoutscope.open(image) as session:
         result = session.scan(drives=())
         assert session.volume is result.volume.layout
@@ -115,7 +115,7 @@ def test_the_volume_is_the_one_that_can_be_walked(image):
 
 
 def test_volumes_are_found_by_name_and_by_number_from_one():
-    """Numbers count from 1 and leave containers out; what is not there is told with what there is."""
+    """Numbers count from 1 and leave out containers; an error lists the existing volumes."""
     data, system = layout(name="Data", volume=0), layout(name="System", volume=1)
     volumes = Volumes([layout(name="", volume=None), data, system])
     assert list(volumes) == [data, system]
@@ -128,13 +128,13 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
 
 
 def test_several_volumes_must_be_chosen_from():
-    """Where two can be walked, or none, there is no ``volume``."""
+    """If two volumes can be walked, or none, there is no ``volume``."""
     with pytest.raises(UsageError, match="no volume that can be walked"):
         layoutscope.api.images.only_volume([])
 
 
 def test_a_closed_session_says_so(image):
-    """After the end of a ``with`` nothing is answered; tables that were taken stay."""
+    """After the end of a ``with`` block, verbs fail; tables obtained before stay valid."""
     with layoutscope.open(image) as session:
         kept = session.volume
     assert kept.nodes.height > 0
@@ -144,7 +144,7 @@ def test_a_closed_session_says_so(image):
 
 
 def test_progress_is_told_while_a_verb_works(image):
-    """The listener hears of reading as the image is opened, of walking when it is asked for, of nothing between."""
+    """The listener receives reading on opening, walking on request, and nothing in between."""
     heard: list[str] = []
     with layoutscope.open(image, progress=lambda step: heard.append(step.phase)) as session:
         assert any("reading" in phase for phase in heard)
@@ -156,7 +156,7 @@ def test_progress_is_told_while_a_verb_works(image):
 
 
 def test_a_capture_is_opened_like_an_image(image, tmp_path):
-    """What is saved answers what needs tables alone."""
+    """A saved capture answers the verbs that need only tables."""
     layoutscope.scan(image, drives=()).save(tmp_path / "kept.lscope")
     with layoutscope.open(tmp_path / "kept.lscope") as session:
         assert session.predict(drives="sata-ssd").volumes
@@ -166,7 +166,7 @@ def test_a_capture_is_opened_like_an_image(image, tmp_path):
 
 
 def test_a_locked_volume_is_no_slip_of_the_pen(tmp_path):
-    """What is encrypted is told apart from what is not there, and with its password the volume is there."""
+    """The errors for locked and missing volumes differ, and with the password the volume can be read."""
     path = tmp_path / "locked.img"
     write(SCENARIOS["encrypted"], path)
     with layoutscope.open(path) as session:
@@ -181,7 +181,7 @@ def test_a_locked_volume_is_no_slip_of_the_pen(tmp_path):
 
 
 def test_misspelt_keywords_of_a_session_are_refused(image):
-    """Its methods are held to their keywords as the verbs are."""
+    """Its methods check their keywords as the verbs do."""
     with layoutscope.open(image) as session:
         asked = {
             "drives": lambda: session.scan(drive="sata-ssd"),

@@ -4,7 +4,7 @@ from layoutscope.units import format_share, format_value
 
 
 def test_nearly_all_is_not_all():
-    """Shares just below 1 never round up to all, shares just above 0 never down to nothing."""
+    """A share just below 1 never rounds up to all, and one just above 0 never down to nothing."""
     assert format_share(0.9999) == "99.99 %"
     assert format_share(0.99999999) == "99.99 %"
     assert format_share(0.00001) == "0.001 %"

@@ -1,4 +1,4 @@
-"""Without what Unix alone has, images are read as anywhere, and what needs it says so in one line.
+"""Without Unix-only modules, images are read as usual, and features that need them fail with one line.
 
 A process without these modules and functions, in which no open file is renamed or removed, stands in for Windows. What
 it cannot show is Windows itself: its paths, its console, its devices.
@@ -57,12 +57,12 @@ raw.READ_PIECES = types.SimpleNamespace(attempt=lambda *_: None)  # the kernel r
 from layoutscope.__main__ import main
 main()
 """
-"""Modules of others that choose their way by the system do so before: they are not what is tried."""
+"""Third-party modules that depend on the system are imported first: they are not under test."""
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs a command line without Unix; its cache is a folder of its own."""
+    """Return a function that runs a command line without Unix, with its own cache folder."""
 
     def call(*words: object):
         around = {"LAYOUTSCOPE_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
@@ -76,7 +76,7 @@ def run(tmp_path):
 
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
 def test_images_are_scanned_to_the_same_result(run, shell_scan, name):
-    """What is read and predicted does not depend on the system's ways to read."""
+    """Reads and predictions do not depend on the system's read calls."""
     ended = run("scan", IMAGES / f"{name}.img.zst", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["volumes"] == shell_scan(name)["volumes"]
@@ -84,7 +84,7 @@ def test_images_are_scanned_to_the_same_result(run, shell_scan, name):
 
 @pytest.fixture
 def shell_scan():
-    """Return a function that scans with all that this system has."""
+    """Return a function that scans with everything that this system has."""
 
     def call(name):
         command = [sys.executable, "-m", "layoutscope", "scan", IMAGES / f"{name}.img.zst", "--json"]
@@ -111,7 +111,7 @@ def shell_scan():
     ids=lambda words: words[0],
 )
 def test_what_reads_one_image_works(run, tmp_path, words):
-    """Each verb of one image ends as it does on Unix, and writes what it is asked for."""
+    """Each verb for one image ends as on Unix and writes the requested output."""
     ended = run(*words)
     assert ended.returncode == 0, ended.stderr
     for target in (word for before, word in pairwise(words) if before == "-o"):
@@ -119,7 +119,7 @@ def test_what_reads_one_image_works(run, tmp_path, words):
 
 
 def test_a_plain_image_is_read_at_its_places(run, tmp_path):
-    """Not only compressed images: a raw file is read where its one position is shared."""
+    """A raw file, not only a compressed image, is read correctly with a single shared position."""
     from layoutscope.image import open_image
 
     with open_image(IMAGES / "hfsplus-scattered.img.zst") as source:
@@ -137,7 +137,7 @@ def test_a_plain_image_is_read_at_its_places(run, tmp_path):
     ],
 )
 def test_what_needs_unix_says_so_in_one_line(run, words, said):
-    """Nothing ends in a traceback."""
+    """No feature ends in a traceback."""
     ended = run(*words)
     assert ended.returncode == 1
     assert said in " ".join(ended.stderr.split())
@@ -146,7 +146,7 @@ def test_what_needs_unix_says_so_in_one_line(run, words, said):
 
 
 def test_reading_at_a_place_is_the_same_in_both_ways(tmp_path, monkeypatch):
-    """With the system's call and with a shared position: all bytes, and fewer at the end of the file."""
+    """The system's call and a shared position give all bytes, and fewer at the end of the file."""
     (tmp_path / "file").write_bytes(bytes(range(200)))
     with (tmp_path / "file").open("rb") as file:
         got = []

@@ -11,13 +11,13 @@ from layoutscope.options import Predict, Workload, fill
     ("keyword", "meant"), [("oder", r" \(did you mean 'order'\?\)"), ("top", ""), ("what_ifs", "")]
 )
 def test_unknown_keywords_of_a_workload_are_refused(keyword, meant):
-    """A slip of the pen is told, and what only a prediction knows is no part of a trace's workload."""
+    """A misspelt keyword is reported, and options of a prediction are not part of a trace's workload."""
     with pytest.raises(TypeError, match=f"a workload has no '{keyword}'{meant}. Choose from: order, host"):
         check_workload({keyword: 1})
 
 
 def test_a_prediction_asks_more_than_a_walk():
-    """What is left out is as it is without."""
+    """Omitted options have their defaults."""
     asked = check_workload({"order": "names", "top": 3}, Predict)
     assert asked == {**fill(Predict, {}), "order": "names", "top": 3}
     assert asked.keys() > fill(Workload, {}).keys() == check_workload({}).keys()
@@ -34,6 +34,6 @@ def test_a_prediction_asks_more_than_a_walk():
     ],
 )
 def test_values_of_another_kind_are_refused(wrong, said):
-    """No threads were taken for one, and the letters of a file's name for paths, of which none is on the volume."""
+    """Zero threads are not taken for one, nor the letters of a file's name for paths."""
     with pytest.raises(UsageError, match=said):
         check_workload(wrong)

@@ -11,7 +11,7 @@ from layoutscope.walk.orders import model_of
 
 
 def entries_of(parents: list[int], kinds: list[bool]) -> VolumeLayout:
-    """File number 16 + i has the parent ``parents[i]``; a directory where ``kinds[i]``."""
+    """File number 16 + i has the parent ``parents[i]`` and is a directory if ``kinds[i]``."""
     n = len(parents)
     empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "regions", "extents", "free")}
     null = np.full(n, NULL_ROW, np.uint32)
@@ -30,7 +30,7 @@ def entries_of(parents: list[int], kinds: list[bool]) -> VolumeLayout:
 
 @given(st.data())
 def test_descent_is_depth_first_in_listing_order(data):
-    """Directories come, and every entry has its turn, as in a recursive walk of the same tree."""
+    """Directories and entries appear in the order of a recursive walk of the same tree."""
     kinds, parents = [], []
     for i in range(data.draw(st.integers(0, 25))):
         directories = [2] + [16 + j for j in range(i) if kinds[j]]

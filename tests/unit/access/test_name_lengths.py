@@ -1,4 +1,4 @@
-"""Lengths of names as Linux hands them out: composed, each once for all walks of a volume."""
+"""Lengths of names as Linux reports them: composed, and computed once for all walks of a volume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARKS = 60
 
 
 def test_lengths_are_those_of_composed_names():
-    """Of é as two characters three bytes become two; ASCII and names that were left out stay what they are."""
+    """The three bytes of a decomposed é become two; ASCII names and names that were left out keep their length."""
     names = TextColumn.of(["cafe\u0301", "plain", "\u30ab\u3099", None, "e\u0301" * 85])
 
     class Entries(SimpleNamespace):
@@ -30,7 +30,7 @@ def test_lengths_are_those_of_composed_names():
 
 
 def test_a_scan_composes_each_name_once(tmp_path, monkeypatch):
-    """A scan lists the folder several times, for its drives and what would help; names do not change between them."""
+    """A scan lists the folder several times, for its drives and remedies; names do not change between the listings."""
     names = [f"{number:03}" + "\u0323\u0301" * MARKS for number in range(COUNT)]
     plan = VolumePlan(attributes=None, total_blocks=4096, root=tuple(File(name) for name in names))
     write(plan, tmp_path / "a.img")

@@ -11,7 +11,7 @@ from tests.layouts import entries, layout
 
 
 def volume(*rows, files=()):
-    """Folders by number, directory and name, and files likewise."""
+    """Make a volume from folders (number, directory and name) and files in the same form."""
     made = [(parent, number, name, "directory", 0) for number, parent, name in rows]
     made += [(parent, number, name, "file", 0) for number, parent, name in files]
     return layout(entries=entries(*made))
@@ -39,13 +39,13 @@ def spelled(paths, *numbers):
     ],
 )
 def test_a_component_holds_nothing_that_parts_a_path(name, component):
-    """Only what other names are spelled with is escaped besides."""
+    """Apart from separators, only the characters of the escape syntax itself are escaped."""
     assert path_component(name) == component
     assert can_be_component(component)
 
 
 def test_names_are_spelled_apart_and_come_back():
-    """Of all names of up to four signs that matter no two are spelled the same, and possible ones keep their bytes."""
+    """All names of up to four significant characters have distinct spellings; possible names keep their bytes."""
     signs = ("/", "\0", ".", "\\", r"\u002f", r"\u005c", "u002e")
     names = {first + second + third for first in ("", *signs) for second in ("", *signs) for third in ("", *signs)}
     assert len({path_component(name) for name in names}) == len(names)
@@ -58,7 +58,7 @@ def test_names_are_spelled_apart_and_come_back():
 
 
 def test_a_path_leads_from_the_root():
-    """The root is a slash; a name is what its directory is and itself; a flaw is handed down."""
+    """The root is a slash; a path is the path of its directory plus the name; descendants inherit a flaw."""
     paths = Paths(volume((20, 2, "a"), (21, 20, "b"), (22, 20, ".."), (23, 22, "c")))
     assert spelled(paths, 2, 20, 21) == [("/", ""), ("/a", ""), ("/a/b", "")]
     assert spelled(paths, 22, 23) == [(r"/a/\u002e\u002e", NAME), (r"/a/\u002e\u002e/c", NAME)]
@@ -70,7 +70,7 @@ def test_a_path_leads_from_the_root():
 
 
 def test_what_cannot_be_reached_begins_with_a_number():
-    """A directory that nothing names, and each directory of a ring, stand for themselves in whatever order."""
+    """A directory without a name, and each directory of a ring, starts a path of its own, in any order."""
     rows = [(20, 77, "a"), (21, 20, "b"), (30, 32, "x"), (31, 30, "y"), (32, 31, "z"), (33, 31, "w"), (40, 40, "self")]
     wanted = {
         20: "<77>/a", 21: "<77>/a/b", 30: "<30>", 31: "<31>", 32: "<32>", 33: "<31>/w", 40: "<40>", 77: "<77>",
@@ -85,12 +85,12 @@ def test_what_cannot_be_reached_begins_with_a_number():
 
 
 def test_the_first_entry_of_a_directory_names_it():
-    """As of links to directories, or after damage."""
+    """Links to directories, or damage, can give a directory several entries."""
     assert Paths(volume((20, 2, "first"), (20, 2, "second"))).folder(20) == ("/first", "")
 
 
 def test_long_paths_keep_their_end():
-    """Of names of 9 bytes with their slash 454 fit into 4,094 bytes; 1,000 bytes hold the last 111, and differ."""
+    """454 names of 9 bytes (with slash) fit into 4,094 bytes; 1,000 bytes hold the last 111 names, which differ."""
     rows = [(100 + k, 2 if not k else 99 + k, f"d{k:07}") for k in range(1000)]
     for order in (range(1000), reversed(range(1000))):
         paths = Paths(volume(*rows))
@@ -113,7 +113,7 @@ def test_long_paths_keep_their_end():
 
 
 def test_a_path_takes_as_many_steps_as_it_is_long(monkeypatch):
-    """All paths of a chain of 4,000 folders are the sum of their bytes, and what is kept of them is bounded."""
+    """Computing all paths of a chain of 4,000 folders takes the sum of their bytes, and the cache is bounded."""
     monkeypatch.setattr("layoutscope.access.entries.MAX_KNOWN_BYTES", 10_000)
     rows = [(100 + k, 2 if not k else 99 + k, "a") for k in range(4000)]
     paths = Paths(volume(*rows))
@@ -125,7 +125,7 @@ def test_a_path_takes_as_many_steps_as_it_is_long(monkeypatch):
 
 
 def test_a_name_is_found_as_paths_spell_it():
-    """What an export prints leads back to the file; ``..`` leads nowhere."""
+    """A path that an export prints leads back to the file; ``..`` leads nowhere."""
     made = volume((20, 2, ".."), (21, 2, "a/b"), files=[(30, 20, "c"), (31, 21, ".")])
     assert paths_of(made, 30) == [r"/\u002e\u002e/c"]
     assert paths_of(made, 31) == [r"/a\u002fb/\u002e"]

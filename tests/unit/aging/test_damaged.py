@@ -1,4 +1,4 @@
-"""Damaged volumes that age: trees without leaves, without index nodes, of one level, and volumes without files."""
+"""Aging of damaged volumes: trees without leaves or index nodes, trees of one level, and volumes without files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def volume(request):
 
 @pytest.mark.full
 def test_any_level_of_any_tree_may_be_lost(volume, tmp_path):
-    """All nodes of a level are zeroed, or the first: the rest ages and says so, or one line says why it cannot."""
+    """Zero all nodes of a level, or the first one: the rest ages with a note, or one line says why it cannot."""
     data, nodes = volume
     failures = []
     levels = nodes.select(pl.col("tree").cast(pl.String), "level").unique().sort("tree", "level").rows()
@@ -62,7 +62,7 @@ def test_any_level_of_any_tree_may_be_lost(volume, tmp_path):
 
 
 def test_index_nodes_that_were_lost_are_made_new(tmp_path):
-    """Leaves of HFS+ are chained, so that they are read without the level above, which the note names."""
+    """Leaves of HFS+ are chained, so they are read without the level above; a note names that level."""
     with open_image(IMAGES["hfsplus"]) as source:
         data = bytearray(source.read(0, source.size_bytes))
     nodes = read_layouts(IMAGES["hfsplus"])[0].nodes.filter(tree="catalog", level=1)
@@ -76,7 +76,7 @@ def test_index_nodes_that_were_lost_are_made_new(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_tree_of_one_level_ages(tmp_path, count):
-    """The root is a leaf; nothing is damaged, and nothing is said of damage."""
+    """The root is a leaf. Nothing is damaged, and no note mentions damage."""
     write(VolumePlan(attributes=None, root=tuple(File(f"f{n}", Fork(9000)) for n in range(count))), tmp_path / "a.img")
     found = aged(tmp_path / "a.img")
     assert [point.files.value for point in found.points] == [count] * 3
@@ -84,14 +84,14 @@ def test_a_tree_of_one_level_ages(tmp_path, count):
 
 
 def test_a_volume_without_files_is_one_line(tmp_path):
-    """Nothing would change."""
+    """A volume on which nothing would change gives a one-line error."""
     write(VolumePlan(attributes=None), tmp_path / "empty.img")
     with pytest.raises(UsageError, match="without files"):
         aged(tmp_path / "empty.img")
 
 
 DAMAGED_BLOCKS = Path(__file__).parent / "damaged"
-"""Blocks of 4,096 bytes that a fuzzer changed, with right checksums: the image and the place are in the name."""
+"""Blocks of 4,096 bytes that a fuzzer changed, with correct checksums; the file name has the image and the offset."""
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ DAMAGED_BLOCKS = Path(__file__).parent / "damaged"
     ],
 )
 def test_forged_nodes_that_lead_to_no_leaf(reference_image, tmp_path, name, places, note):
-    """An index node of another level, and a root without leaves: each leaves a gap in a tree."""
-    # Without the mode of the original, which may not be written to.
+    """An index node of another level, and a root without leaves, each leave a gap in a tree."""
+    # Do not copy the mode: the original is read-only.
     shutil.copyfile(reference_image(f"driver/{name}.img"), tmp_path / "bad.img")
     with (tmp_path / "bad.img").open("r+b") as image:
         for place in places:
@@ -127,14 +127,14 @@ def test_forged_nodes_that_lead_to_no_leaf(reference_image, tmp_path, name, plac
     ],
 )
 def test_extents_stay_within_the_volume(start, count, expected):
-    """Each ends with its 100 blocks; those that together claim more than these have each block once."""
+    """Each extent ends within the 100 blocks; extents that claim more than that together get each block once."""
     found = _clip_to_volume(np.array(start, np.int64), np.array(count, np.int64), 100)
     assert found[1].tolist() == expected
     assert (found[0] + found[1]).max() <= 100
 
 
 def test_what_does_not_fit_is_refused_before_it_is_listed():
-    """A file that claims 2**60 blocks needs no memory for them."""
+    """Refusing a file that claims 2**60 blocks does not allocate memory for them."""
     space = FreeBlocks(np.array([0]), np.array([10]))
     space.check_room(10)
     with pytest.raises(FullError, match="1,152,921,504,606,846,976 blocks are written, and 10 are free"):

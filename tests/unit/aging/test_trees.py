@@ -1,4 +1,4 @@
-"""Trees that change, and such as are filled: arithmetic by hand on nodes of forty bytes and records of ten."""
+"""Trees that change or are filled, checked by hand arithmetic: nodes of 40 bytes, records of 10 bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NONE = np.empty(0, np.int64)
 
 
 def level(*bounds):
-    """Make a level of nodes that lie at blocks 100, 101 and so on."""
+    """Make a level of nodes at blocks 100, 101 and so on."""
     count = np.arange(len(bounds))
     return TreeLevel(np.array([FIRST, *bounds[1:]]), 10 + count, 100 + count, np.zeros(len(bounds), np.int64))
 
@@ -43,18 +43,18 @@ def tree(keys, *levels):
 
 
 def inserted(*keys):
-    """Insert records, one a turn."""
+    """Insert records, one per turn."""
     key = np.array(keys)
     return Edits(key, np.full(len(key), 10), np.arange(len(key)), NONE, NONE, NONE, NONE, NONE)
 
 
 def deleted(*keys):
-    """Delete records, one a turn."""
+    """Delete records, one per turn."""
     return Edits(NONE, NONE, NONE, np.array(keys), np.arange(len(keys)), NONE, NONE, NONE)
 
 
 def test_a_full_leaf_splits_in_the_middle():
-    """Four records fill a leaf; with a fifth, two of them stay and three go into a new one."""
+    """Four records fill a leaf; after a fifth, two stay and three move to a new leaf."""
     made, touched, freed = apply_edits(tree([1, 3, 5, 7], level(0)), inserted(4), np.zeros(1, np.int64))
     assert made.key.tolist() == [1, 3, 4, 5, 7]
     assert [len(item) for item in made.levels] == [2, 1]
@@ -65,7 +65,7 @@ def test_a_full_leaf_splits_in_the_middle():
 
 
 def test_an_empty_leaf_goes_and_its_block_with_it():
-    """Of two leaves the second loses its only record: the tree is one leaf, and the root is not needed."""
+    """The second of two leaves loses its only record: one leaf remains, and the root is no longer needed."""
     begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
     made, _, freed = apply_edits(begin, deleted(9), np.zeros(1, np.int64))
     assert [len(item) for item in made.levels] == [1]
@@ -73,7 +73,7 @@ def test_an_empty_leaf_goes_and_its_block_with_it():
 
 
 def test_a_node_is_written_once_a_transaction():
-    """Four insertions into two leaves, in two transactions: each leaf is written in both."""
+    """Four insertions into two leaves in two transactions write each leaf in both transactions."""
     begin = tree([0, 10], level(0, 10), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
     _, touched, _ = apply_edits(begin, inserted(1, 11, 2, 12), np.array([0, 0, 1, 1]))
     leaves = touched.level == 0
@@ -84,7 +84,7 @@ def test_a_node_is_written_once_a_transaction():
 
 
 def test_a_name_that_passes_splits_a_leaf_and_is_gone():
-    """The fifth record of a leaf that has room for four is deleted at once; the leaf stays split."""
+    """A leaf with room for four records gets a fifth that is deleted at once; the leaf stays split."""
     passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([2]), np.array([10]), np.array([0]))
     made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
     assert made.key.tolist() == [1, 3, 5, 7]
@@ -92,7 +92,7 @@ def test_a_name_that_passes_splits_a_leaf_and_is_gone():
 
 
 def replaced(*keys):
-    """Delete records and insert them again, one a turn."""
+    """Delete records and insert them again, one per turn."""
     key, turn = np.array(keys), np.arange(len(keys))
     return Edits(key, np.full(len(key), 10), turn, key, turn, NONE, NONE, NONE)
 
@@ -105,26 +105,26 @@ def two_leaves(*keys):
 @pytest.mark.parametrize(
     ("keys", "counts", "begin"),
     [
-        ((10,), [2, 2], 11),  # the first record of a leaf comes back into the leaf before
-        ((10, 11), [3, 1], 12),  # and so does the next one, which is the first by then
-        ((11, 10), [2, 2], 11),  # that which comes back while the first is there stays
+        ((10,), [2, 2], 11),  # the first record of a leaf is re-inserted into the previous leaf
+        ((10, 11), [3, 1], 12),  # so is the next one, which has become the first
+        ((11, 10), [2, 2], 11),  # a record that is re-inserted while the first one exists stays
         ((11,), [1, 3], 10),
-        ((10, 11, 12), [4], None),  # nothing is left
+        ((10, 11, 12), [4], None),  # the leaf becomes empty
     ],
 )
 def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts, begin):
-    """A leaf begins at its first record: what is smaller goes to the leaf before, whatever held it."""
+    """A leaf starts at its first record; a smaller key goes to the previous leaf, whichever leaf held it before."""
     made, touched, freed = apply_edits(two_leaves(1, 10, 11, 12), replaced(*keys), np.zeros(len(keys), np.int64))
     assert made.fill(0)[1].tolist() == counts
     assert made.levels[0].bound[1:].tolist() == ([] if begin is None else [begin])
     assert freed.tolist() == ([101, 200] if begin is None else [])
     if len(counts) > 1:
-        # The leaf that lost its first record is written, too.
+        # The leaf that lost its first record is written as well.
         assert set(touched.node[touched.level == 0].tolist()) == ({1} if begin == 10 else {0, 1})
 
 
 def test_a_name_that_passes_meets_what_was_there_before():
-    """A full leaf from which a record is deleted in the same cycle splits all the same: the name came first."""
+    """A full leaf splits even if one of its records is deleted in the same cycle: the name is inserted first."""
     passing = Edits(NONE, NONE, NONE, np.array([7]), np.array([0]), np.array([2]), np.array([10]), np.array([0]))
     made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
     assert made.fill(0)[1].tolist() == [1, 2]
@@ -133,7 +133,7 @@ def test_a_name_that_passes_meets_what_was_there_before():
 
 
 def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
-    """Of a node of 80 bytes with records of ten half is 40; a byte less for each of eight records is three of them."""
+    """Half of an 80-byte node is four 10-byte records; one byte less per each of eight records leaves three."""
     bound, key, size = np.array([0]), np.arange(9), np.full(9, 10)
     assert split_full(bound, key, size, NodeRule(80)).tolist() == [0, 4]
     assert split_full(bound, key, size, NodeRule(80, less_per_record=2)).tolist() == [0, 3]
@@ -143,12 +143,12 @@ BALANCED = NodeRule(40, balances=True)
 
 
 def balanced(*keys):
-    """Make a tree of leaves that begin at 0 and at 10, which balance."""
+    """Make a tree of balanced leaves that begin at 0 and at 10."""
     return replace(two_leaves(*keys), leaf=BALANCED, index=BALANCED)
 
 
 def test_what_is_too_much_for_a_leaf_goes_to_the_one_before():
-    """Five records in the second leaf and one in the first: both hold three, no leaf is new, the root stays."""
+    """With one record in the first leaf and five in the second, both end with three; no leaf is new, the root stays."""
     made, touched, freed = apply_edits(balanced(1, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
     assert made.fill(0)[1].tolist() == [3, 3]
     assert made.levels[0].bound[1:].tolist() == [12]
@@ -158,7 +158,7 @@ def test_what_is_too_much_for_a_leaf_goes_to_the_one_before():
 
 
 def test_what_finds_no_room_there_goes_to_a_new_leaf_in_between():
-    """Two full leaves and a ninth record: the second keeps its number and the last two of its five records."""
+    """Two full leaves get a ninth record: the second leaf keeps its number and the last two of its five records."""
     made, touched, freed = apply_edits(balanced(1, 2, 3, 4, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
     assert made.fill(0)[1].tolist() == [4, 3, 2]
     assert made.levels[0].ident.tolist() == [10, NOWHERE, 11]
@@ -168,7 +168,7 @@ def test_what_finds_no_room_there_goes_to_a_new_leaf_in_between():
 
 
 def test_the_first_leaf_has_none_before_it():
-    """A new leaf is the first one then, and holds what comes before all others."""
+    """The new leaf becomes the first one and holds the smallest records."""
     made, _, _ = apply_edits(balanced(1, 2, 3, 4, 10), inserted(5), np.zeros(1, np.int64))
     assert made.fill(0)[1].tolist() == [3, 2, 1]
     assert made.levels[0].ident.tolist() == [NOWHERE, 10, 11]
@@ -177,7 +177,7 @@ def test_the_first_leaf_has_none_before_it():
 
 
 def test_a_name_that_passes_splits_a_leaf_only_where_the_one_before_is_full():
-    """With five records a leaf of four is too full: two of them go to a leaf of two, or three to a new leaf."""
+    """A fifth record overfills a leaf of four: two records move to a leaf of two, or three move to a new leaf."""
     passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([11]), np.array([10]), np.array([0]))
     made, _, _ = apply_edits(balanced(1, 2, 10, 12, 13, 14), passing, np.zeros(1, np.int64))
     assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 10, 12, 13, 14], [3, 3])
@@ -186,7 +186,7 @@ def test_a_name_that_passes_splits_a_leaf_only_where_the_one_before_is_full():
 
 
 def test_a_name_that_passes_is_there_while_its_file_gets_the_old_name():
-    """The old record makes room for the new one; two names that pass one after the other split a leaf once."""
+    """The old record makes room for the new one; two successive temporary names split a leaf only once."""
     names = np.array([12, 14])
     twice = Edits(names, np.full(2, 10), np.arange(2), names, np.arange(2), *np.array([[11, 11], [10, 10], [0, 1]]))
     made, touched, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), twice, np.zeros(2, np.int64))
@@ -195,7 +195,7 @@ def test_a_name_that_passes_is_there_while_its_file_gets_the_old_name():
 
 
 def test_a_node_above_begins_with_its_first_new_leaf():
-    """Records that leave the first leaf of an index node change where it begins; a new leaf there does not."""
+    """An index node's start changes when records leave its first leaf, but not when a new leaf is added there."""
     above = [TreeLevel(np.array([FIRST, 10]), *(np.arange(2) for _ in range(3))), level(0)]
     both = replace(balanced(1, 10, 11, 12, 13), levels=(level(0, 10), *above))
     made, _, _ = apply_edits(both, inserted(14), np.zeros(1, np.int64))
@@ -207,7 +207,7 @@ def test_a_node_above_begins_with_its_first_new_leaf():
 
 @pytest.mark.parametrize("batches", [1, 30])
 def test_growing_at_the_end_gives_as_many_leaves_as_the_driver_makes(batches):
-    """Record by record, or many at once."""
+    """The result is the same whether records are inserted one by one or in one batch."""
     rng = np.random.default_rng(3)
     size = rng.integers(3, 15, 3000)
     made = replace(tree([], new_level()), leaf=NodeRule(100, balances=True), index=NodeRule(100, balances=True))
@@ -220,7 +220,7 @@ def test_growing_at_the_end_gives_as_many_leaves_as_the_driver_makes(batches):
 
 
 def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():
-    """Of two keys one is that of a name."""
+    """Only one of the two keys contains a name."""
     keys = np.array([key_of(np.array(5), 0), key_of(np.array(5), NAME)])
     both = replace(two_leaves(1, 10), short_index_bytes=4)
     assert both.index_sizes(keys).tolist() == [4, 10]
@@ -228,7 +228,7 @@ def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():
 
 
 def test_a_new_leaf_is_written_when_the_one_before_was_full():
-    """Of four insertions into a leaf of three records the second fills it over: what comes after is in the new leaf."""
+    """The second of four insertions overfills a leaf of three records; later records go to the new leaf."""
     made, touched, _ = apply_edits(tree([1, 2, 3], level(0)), inserted(9, 8, 7, 6), np.arange(4))
     assert made.fill(0)[1].tolist() == [2, 2, 3]
     leaves = touched.level == 0
@@ -238,7 +238,7 @@ def test_a_new_leaf_is_written_when_the_one_before_was_full():
 
 
 def test_space_that_is_looked_for_stays_free():
-    """A try finds the blocks that are taken then."""
+    """A trial allocation finds blocks but does not take them."""
     space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
     assert space.take(3, is_try=True).tolist() == [2, 3, 9]
     assert space.num_free == 4
@@ -246,7 +246,7 @@ def test_space_that_is_looked_for_stays_free():
 
 
 def test_blocks_that_are_not_followed_are_not_given_back():
-    """Volumes are greater than what is followed, and damaged ones say the same block twice: only one is free then."""
+    """Blocks outside the tracked space are ignored; a block that is given back twice is freed once."""
     space = FreeBlocks(np.array([5]), np.array([100]))
     taken = space.take(3)
     space.give_back(np.array([taken[0], taken[0], -1, 1 << 40, 50]))
@@ -255,7 +255,7 @@ def test_blocks_that_are_not_followed_are_not_given_back():
 
 
 def test_blocks_that_snapshots_hold_are_never_free_again():
-    """Of three blocks that are given back one is held."""
+    """One of three blocks that are given back is pinned."""
     space = FreeBlocks(np.array([5]), np.array([100]))
     taken = space.take(3)
     space.pin(taken[1:2])
@@ -266,7 +266,7 @@ def test_blocks_that_snapshots_hold_are_never_free_again():
 
 
 def test_space_is_taken_from_a_block_on_and_then_from_the_first():
-    """Three blocks behind block 8 are not to be had; the rest comes from the front."""
+    """Only two blocks are free after block 8; the third comes from the front."""
     space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
     assert space.take(3, after=8).tolist() == [9, 10, 2]
     assert [part.tolist() for part in space.runs()] == [[3], [1]]
@@ -275,7 +275,7 @@ def test_space_is_taken_from_a_block_on_and_then_from_the_first():
 
 
 def test_space_behind_all_that_was_used_is_one_run():
-    """Of a hundred free blocks two are taken and one of them is given back."""
+    """Two of a hundred free blocks are taken, and one of them is given back."""
     space = FreeBlocks(np.array([5]), np.array([100]))
     assert space.take(2).tolist() == [5, 6]
     space.give_back(np.array([5]))
@@ -288,7 +288,7 @@ HALF = SplitRule(40, stays_at_cut=True)
 
 
 def writes(record, more=10, lost=0, batch=0):
-    """Return writes one after the other."""
+    """Return successive writes."""
     columns = np.broadcast_arrays(np.asarray(record), more, lost, np.arange(len(record)), batch)
     return RecordWrites(*(column.astype(np.int64) for column in columns))
 
@@ -298,22 +298,22 @@ def leaves(made):
 
 
 def test_what_is_filled_at_its_end_stays_half_full():
-    """Of every full node half is left behind, and nothing comes to it any more."""
+    """Each full node leaves half of its records behind and gets no more."""
     assert leaves(grow_level(writes(range(10)), HALF)) == [2, 2, 2, 4]
 
 
 def test_what_is_filled_at_its_begin_stays_as_full_as_what_is_split_off():
-    """The new node has the later half; the next records come to the first."""
+    """The new node takes the upper half; the next records go to the first node."""
     assert leaves(grow_level(writes(range(9, -1, -1)), HALF)) == [4, 2, 2, 2]
 
 
 def test_what_is_filled_in_its_middle_fills_up_again():
-    """Two records at the ends, the others between them: nodes that were split get further records."""
+    """Two records are at the ends and the others between them, so nodes that were split get further records."""
     assert leaves(grow_level(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
 
 
 def test_what_is_filled_at_its_end_is_full_if_nodes_are_balanced():
-    """Of five records of 10 three go to a new node before the full one, which takes one more of the next five.
+    """Three of five 10-byte records go to a new node before the full one, which then takes one more record.
 
     The ninth finds no room so: another new node between both gets three.
     """
@@ -324,14 +324,14 @@ def test_what_is_filled_at_its_end_is_full_if_nodes_are_balanced():
 
 
 def test_a_record_at_the_cut_stays_or_goes_as_the_rule_says():
-    """Four records, and one that comes between the second and the third."""
+    """A record is inserted between the second and the third of four records."""
     order = [0, 1, 3, 4, 2]
     assert leaves(grow_level(writes(order), HALF)) == [3, 2]
     assert leaves(grow_level(writes(order), SplitRule(40, stays_at_cut=False))) == [2, 3]
 
 
 def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
-    """What is looked up afterwards is found there: a record behind it lies in the same node."""
+    """Later searches find it there: a record after it is stored in the same node."""
     rule = SplitRule(40, stays_at_cut=False)
     made = grow_level(writes([0, 1, 4, 5, 2, 3]), rule)
     assert made.node.tolist() == [0, 0, 1, 1, 1, 1]
@@ -340,18 +340,18 @@ def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
 
 @pytest.mark.parametrize(("place", "stays"), [(4, 3), (0, 2)])
 def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(place, stays):
-    """Of 40 bytes 25 are reached by the third record; where the next one comes before the cut it goes."""
+    """The third record passes byte 25 of 40; it moves if the next record is inserted before the cut."""
     assert cut(SplitRule(40, False, 25), [10, 10, 10, 10], place) == stays
 
 
 def test_each_record_of_a_full_node_makes_the_room_less():
-    """Offsets of four records of two bytes: 25 less eight are reached by 8 + 8 + 8."""
+    """With 2-byte offsets for four records, three records of 8 bytes remain below 25 - 8 bytes."""
     assert cut(SplitRule(40, False, 25, 2), [10, 10, 10, 10], 4) == 3
     assert cut(SplitRule(40, False, 23, 2), [10, 10, 10, 10], 4) == 2
 
 
 def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
-    """Three records that get longer by two bytes fit into 40; not where each leaves its old ten bytes unused."""
+    """Three records that grow by two bytes fit into 40 bytes, unless each leaves its old ten bytes unused."""
     filled, longer = writes([0, 1, 2]), writes([0, 1, 2], more=2)
     both = RecordWrites(*(np.concatenate(pair) for pair in zip(filled, longer, strict=True)))
     assert leaves(grow_level(both, HALF)) == [3]
@@ -360,7 +360,7 @@ def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
 
 
 def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_changes_it():
-    """The first is there at the start; what the second transaction does not touch stays where it lies."""
+    """The first node exists at the start; a node that the second transaction does not change keeps its block."""
     made = grow_level(writes([0, 1, 2, 3, 4, 5], batch=[0, 0, 0, 0, 0, 1]), HALF)
     assert list(zip(made.taken_by.tolist(), made.taken_at.tolist(), made.taken_in.tolist(), strict=True)) == [
         (0, 0, 0), (1, 4, 0), (1, 5, 1),
@@ -368,14 +368,14 @@ def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_c
 
 
 def test_levels_grow_as_their_nodes_are_split_off():
-    """Nine leaves below index nodes of four records each, which are half full but for the last, below a root."""
+    """Nine leaves are below half-full index nodes of four records each (the last one is fuller), below a root."""
     levels = grow_tree(writes(range(20)), (HALF, HALF), np.full(20, 10))
     assert [leaves(level) for level in levels] == [[2] * 8 + [4], [2, 2, 2, 3], [4]]
     assert levels[1].born.tolist() == sorted(levels[1].born.tolist())
 
 
 def test_every_record_lies_in_one_node_and_nodes_are_never_too_full():
-    """Of records of all sizes in random order, by both rules; nodes are in the order of their keys."""
+    """Records of all sizes are inserted in random order by both rules; nodes are in key order."""
     rng = np.random.default_rng(7)
     order, size = rng.permutation(2000), rng.integers(3, 15, 2000)
     for rule in (SplitRule(100, True), SplitRule(100, False, 50)):

@@ -1,4 +1,4 @@
-"""Volumes that age: what holds of every one of them, whatever happens to it."""
+"""Invariants of aged volumes."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def owned(volume):
 
 
 def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
-    """Every metric of the tables that are made of a volume that did not age is that of the volume.
+    """Every metric of tables rebuilt from a volume that did not age equals that of the volume.
 
-    Node by node, that is: what share of a node its records take, the model rounds.
+    Nodes are compared one by one, because the model rounds each record's share of a node.
     """
     again = build_aged_layout(layout, readable(layout, "linux"))
     for was, now in zip(measure(layout), measure(again), strict=True):
@@ -64,7 +64,7 @@ def test_a_volume_as_it_is_has_the_layout_that_was_read(layout):
 
 
 def test_extent_references_fill_their_leaves_as_read_where_no_snapshot_has_some(reference_image):
-    """Without snapshots the model has every reference in the tree that it was read from; with one it has not."""
+    """Without snapshots, the model keeps every reference in the tree it was read from; with a snapshot it does not."""
 
     def fills(name):
         read = layoutscope.read_layouts(name)[-1]
@@ -80,10 +80,10 @@ def test_extent_references_fill_their_leaves_as_read_where_no_snapshot_has_some(
 @pytest.mark.parametrize("host", ["linux", "macos"])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_no_block_is_owned_twice_and_none_is_free_and_owned(layout, name, host):
-    """Nodes and files have blocks of their own, within the volume."""
+    """Nodes and files have distinct blocks within the volume."""
     volume = aged(layout, name, host, share=0.02)
     begin = readable(layout, host)
-    # Files of the volume itself may be of a catalog whose nodes lie in them.
+    # Files of the volume itself can contain the nodes of a catalog.
     special = volume.data.blocks()[np.repeat(volume.data.ident < 0, volume.data.count)]
     blocks = np.concatenate(owned(volume))
     files = volume.data.blocks()[np.repeat(volume.data.ident >= 0, volume.data.count)]
@@ -107,7 +107,7 @@ def test_no_block_is_owned_twice_and_none_is_free_and_owned(layout, name, host):
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_files_are_as_many_as_the_workload_leaves(layout, name):
-    """Replacing keeps their number, adding and deleting change it by what they are about."""
+    """Replacing keeps the number of files; adding and deleting change it by the requested count."""
     before = int(readable(layout, "linux").entries.is_file.sum())
     each = round(0.2 * before)
     after = int(aged(layout, name, cycles=1).entries.is_file.sum())
@@ -116,7 +116,7 @@ def test_files_are_as_many_as_the_workload_leaves(layout, name):
 
 
 def test_every_file_has_the_blocks_of_its_size(layout):
-    """A file that was written anew has as many blocks as its size needs."""
+    """A rewritten file has as many blocks as its size needs."""
     volume = aged(layout, "replace")
     new = volume.entries.ident >= len(volume.numbers)
     assert new.any()
@@ -126,7 +126,7 @@ def test_every_file_has_the_blocks_of_its_size(layout):
 
 
 def test_every_leaf_of_an_entry_is_a_live_leaf(layout):
-    """The walks follow these rows; each leads to a leaf of the tree, and every leaf's parent is there."""
+    """Walks follow these rows: each leads to a leaf of the tree, and the parent of every node exists."""
     made = build_aged_layout(layout, aged(layout, "mixed"))
     leaves = set(made.nodes.filter(made.nodes["level"] == 0)["row"].to_list())
     for name in ("entry_node_row", "inode_node_row", "listing_node_row"):
@@ -135,7 +135,7 @@ def test_every_leaf_of_an_entry_is_a_live_leaf(layout):
 
 
 def test_kept_snapshots_hold_blocks_that_are_free_without_them():
-    """Of the same cycles, one leaves fewer free blocks where a snapshot of two cycles is kept."""
+    """With the same cycles, fewer blocks are free if a snapshot of two cycles is kept."""
     layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
     free = []
     for keep in (0, 2):
@@ -150,7 +150,7 @@ def test_kept_snapshots_hold_blocks_that_are_free_without_them():
 
 
 def apfs_aged(**changes):
-    """Age the committed volume of APFS by a cycle, by a policy that is changed."""
+    """Age the committed APFS volume by one cycle under a changed policy."""
     layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
     volume = readable(layout, "linux")
     volume.policy = replace(volume.policy, **changes)
@@ -160,7 +160,7 @@ def apfs_aged(**changes):
 
 
 def test_a_transaction_ends_when_enough_blocks_wait_to_be_freed():
-    """With a tenth of the blocks that may wait, there are several times as many; with enough of them one."""
+    """A smaller limit on blocks waiting to be freed gives several times as many transactions; a large one gives one."""
     assert apfs_aged(queue_blocks=1 << 20)[1] == 1
     many = apfs_aged(queue_blocks=400)[1]
     assert apfs_aged(queue_blocks=100)[1] >= 3 * many >= 6
@@ -168,7 +168,7 @@ def test_a_transaction_ends_when_enough_blocks_wait_to_be_freed():
 
 
 def test_blocks_of_earlier_drivers_wait_for_transactions():
-    """What was left in the last four transactions is not free yet, with five times as short ones."""
+    """Blocks freed in the last four transactions are not free yet, with a queue limit five times as large."""
     now, _ = apfs_aged(queue_blocks=400)
     waiting, num = apfs_aged(queue_blocks=2000, waits=4)
     assert now.waiting == []
@@ -181,7 +181,7 @@ def test_blocks_of_earlier_drivers_wait_for_transactions():
     [("linux-apfs by EA Fernández (xid 2)", 4), ("linux-apfs by eafer (0.3.20?)", 0), ("", 0)],
 )
 def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, waits):
-    """Drivers that did not write their version kept transactions; other hosts have their own way."""
+    """A driver that did not write its version delays freed blocks; other hosts have their own policy."""
     layout = layoutscope.read_layouts(IMAGES["apfs"])[-1]
     facts = msgspec.structs.replace(layout.facts, details={**layout.facts.details, "modified by": writer})
     assert policy_of(layout.changed(facts=facts), "linux").waits == waits
@@ -189,7 +189,7 @@ def test_the_driver_that_wrote_a_volume_last_says_how_it_is_written(writer, wait
 
 
 def test_a_transaction_of_macos_writes_as_many_files_in_every_cycle():
-    """As many as its policy says, and a forecast: what files took in one cycle ends no transaction of the next."""
+    """A transaction holds as many files as the policy says; files of one cycle do not end transactions of the next."""
     volume = readable(layoutscope.read_layouts(IMAGES["apfs"])[-1], "macos").copy()
     volume.policy = replace(volume.policy, files_per_transaction=100)
     began, rng = [volume.xid], np.random.default_rng(1)
@@ -200,7 +200,7 @@ def test_a_transaction_of_macos_writes_as_many_files_in_every_cycle():
 
 
 def test_volumes_like_one_are_those_that_were_drawn():
-    """Eight of drawn orders and ages, with as many files; in old ones some are new, in new ones leaves lie anew."""
+    """Eight volumes have drawn orders and ages and as many files; old ones have new files, new ones new leaf places."""
     layout = layoutscope.read_layouts(IMAGES["hfsplus"])[-1]
     found = volumes_alike(layout, "macos")
     assert len(found) == VOLUMES
@@ -220,7 +220,7 @@ def test_volumes_like_one_are_those_that_were_drawn():
 
 
 def test_nodes_that_lie_apart_stay_apart(monkeypatch):
-    """Where nodes lie behind data, those that are written lie there, too, though new ones lie nowhere yet."""
+    """If nodes are stored after the data, rewritten nodes are stored there too, even if new nodes have no place yet."""
     monkeypatch.setattr(writing, "CHUNK_BLOCKS", 1)
     volume = readable(layoutscope.read_layouts(IMAGES["apfs"])[-1], "linux")
     tree = volume.trees["fs"]

@@ -29,7 +29,7 @@ def test_blocks_are_free_claimed_unclaimed_or_disputed():
 
 
 def test_what_lies_behind_the_last_block_is_not_counted():
-    """A claim from block 90 on has ten blocks in the container."""
+    """A claim that starts at block 90 has ten blocks within the container."""
     account = balance(WHOLE, np.empty((0, 2), np.int64), [np.array([[90, 50]])], FindingLog())
     assert account.claimed.tolist() == [[90, 10]]
 
@@ -42,7 +42,7 @@ def test_rest_is_what_others_leave():
 
 
 def test_regions_that_no_device_can_hold_are_findings():
-    """No block, or an address beyond every device."""
+    """A region without blocks and an address beyond every device are findings."""
     store = store_of({0: bytes(BLOCK)})
     kept = inside([Region("whole", "", 5), Region("empty", "", 5, 0), Region("far", "", 2**45)], store)
     assert [item.type for item in kept] == ["whole"]

@@ -24,20 +24,20 @@ def test_addresses_of_both_devices(blocks):
 
 
 def test_blocks_are_read_in_the_order_given(blocks):
-    """A read that goes to both devices gives each row its own bytes."""
+    """A read that uses both devices gives each row the right bytes."""
     rows = blocks.read(np.array([MARK + 1, 2, MARK + 3], np.uint64), 512)
     assert rows[:, 0].tolist() == [2, 1, 2]
 
 
 def test_what_leaves_its_device_is_not_present(blocks):
-    """The first device has ten blocks, the second four; two blocks from the ninth do not fit."""
+    """The first device has ten blocks, the second four; two blocks from the ninth on do not fit."""
     paddrs = np.array([9, 10, MARK + 3, MARK + 4], np.uint64)
     assert blocks.present(paddrs, 512).tolist() == [True, False, True, False]
     assert blocks.present(paddrs, 1024).tolist() == [False] * 4
 
 
 def test_an_object_outside_says_where(blocks):
-    """The error carries the address that the block would have, and its device."""
+    """The error has the device and the address that the block would have."""
     with pytest.raises(FormatError) as caught:
         blocks.read_object(MARK + 7)
     assert (caught.value.image_offset, caught.value.device) == (7 * 512, 1)

@@ -43,18 +43,18 @@ def ring():
 
 
 def test_a_block_claims_a_type_and_is_of_it_if_it_is_sound(ring):
-    """Types are told apart from how an object is stored; only a sound block is of the type that it claims."""
+    """An object's type is independent of its storage class; only a sound block is of the type that it claims."""
     assert ring.claimed.tolist() == [SUPERBLOCK, SUPERBLOCK, MAP, FSTREE, 0]
     assert ring.kind.tolist() == [SUPERBLOCK, 0, MAP, FSTREE, 0]
 
 
 def test_contents_of_superblocks_and_maps_are_kept(ring):
-    """Rows 0 and 2 alone: a ring may be claimed to be far larger than they are."""
+    """Only rows 0 and 2 are kept, because a ring can claim to be far larger than these."""
     assert sorted(ring.blocks) == [0, 2]
 
 
 def test_the_newest_transaction_is_that_of_a_sound_superblock(ring):
-    """The younger superblock is damaged."""
+    """The newer superblock is damaged, so the older one counts."""
     assert newest_xid(ring) == 5
 
 
@@ -65,7 +65,7 @@ def large(kind: int, xid: int) -> bytes:
 
 
 def ring_of(*xids: int, ahead: int = 1, first: int = 0):
-    """Return a store whose ring holds, for each transaction, some maps and its superblock, from a row on."""
+    """Return a store whose ring holds some maps and the superblock of each transaction, starting at a given row."""
     blocks = [each for xid in xids for each in (*[large(MAP, xid)] * ahead, large(SUPERBLOCK, xid))]
     turned = blocks[-first:] + blocks[:-first]
     source = MemorySource(b"".join(turned))
@@ -74,13 +74,13 @@ def ring_of(*xids: int, ahead: int = 1, first: int = 0):
 
 
 def test_superblocks_come_newest_first():
-    """Whatever their order in the ring is: transactions 7, 9 and 8 are in blocks 1, 3 and 5."""
+    """The order in the ring does not matter: transactions 7, 9 and 8 are in blocks 1, 3 and 5."""
     store, area = ring_of(7, 9, 8)
     assert [(paddr, parsed.hdr.xid) for paddr, parsed in superblocks(store, area)] == [(3, 9), (5, 8), (1, 7)]
 
 
 def test_maps_are_the_blocks_before_their_superblock():
-    """A checkpoint of three blocks is two maps and its superblock; it may go on at the start of the ring."""
+    """A checkpoint of three blocks is two maps and its superblock; it may wrap to the start of the ring."""
     store, area = ring_of(8, 9, ahead=2, first=1)
     (nine, _), (eight, _) = superblocks(store, area)
     assert (nine, eight) == (0, 3)
@@ -100,12 +100,12 @@ def test_a_checkpoint_is_no_longer_than_its_ring(count):
 
 
 ROOM = (BLOCK - 40) // 40
-"""Mappings of 40 bytes in a block of 512, behind the header and 8 bytes: eleven, and 32 bytes are left."""
+"""A block of 512 bytes holds eleven 40-byte mappings after the header and 8 bytes; 32 bytes are left."""
 
 
 @pytest.mark.parametrize("count", [0, 1, ROOM])
 def test_mappings_say_where_ephemeral_objects_are(count):
-    """Type, subtype, size, padding, and the numbers of the volume, of the object and of its block."""
+    """A mapping has type, subtype, size, padding, and the numbers of the volume, the object and its block."""
     rows = [(0x80000000 | kind, 14, 1024, 0, 5, 100 + kind, 200 + kind) for kind in range(count)]
     data = bytes(32) + struct.pack("<II", 1, count) + b"".join(struct.pack("<IIIIQQQ", *row) for row in rows)
     found = _mappings(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 0)
@@ -115,7 +115,7 @@ def test_mappings_say_where_ephemeral_objects_are(count):
 
 
 def test_mappings_may_fill_a_map():
-    """Two of 40 bytes behind the 40 of the head."""
+    """A map can hold two mappings of 40 bytes after its 40-byte head."""
     assert len(_mappings(np.frombuffer(bytes(36) + b"\2" + bytes(83), np.uint8), 0)) == 2
 
 
@@ -141,7 +141,7 @@ def test_a_map_has_no_more_mappings_than_room():
     ],
 )
 def test_an_ephemeral_object_is_verified(size, oid, spoil, reason):
-    """One of two blocks in the last two of four; the last byte of the second one counts."""
+    """The object is two blocks, the last two of four; the last byte of its second block counts."""
     whole = with_checksum(struct.pack("<QQQII", 0, 9, 7, 0x80000005, 0).ljust(1023, b"\0") + b"\0")[:-1] + spoil
     blocks = store_of({2: whole[:512], 3: whole[512:]}).blocks
     item = Ephemeral(oid, 5, 0, 0, 2, size)
@@ -154,7 +154,7 @@ def test_an_ephemeral_object_is_verified(size, oid, spoil, reason):
 
 
 def test_a_ring_is_one_run_or_has_a_tree_of_them():
-    """Five blocks: from block 7 on, or two from 20 and three of ten from 30 on, as block 1 has it."""
+    """Five blocks are one run from block 7, or a run of two from 20 and three of ten from 30, as listed in block 1."""
     runs = [(struct.pack("<Q", 0), struct.pack("<qQ", 20, 2)), (struct.pack("<Q", 2), struct.pack("<qQ", 30, 10))]
     store = store_of({1: record_root(1, 0, runs)})
     paddrs, trees = ring_paddrs(store, 7, 5, is_tree=False)
@@ -164,7 +164,7 @@ def test_a_ring_is_one_run_or_has_a_tree_of_them():
 
 
 def test_a_ring_at_the_largest_address_goes_on_at_none():
-    """Addresses wrap, so that the blocks behind the last lie nowhere in a container."""
+    """Addresses wrap, so blocks after the last address are in no container."""
     store = store_of({0: bytes(BLOCK)})
     assert ring_paddrs(store, -1, 2, is_tree=False)[0].tolist() == [2**64 - 1, 0]
 
@@ -182,7 +182,7 @@ def test_a_ring_is_not_impossibly_large(monkeypatch, more, is_refused):
 
 
 def test_a_checkpoint_may_be_its_superblock_alone():
-    """Then it has no maps and no ephemeral objects."""
+    """Such a checkpoint has no maps and no ephemeral objects."""
     store, area = ring_of(8, 9, ahead=2)
     about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=5, num_desc_used=1)
     found, wrong = open_checkpoint(store, area, 5, about)

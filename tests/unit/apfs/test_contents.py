@@ -1,4 +1,4 @@
-"""What a volume's records and trees come to: streams, names that are missing, and blocks that are claimed."""
+"""A volume's records and trees as a whole: streams, missing names, and claimed blocks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 
 
 def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
-    """Count the names that are missing of a volume whose entries are (parent, object, type)."""
+    """Count the missing names of a volume whose entries are (parent, object, type)."""
     parts = volume(inodes, [parent for parent, *_ in entries], **COUNTS | declared)
     table = parts.fs.records.get("dir_rec")
     table["file_id"] = np.array([item for _, item, _ in entries], np.uint64)
@@ -55,34 +55,34 @@ ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
     [
         (WHOLE, ENTRIES, {}, 0),
         ([(2, DIRECTORY, 1), *WHOLE[1:]], ENTRIES[1:], {}, 1),  # the file is not listed
-        (WHOLE, ENTRIES[:2], {}, 1),  # the link is not
+        (WHOLE, ENTRIES[:2], {}, 1),  # the link is not listed
         ([ROOT, (16, FILE, 3), *WHOLE[2:]], ENTRIES, {}, 2),  # two of three hard links
         ([ROOT, (16, FILE, 3), *WHOLE[2:]], [*ENTRIES, (17, 16, REGULAR)], {}, 1),
-        ([ROOT, (16, FILE, 1000), *WHOLE[2:]], ENTRIES, {}, 999),  # as many as there are objects
-        ([ROOT, (16, FILE, 1001), *WHOLE[2:]], ENTRIES, {}, 0),  # more: the number itself is damaged
-        ([ROOT, *WHOLE[2:]], ENTRIES, {}, 0),  # a lost inode whose name is there
-        ([(2, DIRECTORY, 1), *WHOLE[2:]], ENTRIES[1:], {}, 1),  # and one whose name is lost as well
+        ([ROOT, (16, FILE, 1000), *WHOLE[2:]], ENTRIES, {}, 999),  # as many as the volume has objects
+        ([ROOT, (16, FILE, 1001), *WHOLE[2:]], ENTRIES, {}, 0),  # more than that: the number itself is damaged
+        ([ROOT, *WHOLE[2:]], ENTRIES, {}, 0),  # the inode is lost but its name exists
+        ([(2, DIRECTORY, 1), *WHOLE[2:]], ENTRIES[1:], {}, 1),  # the inode and its name are lost
         ([ROOT, *WHOLE[2:]], ENTRIES, {"num_files": 4}, 3),  # one of four lost files has kept its name
         ([*WHOLE, (19, FIFO, 1)], [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 1}, 0),
-        (WHOLE[:3], ENTRIES, {}, 0),  # the inode of a link that has kept its name
-        ([ROOT, WHOLE[1], WHOLE[3]], ENTRIES, {}, 0),  # and that of a directory
+        (WHOLE[:3], ENTRIES, {}, 0),  # the inode of a link whose name exists
+        ([ROOT, WHOLE[1], WHOLE[3]], ENTRIES, {}, 0),  # the inode of a directory whose name exists
         (WHOLE, [*ENTRIES, (17, 19, PIPE)], {"num_other_fsobjects": 2}, 1),
-        (WHOLE, [*ENTRIES, (17, 3, REGULAR)], {"num_files": 2}, 1),  # no user's object has number 3
+        (WHOLE, [*ENTRIES, (17, 3, REGULAR)], {"num_files": 2}, 1),  # number 3 is not a user's object
         (WHOLE, [*ENTRIES, (17, 19, REGULAR)], {"num_files": 2}, 0),
-        ([(2, DIRECTORY, 2), (15, FILE, 5), *WHOLE[1:]], ENTRIES, {}, 0),  # nor 15
-        ([(2, DIRECTORY, 1000 + 2), *WHOLE[1:]], ENTRIES, {}, 1000),  # a directory with as many as there are objects
+        ([(2, DIRECTORY, 2), (15, FILE, 5), *WHOLE[1:]], ENTRIES, {}, 0),  # neither is number 15
+        ([(2, DIRECTORY, 1000 + 2), *WHOLE[1:]], ENTRIES, {}, 1000),  # as many entries as the volume has objects
         ([(2, DIRECTORY, 1001 + 2), *WHOLE[1:]], ENTRIES, {}, 0),
-        (WHOLE, [(2, 17, FOLDER), (17, 18, LINK)], {"has_errors": False}, 0),  # the checks have told
+        (WHOLE, [(2, 17, FOLDER), (17, 18, LINK)], {"has_errors": False}, 0),  # the checks have reported it
         (WHOLE, ENTRIES, {"has_errors": False, "num_files": 3}, 2),
     ],
 )
 def test_names_that_inodes_directories_and_the_superblock_miss(inodes, entries, more, missing):
-    """The root has a file and a directory, in which a symbolic link is."""
+    """The root has a file and a directory, which contains a symbolic link."""
     assert count_missing(inodes, entries, **more) == missing
 
 
 def test_files_without_links_wait_to_be_deleted():
-    """Not so a directory without children, which is empty."""
+    """A directory without children is empty, not deleted."""
     inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.records.get("inode")
     assert is_deleted(inodes).tolist() == [True, False, False]
 
@@ -101,7 +101,7 @@ def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
 
 
 def find_stream(records: RecordTables, stream: int) -> tuple[int, int, str]:
-    """Return whose a stream is, its size, and its fork."""
+    """Return the owner of a stream, its size and its fork."""
     every = streams(records)
     (row,), (is_there,) = every.index.find(np.array([stream], np.uint64))
     assert is_there
@@ -117,7 +117,7 @@ def test_streams_of_files_have_the_number_of_their_inode():
 
 
 def test_streams_of_clones_have_a_number_of_their_own():
-    """Inode 16 has stream 20, and 17 stream 19: they are found by stream, which no inode has for a number."""
+    """Inode 16 has stream 20, inode 17 has stream 19; both are found by stream number, which no inode has."""
     records = RecordTables({"inode": inode_table((16, 20, 100), (17, 19, 50))})
     assert not streams(records).are_files
     assert streams(records).file_id.tolist() == [17, 16]
@@ -125,7 +125,7 @@ def test_streams_of_clones_have_a_number_of_their_own():
 
 
 def test_streams_of_attributes_are_forks():
-    """An attribute in its record has no stream; a resource fork is one by its name."""
+    """An attribute embedded in its record has no stream; a stream is a resource fork by its name."""
     table = attributes((16, 0, 0, "com.example.a"), (16, 30, 7, "com.apple.ResourceFork"), (17, 25, 9, "com.example.b"))
     for tables in ({"xattr": table}, {"xattr": table, "inode": inode_table((16, 16, 100), (17, 17, 5))}):
         records = RecordTables(tables)
@@ -150,7 +150,7 @@ MARK = 1 << 53
 
 
 def container_of(blocks: int, second: int = 0):
-    """Return a container of some blocks on the main device, and its parts, whose space manager counts both."""
+    """Return a container with blocks on the main device, and parts whose space manager counts both devices."""
     log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
     container = SimpleNamespace(
         device_blocks=(blocks, second), blocks=SimpleNamespace(block_size=BLOCK, tier2_mark=MARK), log=log
@@ -162,7 +162,7 @@ def container_of(blocks: int, second: int = 0):
 
 
 def test_blocks_of_the_devices_of_a_set():
-    """The second one is numbered from its mark on; 2**44 blocks are the most of either."""
+    """Addresses of the second device start at its mark; a device has at most 2**44 blocks."""
     container, parts = container_of(100)
     assert devices(container).tolist() == _all_devices(container, parts).tolist() == [[0, 100]]
     container, parts = container_of(2**44 + 1, 2**44 + 1)
@@ -178,7 +178,7 @@ def claims_of(nodes, regions, data, files):
 
 
 def test_what_is_metadata_and_data_at_once_is_told():
-    """Nodes in 10 to 14 and regions in 20; data in 14 and 15, files in 20 and in the container's own block 4."""
+    """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4."""
     container, parts = container_of(100)
     _report_data_in_metadata(container, parts, [claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)])])
     assert [(item.code, item.image_offset) for item in container.log.findings] == [
@@ -194,7 +194,7 @@ def test_nodes_of_the_container_are_metadata_as_well():
 
 
 def test_blocks_of_a_container_are_accounted():
-    """Of 100 blocks ten are free; regions have 2, a lost root 1 and the volume 5 of the others."""
+    """Ten of 100 blocks are free; of the others, regions have 2, a lost root has 1 and the volume has 5."""
     container, parts = container_of(100)
     parts.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
     found = account(container, parts, [claims_of([(10, 3)], [], [(20, 2)], [])])
@@ -205,7 +205,7 @@ def test_blocks_of_a_container_are_accounted():
 
 
 def test_roots_that_the_live_state_leads_to():
-    """By its object map, or by its address; the tree of extent references by its number, and other trees always."""
+    """A file-system root is found by object map or address, the extent-reference tree by its number, others always."""
     superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
     view = SimpleNamespace(find=lambda oids: SimpleNamespace(paddr=np.array([7 if oids[0] == 40 else 0], np.uint64)))
     state = SimpleNamespace(superblock=superblock, view=view)
@@ -222,7 +222,7 @@ def test_roots_that_the_live_state_leads_to():
 
 
 def state_of(omap: ObjectMap, blocks: dict[int, bytes]):
-    """Return a state whose map is in block 60 and whose superblock is in 61; its root is object 10."""
+    """Return a state whose map is in block 60, whose superblock is in block 61 and whose root is object 10."""
     superblock = SimpleNamespace(omap_oid=60, root_tree_oid=10)
     return SimpleNamespace(
         store=store_of(blocks), omap=omap, view=view_at(omap, 7), superblock=superblock, paddr=61, xid=7
@@ -230,7 +230,7 @@ def state_of(omap: ObjectMap, blocks: dict[int, bytes]):
 
 
 def test_regions_of_objects_that_no_tree_has():
-    """Of five objects one is a node that was read, one was deleted, one is outside, and one is hidden."""
+    """Of five objects, one is a node that was read, one is deleted, one is outside, and one is hidden."""
     omap = object_map(
         (10, 7, 2), (11, 7, 3), (12, 7, 4), (13, 7, 90), (14, 7, 5),
         deleted=[False, True, False, False, False], encrypted=[False, False, False, False, True],
@@ -248,7 +248,7 @@ def test_regions_of_objects_that_no_tree_has():
 
 
 def test_damage_and_unknown_types_of_such_objects_are_told():
-    """Object 10 has a wrong checksum; 11 is of type 0x1234, at bytes 24 and 25 of it."""
+    """Object 10 has a wrong checksum; object 11 is of type 0x1234 (bytes 24 and 25)."""
     odd = bytearray(virtual(11))
     odd[24:26] = (0x1234).to_bytes(2, "little")
     store = {2: virtual(10)[:-1] + b"\1", 3: with_checksum(bytes(odd)), 4: virtual(12)}
@@ -261,7 +261,7 @@ def test_damage_and_unknown_types_of_such_objects_are_told():
 
 
 def test_superblocks_of_all_states_are_regions():
-    """The live state's and a snapshot's, each block once; the first that names it counts."""
+    """Superblocks of the live state and of a snapshot give each block once; the first state that names it counts."""
     live = state_of(object_map((10, 7, 2)), {2: virtual(10)})
     snapshot = SimpleNamespace(xid=5, paddr=62)
     twice = SimpleNamespace(xid=4, paddr=62)
@@ -287,7 +287,7 @@ def test_no_extents_have_no_blocks():
 
 
 def test_each_tree_of_a_volume_counts_once():
-    """The live state's is among the views as well; those of snapshots and what is lost are further ones."""
+    """The live state's trees are in the views as well; trees of snapshots and lost trees are added."""
     live, other, old, lost, gone = (rows_of("fs", {"paddr": np.array([number], np.uint64)}) for number in range(5))
     parts = SimpleNamespace(
         own_trees=lambda: [live], snapshot_extents=[SimpleNamespace(nodes=old)], lost=[lost], lost_of_snapshots=[gone],
@@ -297,7 +297,7 @@ def test_each_tree_of_a_volume_counts_once():
 
 
 def test_the_blocks_of_a_container_without_a_space_manager():
-    """None is known to be free."""
+    """No block is known to be free."""
     container, parts = container_of(100)
     parts.space = None
     found = account(container, parts, [claims_of([(10, 3)], [], [], [])])

@@ -25,7 +25,7 @@ def test_xts_is_that_of_an_independent_implementation(block_size):
 
 
 def test_only_encrypted_objects_are_decrypted():
-    """Objects that are not marked stay as they are."""
+    """Objects without the flag stay as they are."""
     pytest.importorskip("cryptography")
     objects = np.zeros((2, 4096), np.uint8)
     plain = Cipher(bytes(range(32)), 4096).decrypt_objects(
@@ -36,7 +36,7 @@ def test_only_encrypted_objects_are_decrypted():
 
 
 def test_keys_unwrap_as_in_rfc_3394():
-    """The example of RFC 3394, section 4.6, unwraps; with another key it does not."""
+    """The example of RFC 3394, section 4.6, unwraps with its key but not with another."""
     pytest.importorskip("cryptography")
     wrapping = bytes.fromhex("000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F")
     wrapped = bytes.fromhex("28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21")
@@ -52,7 +52,7 @@ def test_passwords_become_keys_as_in_rfc_7914():
 
 
 def test_a_record_with_another_body_is_not_authentic():
-    """The HMAC's key is a hash of prefix and salt, its text the body."""
+    """The key of the HMAC is a hash of prefix and salt, and its message is the body."""
     import hashlib
     import hmac
 

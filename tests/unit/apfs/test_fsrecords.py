@@ -21,12 +21,12 @@ PHYSICAL_EXTENT, DSTREAM_ID, SIBLING_LINK, UNKNOWN = 2, 6, 5, 15
 
 
 def key(obj_id: int, record_type: int, rest: bytes = b"") -> bytes:
-    """Return a key: the record's type stands in the four highest bits."""
+    """Return a key with the record's type in the four highest bits."""
     return struct.pack("<Q", record_type << 60 | obj_id) + rest
 
 
 def extent(num_blocks: int, owner: int, refcnt: int) -> bytes:
-    """Return the value of an extent reference; its kind stands in the four highest bits of its length."""
+    """Return the value of an extent reference with its kind in the four highest bits of the length."""
     return struct.pack("<QQI", 1 << 60 | num_blocks, owner, refcnt)
 
 
@@ -42,7 +42,7 @@ def read():
 
 
 def test_records_are_sorted_into_tables_by_type(read):
-    """Two extent references and a data stream: number and type of a record come from one field of its key."""
+    """Two extent references and a data stream: one field of the key gives the number and type of a record."""
     tree, findings = read(
         (key(40, PHYSICAL_EXTENT), extent(3, 16, 1)),
         (key(50, PHYSICAL_EXTENT), extent(4, 17, 2)),
@@ -57,7 +57,7 @@ def test_records_are_sorted_into_tables_by_type(read):
 
 
 def test_what_checks_alone_need_is_let_go(read):
-    """The place in the node and the owner go; the blocks, their users and the number of records stay."""
+    """The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay."""
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
     tree.records.drop_check_columns()
     assert set(tree.records.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
@@ -65,14 +65,14 @@ def test_what_checks_alone_need_is_let_go(read):
 
 
 def test_places_of_key_and_value_are_counted_from_the_node(read):
-    """One entry of 8 bytes: the key stands at 56 + 8; the value of 20 bytes ends at 512 - 40."""
+    """With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40."""
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)))
     table = tree.records.get("extent")
     assert (table["key_at"].tolist(), table["val_at"].tolist()) == ([64], [BLOCK - 40 - 20])
 
 
 def test_names_end_where_their_length_says(read):
-    """A hard link's record: the parent, the name's length with its zero byte, the name."""
+    """A hard link's record has the parent, the name's length including its zero byte, and the name."""
     value = struct.pack("<QH", 2, 4) + b"abc\0"
     tree, _ = read((key(40, SIBLING_LINK, struct.pack("<Q", 77)), value))
     table = tree.records.get("sibling_link")
@@ -82,7 +82,7 @@ def test_names_end_where_their_length_says(read):
 
 
 def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
-    """Three hard links: a name with a zero inside, an empty one, and one without a zero byte, which loses nothing."""
+    """Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole."""
     raw = (b"ab\0cd\0", b"\0", b"xyz")
     tree, findings = read(
         *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
@@ -156,7 +156,7 @@ def test_attributes_and_extended_fields_become_columns(natively):
 @given(st.booleans(), st.lists(st.tuples(st.integers(40, BLOCK - 1), st.integers(0, 255)), max_size=12))
 @settings(max_examples=80)
 def test_kernel_and_twin_decode_the_same(has_files, wrong):
-    """Whatever stands in a node whose checksum is right: columns, their types, numbers and findings are equal."""
+    """For any node with a correct checksum, columns, types, numbers and findings are equal."""
     node = bytearray(files() if has_files else attributes())
     for place, value in wrong:
         node[place] = value
@@ -168,7 +168,7 @@ def test_kernel_and_twin_decode_the_same(has_files, wrong):
     ("record", "message"),
     [
         ((key(40, UNKNOWN), b""), "record of an unknown type"),
-        # A value of 20 bytes is cut to 8; a name of 9 bytes is said to be in a value that has room for 4.
+        # A value of 20 bytes is cut to 8; a name of 9 bytes is declared in a value with room for 4.
         ((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)[:8]), "record contradicts its own lengths"),
         (
             (key(40, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, 9) + b"abc\0"),
@@ -177,12 +177,12 @@ def test_kernel_and_twin_decode_the_same(has_files, wrong):
     ],
 )
 def test_records_that_are_not_understood_are_told(read, record, message):
-    """The finding is at the record's key; the record after it is read."""
+    """The finding is located at the record's key; the record after it is read."""
     last = (key(60, DSTREAM_ID), struct.pack("<I", 5))
     tree, findings = read(record, last)
     assert tree.records.get("dstream_id")["obj_id"].tolist() == [60]
     told = [(item.code, item.structure, item.image_offset, item.message) for item in findings]
-    # Two entries of 8 bytes stand before the first key.
+    # Two entries of 8 bytes precede the first key.
     assert told == [("record-invalid", "fs tree, record of object 40", BLOCK + 56 + 16, message)]
 
 
@@ -198,9 +198,9 @@ def test_records_that_are_not_understood_are_told(read, record, message):
     ],
 )
 def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, stream, expanded):
-    """A stream takes 48 bytes, of which the second number is its size; the header of a compressed file takes 16.
+    """A stream takes 48 bytes, and its second number is the size; the header of a compressed file takes 16 bytes.
 
-    Another attribute before it, whose name is as long, is none of both.
+    The attribute before it has a name of the same length, but is neither of these.
     """
     data = struct.pack("<QQQQQQ", 91, 4000, 4096, 0, 4000, 0)[:length]
     flags = 1 if is_stream else 2
@@ -216,7 +216,7 @@ def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, str
 
 
 def test_records_of_some_types_are_counted(read):
-    """One record of four is understood; there is a table of each type that was seen, and of no other."""
+    """One of four records is understood; each type that occurs has a table, and no other type has one."""
     tree, _ = read(
         (key(40, DSTREAM_ID), struct.pack("<I", 5)),
         (key(41, DSTREAM_ID), b""),
@@ -232,7 +232,7 @@ def test_records_of_some_types_are_counted(read):
 
 
 def test_columns_of_a_table_without_rows():
-    """Those of its fields, and where each record is; no text."""
+    """An empty table has the columns of its fields and the location of each record, but no text."""
     columns = fsrecords.no_records("dstream_id")
     assert {name: (len(values), values.dtype.itemsize) for name, values in columns.items()} == {
         "node": (0, 4), "key_at": (0, 2), "val_at": (0, 2), "refcnt": (0, 4), "obj_id": (0, 8),
@@ -240,7 +240,7 @@ def test_columns_of_a_table_without_rows():
 
 
 def test_an_empty_name_may_be_the_last():
-    """Where it would start there is no byte that could continue a character."""
+    """No byte follows at its start that could continue a character."""
     names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
     assert names.is_text()
     assert names.raw() == ["\u00e9".encode(), b""]
@@ -250,7 +250,7 @@ def test_an_empty_name_may_be_the_last():
 
 @pytest.mark.parametrize("batch", [1, 1024])
 def test_attributes_of_several_leaves(monkeypatch, batch):
-    """Whether leaves are read one by one or at once: the size is that of the right one of three in the last leaf."""
+    """Reading leaves one by one or at once gives the same size: that of the right one of three in the last leaf."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
     header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
 

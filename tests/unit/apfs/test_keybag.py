@@ -1,4 +1,4 @@
-"""Key bags: entries, the DER of wrapped keys, and how many rounds of PBKDF2 are spent on them.
+"""Key bags: entries, the DER of wrapped keys, and the number of PBKDF2 rounds spent on them.
 
 The bytes are written by hand after ``media_keybag_t`` and ITU-T X.690; iterations are counted in the test.
 """
@@ -39,7 +39,7 @@ def record(iterations: bytes = b"\x01\x86\xa0", flags: int = 0) -> bytes:
 
 
 def test_values_of_one_two_and_three_bytes_of_length():
-    """Lengths 1, 128 and 256 take one byte, 81 and one, 82 and two; each value is returned whole as well."""
+    """Lengths 1, 128 and 256 are encoded in one, two (81) and three (82) bytes; each value is returned whole."""
     values = [b"\x02\x01\x05", b"\x80\x81\x80" + bytes(128), b"\x85\x82\x01\x00" + bytes(256)]
     assert keybag.split_der(b"".join(values)) == [
         (0x02, b"\x05", values[0]),
@@ -51,14 +51,14 @@ def test_values_of_one_two_and_three_bytes_of_length():
 
 @pytest.mark.parametrize(("flags", "is_short"), [(0, False), (1, False), (2, True), (3, True)])
 def test_a_wrapped_key_is_taken_from_its_fields(flags, is_short):
-    """The second bit of the flags says that the key has 16 bytes and not 32."""
+    """The second bit of the flags says that the key has 16 bytes instead of 32."""
     found = keybag.parse_wrapped_key(record(flags=flags))
     assert found == keybag.WrappedKey(OWN, is_short, bytes(40), 100_000, b"pepper")
     assert found.key_bytes == (16 if is_short else 32)
 
 
 def test_a_record_that_was_changed_is_none():
-    """The digest covers the body with its head, from tag A3 on."""
+    """The digest covers the body with its header, from tag A3 on."""
     whole = record()
     start = whole.index(b"\xa3")
     for at in (start + 3, len(whole) - 1):
@@ -69,7 +69,7 @@ def test_a_record_that_was_changed_is_none():
 
 
 def test_the_second_half_of_a_short_key_is_a_hash():
-    """SHA-256 of the key and of the identifier in its record, of which 16 bytes count; a long key is both halves."""
+    """It is 16 bytes of SHA-256 over the key and the identifier in its record; a long key has both halves."""
     short = keybag.WrappedKey(OWN, True, b"", 0, b"")
     key = bytes(range(50, 82))
     assert keybag._volume_key(short, key) == key[:16] + hashlib.sha256(key[:16] + OWN).digest()[:16]
@@ -82,7 +82,7 @@ def entry(uuid: bytes, tag: int, data: bytes) -> bytes:
 
 
 def test_entries_begin_at_multiples_of_16_bytes():
-    """Heads of 24 bytes: with 8, 9 and 0 bytes of data they take 32, 48 and 32; behind 32 + 16 bytes of the bag's."""
+    """Entries of 24 + 8, 24 + 9 and 24 + 0 bytes take 32, 48 and 32 bytes after the 32 + 16 bytes of the bag."""
     bag = bytes(48) + entry(OWN, 4, b"8 bytes!") + entry(OTHER, 2, b"9 bytes !") + entry(OWN, 3, b"")
     found = list(keybag._entries(bag, 3, "key bag", 1000))
     assert found == [
@@ -113,7 +113,7 @@ def test_entries_begin_at_multiples_of_16_bytes():
     ],
 )
 def test_where_the_bag_of_a_volume_is(entries, expected):
-    """The first entry of the volume and of the tag whose 16 bytes name a run of blocks."""
+    """It is in the first entry of the volume with the tag whose 16 bytes name a run of blocks."""
     assert keybag.volume_keybag_run(entries, OWN) == expected
 
 
@@ -122,7 +122,7 @@ def test_where_the_bag_of_a_volume_is(entries, expected):
     [(0, "impossible length"), (1, "outside"), (256, "outside"), (257, "impossible length"), (-1, "impossible length")],
 )
 def test_a_bag_has_at_most_256_blocks(num_blocks, words):
-    """A bag that may be is looked for, in block 9 of a container of 2 blocks; nothing else is."""
+    """In a container of 2 blocks, only a bag of plausible size is searched for (in block 9)."""
     container = SimpleNamespace(blocks=store_of({1: bytes(BLOCK)}).blocks)
     with pytest.raises(FormatError, match=words) as caught:
         keybag.decrypt_bag(container, (9, num_blocks), OWN, "key bag")
@@ -150,7 +150,7 @@ def encrypted(tmp_path_factory):
 
 @pytest.mark.parametrize(("rounds", "num_tried"), [(2000, 2), (1999, 1), (1000, 1), (999, 0)])
 def test_rounds_are_counted_over_all_records(encrypted, monkeypatch, rounds, num_tried):
-    """Each record takes 1,000 of them; where one was not tried, no password can be called wrong."""
+    """Each record takes 1,000 rounds; if a record was not tried, no password is called wrong."""
     container, uuid, password, recovery = encrypted
     monkeypatch.setattr(keybag, "MAX_ITERATIONS", rounds)
     for number, secret in enumerate((password, recovery, "wrong")):

@@ -1,4 +1,4 @@
-"""What the entries of an object map lead to: nodes of 512 bytes in blocks of their own, laid out by hand."""
+"""Objects that the entries of an object map lead to: nodes of 512 bytes in their own blocks, laid out by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_sound_objects_are_known_by_their_headers():
 
 
 def test_what_was_read_before_is_not_read_again():
-    """Of two nodes the sound one is taken as it is told, and the other one is read."""
+    """The sound node of two is taken as given, and the other one is read."""
     known = rows_of(
         "fs",
         {
@@ -65,12 +65,12 @@ def test_what_was_read_before_is_not_read_again():
         ({"encrypted": [False, True]}, [3]),
         ({"size": [0, BLOCK]}, [2]),
         ({"size": [BLOCK + 1, BLOCK]}, [2]),
-        ({"size": [2 * BLOCK, BLOCK]}, [2]),  # its second block lies behind the end
+        ({"size": [2 * BLOCK, BLOCK]}, [2]),  # its second block is after the end
         ({"size": [BLOCK, 2 * BLOCK]}, [2, 3]),
     ],
 )
 def test_what_is_read_of_two_objects(flags, expected):
-    """Neither what was deleted, nor what is encrypted where there is no key, nor what has no whole blocks.
+    """Deleted objects, encrypted ones without a key, and ones without whole blocks are not read.
 
     The object of the first entry is in block 3, the last of the container, that of the second one in block 2.
     """
@@ -85,9 +85,9 @@ def test_a_map_of_nothing_leads_to_nothing():
 
 
 def test_each_damage_is_reported_at_its_block():
-    """Blocks 2 to 5: a wrong checksum, an object that nobody names elsewhere, another transaction, and a whole one.
+    """Blocks 2 to 5: a wrong checksum, an object that no entry names, another transaction, and a whole object.
 
-    Object 99 is physical, so that it is not one that the map lost: the block of object 12 was overwritten.
+    Object 99 is physical, so the map did not lose it: the block of object 12 was overwritten.
     """
     broken = virtual(11)[:-1] + b"\1"
     store = store_of({2: broken, 3: node(99, [mapping(1, 1, 1)]), 4: virtual(13, xid=6), 5: virtual(14)})
@@ -102,7 +102,7 @@ def test_each_damage_is_reported_at_its_block():
 
 
 def test_nothing_is_reported_of_what_was_not_read():
-    """An object behind the end, a deleted one, and one that another entry names in the same place."""
+    """An object after the end, a deleted one, and one that another entry names in the same place give no finding."""
     omap = object_map((10, 7, 2), (11, 7, 90), (12, 7, 3), (13, 7, 2), deleted=[False, False, True, False])
     assert report_damage(omap, store_of({2: virtual(10), 3: virtual(99)[:-1] + b"\1"})) == ([], [])
 
@@ -119,14 +119,14 @@ def test_a_damage_is_reported_once_for_each_block():
     [
         (0, 8, []),
         (15, 8, []),
-        (16, 8, [0]),  # no tree has so many levels
-        (0, 0, [0]),  # a table of contents of no bytes
+        (16, 8, [0]),  # no tree has that many levels
+        (0, 0, [0]),  # an empty table of contents
         (0, BLOCK, []),
         (0, BLOCK + 1, [0]),  # larger than the node
     ],
 )
 def test_what_may_be_a_node_without_header(level, table, expected):
-    """Nodes of sealed volumes have neither number nor checksum; level and areas are all that can be wrong.
+    """Nodes of sealed volumes have neither number nor checksum; only level and areas can be checked.
 
     Bytes 34 to 35 are the level, 42 to 43 the length of the table, and of the free space the place and length follow.
     """
@@ -138,7 +138,7 @@ def test_what_may_be_a_node_without_header(level, table, expected):
 
 
 def test_areas_of_a_node_without_header_count_together():
-    """Table at 100 of 100 bytes, free space at 200 of 112: 512 bytes are a node, 513 are none."""
+    """With a table of 100 bytes at 100 and free space of 112 bytes at 200, 512 bytes are a node, 513 are not."""
     for length, expected in ((112, []), (113, [0])):
         data = bytearray(BLOCK)
         for at, number in ((40, 100), (42, 100), (44, 200), (46, length)):
@@ -151,19 +151,19 @@ def find_misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
 
 
 def test_an_entry_that_leads_to_another_object_in_its_place_is_misled():
-    """The entry of 10 leads to block 3, where object 11 is; its own entry has it there, and so that of 10 is wrong."""
+    """Entry 10 leads to block 3, which has object 11; the entry of 11 points there, so the entry of 10 is wrong."""
     omap = object_map((10, 7, 3), (11, 7, 3))
     assert find_misled(omap, {3: virtual(11)}) == [True, False]
 
 
 def test_an_entry_that_leads_to_a_physical_object_is_misled():
-    """A physical object's number is its address: block 3 has object 3; of object 4 it would be a stray copy."""
+    """A physical object's number is its address: block 3 has object 3; object 4 in it would be a stray copy."""
     assert find_misled(object_map((10, 7, 3)), {3: node(3, [mapping(1, 1, 1)])}) == [True]
     assert find_misled(object_map((10, 7, 3)), {3: node(4, [mapping(1, 1, 1)])}) == [False]
 
 
 def test_an_entry_that_leads_to_a_virtual_object_that_no_entry_names_is_misled():
-    """Object 12 has no entry; where it has one, elsewhere, the block has a stray copy of it."""
+    """Object 12 has no entry; if it has an entry for another block, this block has a stray copy of it."""
     assert find_misled(object_map((10, 7, 3)), {3: virtual(12)}) == [True]
     assert find_misled(object_map((10, 7, 3), (12, 7, 4)), {3: virtual(12), 4: virtual(12)}) == [False, False]
 

@@ -1,4 +1,4 @@
-"""Subtrees that cannot be read: which they are, what says so, and what they held."""
+"""Subtrees that cannot be read: which ones, what references them, and what they held."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_a_whole_tree_has_lost_nothing():
 
 
 def test_a_leaf_that_is_damaged_is_a_loss_from_its_key_to_the_next():
-    """Values of 8 bytes grow from the end, before 40 bytes of the root: the first is the last one."""
+    """Values of 8 bytes grow down from the 40 bytes of the root information, so the first value is stored last."""
     first, second = BLOCK + BLOCK - INFO - 8, BLOCK + BLOCK - INFO - 16
     assert losses_of({1: ROOT, 2: LEFT[:-1] + b"\1", 3: RIGHT}) == ([(2, 0, 10, 20, first)], True)
     assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"}) == ([(3, 0, 20, NO_LIMIT, second)], True)
 
 
 def test_a_level_that_is_missing_as_a_whole():
-    """Neither leaf can be read, or both lie outside of the container; then the walk ends with the root."""
+    """If neither leaf can be read, or both are outside the container, the walk ends with the root."""
     found, is_root = losses_of({1: ROOT, 2: bytes(BLOCK), 3: bytes(BLOCK)})
     assert ([item[:4] for item in found], is_root) == ([(2, 0, 10, 20), (3, 0, 20, NO_LIMIT)], True)
     for level in (1, 2):
@@ -59,7 +59,7 @@ def test_a_damaged_root_says_nothing_of_what_it_led_to():
 
 
 def test_subtrees_of_an_index_node():
-    """Of three levels the second index node is damaged: the loss is that node, not its leaves."""
+    """The second index node of a tree of three levels is damaged: the loss is that node, not its leaves."""
     blocks = {
         1: node(1, [child(10, 3, 4), child(20, 4, 5)], level=2, root=(2, 5)),
         4: node(4, [child(10, 3, 2)], level=1),
@@ -69,19 +69,19 @@ def test_subtrees_of_an_index_node():
     }
     found, _ = losses_of(blocks)
     assert [item[:4] for item in found] == [(5, 1, 20, NO_LIMIT)]
-    # With that node whole its leaf is lost, whose number ends the node in block 5.
+    # With that node whole, its leaf is lost; the leaf's number ends the node in block 5.
     blocks |= {5: node(5, [child(20, 4, 3)], level=1), 3: RIGHT[:-1] + b"\1"}
     assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
 
 
 def entries(*rows: tuple[int, int]) -> RecordTables:
-    """Return directory entries: the number of what they name, and its type."""
+    """Return directory entries: the target's number and its type."""
     file_id, kind = zip(*rows, strict=True)
     return RecordTables({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
 
 
 def messages_of(key_type, losses, records) -> list[str]:
-    """Return what is said of losses of a tree."""
+    """Return the messages about losses of a tree."""
     log = FindingLog()
     source = SimpleNamespace(tree="some", kind=SimpleNamespace(key_type=key_type))
     tell_losses(losses, source, records, log)
@@ -110,12 +110,12 @@ def messages_of(key_type, losses, records) -> list[str]:
     ],
 )
 def test_what_a_subtree_of_records_held(low, high, records, words):
-    """Numbers are 16 times the object's; of hard links to one directory one counts, and files by their entries."""
+    """Numbers are 16 times the object's; hard links to one directory count once, files count by their entries."""
     assert messages_of(J_KEY, [Loss(5, 0, low, high, 100, 0)], records) == [words]
 
 
 def test_ten_directories_are_named():
-    """Of eleven; and all of ten."""
+    """Ten of eleven directories are named, and all of ten."""
     for count, more in ((11, " and more"), (10, "")):
         (words,) = messages_of(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words

@@ -6,35 +6,35 @@ from layoutscope.filesystems.apfs.fsrecords import Names
 
 
 def names_of(*raw: bytes) -> Names:
-    """Put names together as leaves are decoded: one after the other, without their zero bytes."""
+    """Join names as decoded leaves do: contiguous, without their zero bytes."""
     return Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw], np.uint32))
 
 
 def test_names_are_text_and_bytes():
-    """Valid names come as they are, in order."""
+    """Valid names are returned unchanged, in order."""
     text, raw = names_of(b"a", "Straße".encode(), "🍎".encode()).columns()
     assert text.to_list() == ["a", "Straße", "🍎"]
     assert raw.raw() == [b"a", "Straße".encode(), "🍎".encode()]
 
 
 def test_a_damaged_name_is_replaced_and_kept_raw():
-    """Bytes that are no UTF-8 show as replacement characters; the others are untouched."""
+    """Bytes that are not UTF-8 appear as replacement characters; other bytes are unchanged."""
     text, raw = names_of(b"good", b"b\xffd").columns()
     assert text.to_list() == ["good", "b\ufffdd"]
     assert raw.raw() == [b"good", b"b\xffd"]
 
 
 def test_a_character_that_two_names_share_is_damage_in_both():
-    """Put together, the halves of an "ß" are valid, but each name is shown for itself."""
+    """Joined, the halves of an "ß" are valid, but each name is decoded separately."""
     first, second = "ß".encode()[:1], "ß".encode()[1:]
     assert names_of(first, second).text().to_list() == ["\ufffd", "\ufffd"]
 
 
 def test_names_are_compared_whole():
-    """A name is equal only if it is as long."""
+    """A name is equal only if its length is equal."""
     assert names_of(b"ab", b"abc", b"ab").equal_to(b"ab").tolist() == [True, False, True]
 
 
 def test_no_names_are_no_rows():
-    """Nothing gathered, nothing shown."""
+    """No input gives no rows."""
     assert len(names_of().columns()[0]) == 0

@@ -1,4 +1,4 @@
-"""Objects by their number, however they are stored, lists of the reaper and of the cache of a Fusion set.
+"""Objects by number and storage class, and the lists of the reaper and of a Fusion set's cache.
 
 Blocks have 512 bytes; heads and entries are laid out after the Apple File System Reference.
 """
@@ -34,7 +34,7 @@ def whole(oid: int, kind: int, body: bytes, *, storage: int = EPHEMERAL, xid: in
 
 
 def container_of(blocks: dict[int, bytes], ephemerals: dict[int, tuple[int, int]], **more):
-    """Return a container: its blocks, and where the checkpoint keeps which objects, with their size in blocks."""
+    """Return a container from its blocks and the objects in its checkpoint, with their sizes in blocks."""
     cut = {paddr + at: data[at * BLOCK :][:BLOCK] for paddr, data in blocks.items() for at in range(len(data) // BLOCK)}
     store = store_of(cut)
     kept = {
@@ -72,14 +72,14 @@ def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
         (9, whole(8, REAPER, b"", blocks=2), "another object", ("0x9", "0x8")),
         (9, whole(9, REAP_LIST, b"", blocks=2), "object of another type", ("0x11", "0x12")),
         (9, whole(9, REAPER, b"", blocks=2)[:-1] + b"\1", "checksum differs", ()),
-        (9, whole(9, REAPER, b"", xid=3, blocks=2), None, ()),  # no map says of which transaction it is
+        (9, whole(9, REAPER, b"", xid=3, blocks=2), None, ()),  # no map gives its transaction
         (50, whole(50, REAPER, b"", storage=VIRTUAL, xid=6), None, ()),
         (50, whole(50, REAPER, b"", storage=VIRTUAL), "another version of the object", ("0x6", "0x7")),
         (4, whole(4, REAPER, b"", storage=PHYSICAL), None, ()),
     ],
 )
 def test_an_object_is_what_was_looked_for(oid, block, reason, sides):
-    """The last byte of its second block counts in the checksum as well."""
+    """The last byte of its second block is covered by the checksum as well."""
     place = {9: 2, 50: 3, 4: 4}[oid]
     container = container_of({place: block}, {9: (2, 2)})
     objects = Objects(container, container.view, container.log)
@@ -112,7 +112,7 @@ def test_objects_of_unknown_types_are_told():
 
 
 def reap_list(oid: int, entries, *, following: int = 0, first: int = 0, count: int | None = None) -> bytes:
-    """Lay out a list of four slots; an entry is its next slot, its flags and its type."""
+    """Lay out a list of four slots; an entry has its next slot, its flags and its type."""
     slots = list(entries) + [(NO_SLOT, 0, 0)] * (4 - len(entries))
     body = struct.pack("<QIIIIII", following, 0, 4, len(entries) if count is None else count, first, 0, 0)
     body += b"".join(struct.pack("<IIIIQQQ", after, flags, kind, BLOCK, 0, 99, 7) for after, flags, kind in slots)
@@ -131,13 +131,13 @@ LIST_HEAD, LIST_ENTRY = 32 + 32, 40
         ([(NO_SLOT, VALID, OMAP)], {"count": 2}, 1, [("count-differs", 48)]),
         ([(3, VALID, OMAP)], {"count": 2}, 2, [("record-invalid", LIST_HEAD + 3 * LIST_ENTRY)]),  # slot 3 is unused
         ([(4, VALID, OMAP)], {}, 1, [("structure-invalid", 52)]),  # there are slots 0 to 3
-        ([(1, VALID, OMAP), (0, VALID, OMAP)], {}, 2, []),  # leads back
+        ([(1, VALID, OMAP), (0, VALID, OMAP)], {}, 2, []),  # leads back to the first slot
         ([(1, VALID, 0x1234), (NO_SLOT, VALID, OMAP)], {}, 2, [("record-invalid", LIST_HEAD)]),
         ([(1, VALID, OMAP), (NO_SLOT, 0, OMAP)], {}, 2, [("record-invalid", LIST_HEAD + LIST_ENTRY)]),
     ],
 )
 def test_entries_of_a_reap_list_are_followed(entries, more, count, findings):
-    """The head has 64 bytes, of which 48 to 51 are the number of entries and 52 to 55 the first slot; entries 40."""
+    """The head has 64 bytes: the number of entries at 48 to 51, the first slot at 52 to 55; an entry has 40 bytes."""
     container = container_of({2: reap_list(9, entries, **more)}, {9: (2, 1)})
     assert _read_lists(container, 9) == (count, 1)
     found = [(item.code, item.image_offset) for item in container.log.findings]
@@ -145,7 +145,7 @@ def test_entries_of_a_reap_list_are_followed(entries, more, count, findings):
 
 
 def test_reap_lists_are_followed_once_round():
-    """List 9 leads to 10, and 10 back; a list that cannot be read is counted, and ends the chain."""
+    """List 9 leads to 10, and 10 leads back; an unreadable list is counted and ends the chain."""
     one, two = [(NO_SLOT, VALID, OMAP)], [(1, VALID, OMAP), (NO_SLOT, VALID, OMAP)]
     blocks = {2: reap_list(9, one, following=10), 3: reap_list(10, two, following=9)}
     assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (3, 2)
@@ -155,7 +155,7 @@ def test_reap_lists_are_followed_once_round():
 
 
 def test_a_reaper_that_counts_other_lists_is_told():
-    """Its number of lists is at byte 68: behind the header, four numbers of 8 bytes and one of 4."""
+    """Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number."""
     body = struct.pack("<QQQQII", 1, 0, 9, 9, 1, 2) + bytes(48)
     blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}
     container = container_of(blocks, {9: (2, 1), 8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -179,9 +179,9 @@ FS = 0xD
     [(OMAP, 0, True), (OMAP, 16, False), (FS, 0, True), (0x1234, 0, False)],
 )
 def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
-    """An object map that is deleted and a volume have a phase, a snapshot that is cleaned up has none.
+    """A deleted object map and a volume have a phase; a snapshot that is cleaned up does not.
 
-    The state of another object is not documented, which is told at it, byte 112, behind the head.
+    The state of another object is undocumented, which is reported at byte 112, after the head.
     """
     body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, 64) + bytes([1]) + bytes(63)
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -194,7 +194,7 @@ def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
 
 
 def test_a_state_that_is_too_short_is_told_at_it():
-    """Of four bytes, where that of a volume has more: byte 112 of block 3."""
+    """Four bytes are too short for the state of a volume: byte 112 of block 3."""
     body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, FS, BLOCK, 0, 77, 7, 0, 4) + bytes(4)
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
     assert set(read_reaper(container)) == {"being reaped"}
@@ -204,13 +204,13 @@ def test_a_state_that_is_too_short_is_told_at_it():
 
 
 def cache_list(first: int, stop: int, room: int, entries) -> bytes:
-    """Lay out a list of the write-back cache; an entry is its place, that on the second device, and its blocks."""
+    """Lay out a list of the write-back cache; an entry has its address, its address on the second device, a count."""
     body = struct.pack("<QQIIII", 1, 0, first, stop, room, 0)
     return whole(9, WBC_LIST, body + b"".join(struct.pack("<qqQ", *entry) for entry in entries))
 
 
 CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
-"""Blocks 100 to 149 of the main device; those of the second one are numbered from 1,000 on."""
+"""Blocks 100 to 149 are on the main device; blocks of the second device are numbered from 1,000 on."""
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
     ],
 )
 def test_entries_of_the_cache_lie_in_it(entry, is_sound):
-    """The second entry counts ten blocks; a wrong first one is told at byte 64, behind the head, and no other."""
+    """The second entry has ten blocks; only the wrong first entry is reported, at byte 64, after the head."""
     block = cache_list(0, 2, 18, [entry, (110, 1005, 10)])
     container = container_of({2: block}, {9: (2, 1)}, superblock=SimpleNamespace(fusion_wbc=CACHE))
     regions, count = _read_list(container, 9)
@@ -250,7 +250,7 @@ def test_entries_of_the_cache_lie_in_it(entry, is_sound):
     ],
 )
 def test_entries_of_a_cache_list_fit_into_it(first, stop, room, expected):
-    """A block of 512 bytes has 64 of the head and 24 for each of 18 entries; those behind the second count none."""
+    """A block of 512 bytes holds the 64-byte head and 18 entries of 24 bytes; those after the second do not count."""
     entries = [(100, 1000, 1), (110, 1005, 10), *[(100, 1000, 0)] * 16]
     container = container_of({2: cache_list(first, stop, room, entries)}, {9: (2, 1)})
     container.superblock = SimpleNamespace(fusion_wbc=CACHE)
@@ -261,7 +261,7 @@ def test_entries_of_a_cache_list_fit_into_it(first, stop, room, expected):
 
 
 def test_the_region_of_a_physical_list():
-    """One in the checkpoint is shown with that."""
+    """A list in the checkpoint is shown with the checkpoint."""
     block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
     container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
     ((region,), count) = _read_list(container, 4)
@@ -281,7 +281,7 @@ def half(number: int, *, name: int = 7, is_fusion: bool = True) -> tuple[MemoryS
 
 
 def test_the_main_device_comes_first():
-    """Whichever is named first; where the last bit of the identifier is set is for the format to say."""
+    """The order of arguments does not matter; the meaning of the last identifier bit is defined by the format."""
     one, two = half(0), half(1)
     found = order_halves(one, two, FindingLog())
     assert order_halves(two, one, FindingLog()) == found
@@ -294,7 +294,7 @@ def test_the_main_device_comes_first():
     [(half(0), half(0)), (half(1), half(1)), (half(0), half(1, name=8)), (half(0, is_fusion=False), half(1))],
 )
 def test_halves_of_different_sets_are_refused(first, second):
-    """Twice the same half, another set, and no set at all."""
+    """The same half twice, another set, and no set are refused."""
     with pytest.raises(FormatError, match="not the halves of one Fusion set"):
         order_halves(first, second, FindingLog())
 
@@ -302,7 +302,7 @@ def test_halves_of_different_sets_are_refused(first, second):
 @pytest.mark.parametrize("lost", [0, 1])
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_half_without_a_superblock_is_the_other_one(lost, order):
-    """The one that can be read says which it is; without any, or without a set, nothing can."""
+    """The readable half says which half it is; without a readable half or a set, the halves are unknown."""
     whole_half = half(1 - lost)
     empty = MemorySource(bytes(1 << 16)), 0
     both = half(0), half(1)

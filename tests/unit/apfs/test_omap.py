@@ -35,7 +35,7 @@ ROWS = [
 
 
 def test_a_view_takes_the_youngest_version_up_to_its_transaction():
-    """Object 5 was written in 1, 4 and 9; at 5 the version of 4 holds."""
+    """Object 5 was written in 1, 4 and 9; transaction 5 sees the version of 4."""
     found = view_at(make_map(ROWS), 5).find(np.array([5, 7, 8], np.uint64))
     assert found.paddr.tolist() == [101, 200, 300]
     assert found.xid.tolist() == [4, 4, 2]
@@ -44,7 +44,7 @@ def test_a_view_takes_the_youngest_version_up_to_its_transaction():
 
 
 def test_objects_that_do_not_exist_yet_or_no_more_are_missing():
-    """Object 7 appears in 4, object 8 is deleted in 6, object 6 never was."""
+    """Object 7 appears in 4, object 8 is deleted in 6, object 6 never existed."""
     omap = make_map(ROWS)
     assert view_at(omap, 3).find(np.array([7, 8], np.uint64)).is_missing.tolist() == [True, False]
     assert view_at(omap, 6).find(np.array([6, 7, 8], np.uint64)).is_missing.tolist() == [True, False, True]

@@ -1,4 +1,4 @@
-"""What a container holds beside its volumes: moves, cached runs, a driver, pools and the checkpoint areas.
+"""Parts of a container other than volumes: moves, cached runs, a driver, pools and the checkpoint areas.
 
 Trees have one node of 512 bytes; keys and values are written after the Apple File System Reference.
 """
@@ -47,7 +47,7 @@ def run(start: int = 0, count: int = 0):
 
 
 def eviction_node(*rows: tuple[int, int, int]) -> bytes:
-    """Lay out a tree of moves: from where, to where, how many blocks."""
+    """Lay out a tree of moves: source, destination and number of blocks."""
     return record_root(2, 0, [(struct.pack("<Q", first), struct.pack("<qQ", to, count)) for first, to, count in rows])
 
 
@@ -65,7 +65,7 @@ def eviction_node(*rows: tuple[int, int, int]) -> bytes:
     ],
 )
 def test_blocks_that_move_stay_in_the_container(move, is_sound):
-    """The second move is of 3 blocks. A wrong one is told at its value, which is the last of the node before 40 bytes.
+    """The second move has 3 blocks. An invalid move is reported at its value, the last of the node before 40 bytes.
 
     Values grow from there to the node's start: the first one takes the last 16 bytes.
     """
@@ -86,7 +86,7 @@ def test_a_container_that_does_not_shrink_has_no_moves():
 
 
 def middle_node(*rows: tuple[int, int, int, int]) -> bytes:
-    """Lay out a middle tree: place on the second device, place in the cache, blocks, flags."""
+    """Lay out a middle tree: address on the second device, address in the cache, blocks, flags."""
     return record_root(
         2,
         MIDDLE_TREE,
@@ -106,7 +106,7 @@ def middle_node(*rows: tuple[int, int, int, int]) -> bytes:
     ],
 )
 def test_runs_are_cached_on_the_main_device(row, is_sound):
-    """It has 100 blocks; addresses of the second device begin with the mark."""
+    """The main device has 100 blocks; addresses of the second device have the mark."""
     container = container_of({2: middle_node(row)}, fusion_mt_oid=2)
     nodes, dirty, details = middle_tree(container)
     assert len(nodes) == 1
@@ -116,7 +116,7 @@ def test_runs_are_cached_on_the_main_device(row, is_sound):
 
 
 def test_runs_that_are_dirty_are_newest_in_the_cache():
-    """Of three runs the second is clean; the third begins inside the first, whose end is then its beginning."""
+    """The second of three runs is clean; the third begins inside the first and cuts it off there."""
     rows = [(MARK + 10, 20, 5, 1), (MARK + 11, 30, 2, 0), (MARK + 13, 40, 4, 3)]
     container = container_of({2: middle_node(*rows)}, fusion_mt_oid=2)
     _, dirty, details = middle_tree(container)
@@ -135,7 +135,7 @@ def test_a_container_on_one_device_has_no_middle_tree():
 
 
 def jumpstart(length: int, *extents: tuple[int, int], oid: int = 3) -> bytes:
-    """Lay out where the driver is: its length, and runs of blocks."""
+    """Lay out the driver's record: its length, and runs of blocks."""
     head = struct.pack("<QQQII", 0, oid, 7, 0x14 | PHYSICAL, 0)
     head += b"JSDR" + struct.pack("<III", 1, length, len(extents)) + bytes(128)
     return with_checksum((head + b"".join(struct.pack("<qQ", *each) for each in extents)).ljust(BLOCK, b"\0"))
@@ -143,7 +143,7 @@ def jumpstart(length: int, *extents: tuple[int, int], oid: int = 3) -> bytes:
 
 @pytest.mark.parametrize(("length", "is_told"), [(5 * BLOCK, False), (5 * BLOCK + 1, True), (0, False)])
 def test_a_driver_is_no_longer_than_its_extents(length, is_told):
-    """Five blocks in two runs; its length is at byte 40, behind the header, the letters and a version."""
+    """Five blocks are in two runs; the length is at byte 40, after the header, the magic and a version."""
     container = container_of({3: jumpstart(length, (10, 2), (20, 3))}, efi_jumpstart=3)
     assert [(item.type, item.paddr, item.num_blocks) for item in read_jumpstart(container)] == [
         ("efi-jumpstart", 3, 1),
@@ -167,20 +167,20 @@ def places(regions: list[Region]) -> list[tuple[str, int, int]]:
 
 
 def test_blocks_that_wait_are_shown_once():
-    """Of the pool's blocks 10 to 19, 15 and 16 wait, and of what waits in 30 to 32 a node has 31."""
+    """Blocks 15 and 16 of the pool (10 to 19) wait to be freed; 31, one of the waiting blocks 30 to 32, has a node."""
     regions = [Region("internal-pool", "space manager", 10, 10), Region("spaceman-cib", "main device", 31)]
     space = SimpleNamespace(pending=[Region("pending-free", "pool", 15, 2), Region("pending-free", "main", 30, 3)])
     left = _mark_pending_blocks(regions, space)
     assert places(left) == [("spaceman-cib", 31, 1), ("internal-pool", 10, 5), ("internal-pool", 17, 3)]
     waiting = [("pending-free", 15, 2), ("pending-free", 30, 1), ("pending-free", 32, 1)]
     assert places(_pending(space, left)) == waiting
-    # The pool itself is nothing current.
+    # The pool itself holds no current data.
     assert places(_pending(space, regions)) == waiting
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_regions_that_the_superblock_names(is_whole):
-    """Runs without blocks are none; the head of the object map is shown if its tree is."""
+    """Runs without blocks give no region; the head of the object map is shown if its tree is."""
     superblock = SimpleNamespace(omap_oid=9, keylocker=run(20, 2), mkb_locker=run(), fusion_wbc=run(30, 5))
     nodes = rows_of("omap", {"paddr": np.array([8], np.uint64)}) if is_whole else join("omap", [])
     found = _superblock_regions(SimpleNamespace(superblock=superblock, omap=SimpleNamespace(nodes=nodes)))
@@ -193,7 +193,7 @@ def test_regions_that_the_superblock_names(is_whole):
 
 
 def test_regions_of_both_checkpoint_areas():
-    """A ring of blocks 1 to 4 with a map in 2 and a superblock in 3; data in 10 to 15, where a node is in 12.
+    """The ring is blocks 1 to 4, with a map in 2 and a superblock in 3; data is in 10 to 15, with a node in 12.
 
     An object has 10 and 11, another one is the node, and 13 to 15 are unused.
     """
@@ -218,7 +218,7 @@ def test_regions_of_both_checkpoint_areas():
 
 
 def test_blocks_of_the_pool_that_hold_nothing():
-    """Of blocks 10 to 14 the space manager has 12 and 13; behind the end of every device the pool has no blocks."""
+    """The space manager uses 12 and 13 of blocks 10 to 14; the pool has no blocks after the end of every device."""
     header = SimpleNamespace(ip_base=10, num_ip_blocks=5, ip_bm_base=30, num_ip_bm_blocks=2)
     own = [Region("spaceman-cib", "main device", 12, 2), Region("spaceman-bitmap", "main device", 40)]
     assert places(_internal_pool(header, own)) == [

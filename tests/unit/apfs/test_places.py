@@ -1,4 +1,4 @@
-"""Where containers, their blocks and what a sweep finds lie; superblocks and nodes are laid out by hand."""
+"""Locations of containers, their blocks and the objects that a sweep finds; structures are laid out by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def object_map(oid: int = 20, kind: int = OMAP) -> bytes:
 
 
 def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
-    """Return zeros with some bytes at some places."""
+    """Return zeros with given bytes at given offsets."""
     data = bytearray(size)
     for place, part in parts:
         data[place : place + len(part)] = part
@@ -65,7 +65,7 @@ def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
 
 
 def find_volume_starts(source: MemorySource) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return start, size and what is missing of the containers whose superblocks stand in a source."""
+    """Return start, size and missing parts of the containers whose superblocks are in a source."""
     data = np.frombuffer(source.read(0, source.size_bytes), np.uint8)
     return [tuple(item) for item in locate(source, superblock_places(data, 0))]
 
@@ -84,7 +84,7 @@ def test_a_copy_in_block_0_and_one_in_the_ring(start):
     ("index", "used", "row"), [(0, 1, 0), (0, 2, 1), (3, 4, 6), (6, 2, 7), (7, 2, 0), (6, 4, 1), (7, 8, 6)]
 )
 def test_the_superblock_is_the_last_block_of_its_checkpoint(index, used, row):
-    """The ring of eight blocks begins in block 1 and goes on at its start; block 0 is lost, the object map confirms."""
+    """The ring of eight blocks begins in block 1 and wraps; block 0 is lost, and the object map confirms the start."""
     copy = superblock(index=index, used=used)
     source = disk(512 + SIZE, (512 + (1 + row) * LARGE, copy), (512 + 20 * LARGE, object_map()))
     assert find_volume_starts(source) == [(512, SIZE, ())]
@@ -101,7 +101,7 @@ def test_the_superblock_is_the_last_block_of_its_checkpoint(index, used, row):
     ],
 )
 def test_what_confirms_nothing(other):
-    """Then a lone copy is taken for the one in the ring, and all that would confirm it is missing."""
+    """A lone copy is then taken for the one in the ring, and everything that would confirm it is missing."""
     source = disk(512 + SIZE, (512 + 2 * LARGE, superblock()), (512 + 20 * LARGE, other))
     at = f"{512:,}", f"{512 + 20 * LARGE:,}"
     missing = (f"superblock in block 0 at byte {at[0]}", f"object map at byte {at[1]}")
@@ -109,7 +109,7 @@ def test_what_confirms_nothing(other):
 
 
 def test_a_copy_of_another_container_confirms_nothing():
-    """Its identifier differs, or in the ring its transaction; that in block 0 may be older."""
+    """Its identifier differs, or its transaction if it is in the ring; the copy in block 0 may be older."""
     ring = (2 * LARGE, superblock())
     assert find_volume_starts(disk(SIZE, ring, (0, superblock(uuid=8))))[0][2] != ()
     assert find_volume_starts(disk(SIZE, ring, (0, superblock(4)))) == [(0, SIZE, ())]
@@ -118,7 +118,7 @@ def test_a_copy_of_another_container_confirms_nothing():
 
 
 def test_a_ring_in_fragments_tells_no_block():
-    """The highest bit of the number of blocks says so: then only the object map confirms a copy, in its own place."""
+    """The highest bit of the block count marks fragments; then only the object map confirms a copy, in its place."""
     copy = superblock(ring=8 | 1 << 31)
     assert find_volume_starts(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
     lone = find_volume_starts(disk(SIZE, (2 * LARGE, copy)))
@@ -127,7 +127,7 @@ def test_a_ring_in_fragments_tells_no_block():
 
 
 def test_the_newest_of_several_copies_tells_the_size():
-    """Transactions 5 and 6; the container grew from 32 to 64 blocks."""
+    """Transactions 5 and 6: the container grew from 32 to 64 blocks."""
     parts = (0, superblock(5, count=32)), (2 * LARGE, superblock(6)), (20 * LARGE, object_map())
     assert find_volume_starts(disk(SIZE, *parts)) == [(0, SIZE, ())]
 
@@ -138,7 +138,7 @@ def test_two_containers_one_behind_the_other():
 
 
 def test_a_container_behind_another_that_has_lost_its_ring():
-    """Its only copy begins where the other container ends; its object map confirms it."""
+    """Its only copy begins where the other container ends, and its object map confirms it."""
     parts = [(512, superblock()), (512 + 2 * LARGE, superblock())]
     lone = [(512 + SIZE, superblock(uuid=8)), (512 + SIZE + 20 * LARGE, object_map())]
     assert find_volume_starts(disk(512 + 2 * SIZE, *parts, *lone)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
@@ -148,7 +148,7 @@ def test_a_container_behind_another_that_has_lost_its_ring():
     ("place", "start"), [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512)]
 )
 def test_superblocks_are_looked_for_near_the_start(place, start):
-    """In the first 64 blocks of 4 KiB of a stretch."""
+    """The first 64 blocks of 4 KiB of a stretch are searched."""
     source = disk(2 * SIZE, (place, superblock()), (place + 18 * LARGE, object_map()))
     found = probe_near(Window(source, 0, source.size_bytes))
     assert (found and found.volume_offset) == start
@@ -184,7 +184,7 @@ def test_superblocks_that_are_none(changed, reason):
 
 
 def test_a_checksum_covers_the_whole_block():
-    """Of 8,192 bytes, of which the last one is changed."""
+    """The last of 8,192 bytes is changed."""
     copy = superblock(size=8192)
     assert parse_superblock(disk(SIZE, (512, copy)), 512).len_block == 8192
     with pytest.raises(FormatError, match="checksum differs") as caught:
@@ -199,19 +199,19 @@ def test_a_checksum_covers_the_whole_block():
         ({1: 5, 2: 7, 3: 6}, 7),
         ({511: 5}, 5),
         ({512: 5}, None),
-        ({0: 5}, None),  # block 0 is not behind itself
+        ({0: 5}, None),  # block 0 is not after itself
         ({}, None),
     ],
 )
 def test_superblocks_behind_block_0(blocks, expected):
-    """The newest of 511 blocks of 4 KiB."""
+    """The newest superblock in 511 blocks of 4 KiB is taken."""
     parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
     found = search_superblock(disk(512 + 520 * LARGE, *parts), 512)
     assert (found and int(found.hdr.xid)) == expected
 
 
 def test_superblocks_of_a_short_image():
-    """The last whole block counts, and no more."""
+    """The last whole block counts, but nothing after it."""
     for size, expected in ((3 * LARGE, 5), (3 * LARGE - 1, None), (LARGE, None), (100, None)):
         found = search_superblock(disk(max(size, 2 * LARGE + LARGE), (2 * LARGE, superblock())), 0)
         short = MemorySource(disk(3 * LARGE, (2 * LARGE, superblock())).read(0, 3 * LARGE)[:size])
@@ -260,7 +260,7 @@ def test_addresses_beyond_every_device_stay_in_63_bits():
 
 
 def test_what_is_present_claimed_and_readable():
-    """The first device has ten blocks, of which the container says it has twelve; the second device has four."""
+    """The first device has ten blocks although the container says twelve; the second device has four."""
     blocks = fusion(num_claimed=12)
     paddrs = numbers(9, 10, 11, 12, MARK + 3, MARK + 4)
     assert blocks.present(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
@@ -270,7 +270,7 @@ def test_what_is_present_claimed_and_readable():
 
 
 def test_a_device_whose_image_was_not_given():
-    """Nothing of it is present or claimed, and an error says so."""
+    """None of its blocks is present or claimed, and an error says that the image was not given."""
     for sources, offsets in (
         ((MemorySource(bytes(10 * BLOCK)),), (0,)),
         ((MemorySource(bytes(10 * BLOCK)), None), (0, 0)),
@@ -309,7 +309,7 @@ def test_block_0_may_be_unread():
 
 
 def test_a_block_behind_the_end_of_the_first_device_is_outside():
-    """Whether or not the image of the second one was given."""
+    """The image of the second device may be present or missing."""
     for others in ((), (None,), (MemorySource(bytes(BLOCK)),)):
         blocks = Blocks((MemorySource(bytes(BLOCK)), *others), (0,) * (1 + len(others)), BLOCK)
         with pytest.raises(FormatError, match="address outside") as caught:
@@ -333,7 +333,7 @@ def test_errors_say_their_device():
 
 
 def test_dirty_runs_are_newest_on_the_main_device():
-    """Marked blocks 2 to 4 are cached from block 7 on, and 6 from block 5 on."""
+    """Marked blocks 2 to 4 are cached from block 7 on, and block 6 is cached in block 5."""
     dirty = DirtyRuns(numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5))
     asked = numbers(MARK + 1, MARK + 2, MARK + 4, MARK + 5, MARK + 6, MARK + 7, 3)
     assert dirty.newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
@@ -346,7 +346,7 @@ def test_dirty_runs_are_newest_on_the_main_device():
 
 
 def swept(blocks: dict[int, bytes], **more):
-    """Return number, transaction, level, records and size of what a sweep finds, by address."""
+    """Return number, transaction, level, record count and size of the nodes that a sweep finds, by address."""
     store = store_of(blocks)
     found = sweep(store.blocks, **more)
     columns = (found.paddr, found.oid, found.xid, found.level, found.num_records, found.size_bytes)
@@ -374,7 +374,7 @@ def test_an_object_of_transaction_0_is_none():
 
 @pytest.mark.parametrize(("size", "is_found"), [(1024, True), (4096, True), (65_536, True), (131_072, False)])
 def test_nodes_may_have_several_blocks(size, is_found):
-    """Up to 64 KiB; what follows the first block has no header of its own."""
+    """A node has up to 64 KiB; blocks after its first one have no header of their own."""
     head = node(9, [mapping(1, 1, 1)], xid=4)
     whole = with_checksum((head + b"\5" * size)[:size])
     store = store_of({3 + number: whole[number * BLOCK : (number + 1) * BLOCK] for number in range(size // BLOCK)})
@@ -383,7 +383,7 @@ def test_nodes_may_have_several_blocks(size, is_found):
 
 
 def test_the_newest_copy_of_each_number_is_kept():
-    """Number 9 of transactions 4 and 6, and 7 of 5: as of transaction 5 those of 5 and 4."""
+    """Number 9 has transactions 4 and 6, number 7 has 5: at transaction 5 those of 4 and 5 are kept."""
     store = store_of({1: node(9, [], xid=6), 2: node(9, [], xid=4), 3: node(7, [], xid=5)})
     found = sweep(store.blocks)
     for xid, expected in ((3, []), (4, [2]), (5, [3, 2]), (6, [3, 1])):
@@ -402,7 +402,7 @@ def test_a_sweep_of_the_second_device_bears_its_mark():
 
 
 def test_what_was_never_read_is_passed_over():
-    """A sector within the second of three nodes."""
+    """A sector within the second of three nodes was never read."""
     data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
     source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
     assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 2]
@@ -412,7 +412,7 @@ def test_what_was_never_read_is_passed_over():
 
 
 def test_regions_at_the_bounds_of_a_device():
-    """2**44 blocks are the most; addresses of the second device count from its mark."""
+    """A device has at most 2**44 blocks; addresses of the second device count from its mark."""
     store = store_of({0: bytes(BLOCK)})
     regions = [
         Region("last", "", 2**44 - 1),
@@ -442,7 +442,7 @@ def test_nodes_are_runs_of_blocks():
 
 
 def test_nodes_are_ranked_within_their_level():
-    """Root, two of level 1, three leaves."""
+    """The tree has a root, two nodes of level 1 and three leaves."""
     parts = [rows(level=[2]), rows(level=[1, 1]), rows(level=[0]), rows(level=[0, 0])]
     assert join("fs", parts).key_rank.tolist() == [0, 0, 1, 0, 1, 2]
     assert join("fs", parts).leaves.tolist() == [3, 4, 5]
@@ -465,7 +465,7 @@ def test_parents_that_are_left_out_become_unknown():
 
 
 def test_entries_of_each_directory_are_counted():
-    """Directory 2 has three, 5 has one, 9 none; 7 is asked for by nobody."""
+    """Directory 2 has three entries, 5 has one and 9 has none; 7 is not asked for."""
     parents = numbers(2, 2, 2, 5, 7)
     assert times_listed(numbers(2, 5, 9), parents).tolist() == [3, 1, 0]
     assert times_listed(numbers(2), numbers()).tolist() == [0]
@@ -473,7 +473,7 @@ def test_entries_of_each_directory_are_counted():
 
 @pytest.mark.parametrize(("count", "findings"), [(100, 100), (103, 101)])
 def test_a_hundred_disputed_runs_are_told(count, findings):
-    """Of single blocks that are claimed and free; the others are counted."""
+    """The runs are single blocks that are claimed and free; the runs after the first hundred are only counted."""
     single = np.array([[2 * number, 1] for number in range(count)])
     log = FindingLog()
     account = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
@@ -492,7 +492,7 @@ def test_texts_end_with_a_zero():
 
 
 def test_names_end_where_others_begin():
-    """The second name begins inside of a character, so that neither is text."""
+    """The second name begins inside a character, so neither is valid text."""
     whole = Names(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
     assert whole.is_text()
     assert whole.start.tolist() == [0, 1, 3]

@@ -11,20 +11,20 @@ from layoutscope.image import MemorySource
 
 @pytest.mark.parametrize("claimed", [16, 2**32, 2**63, 2**64 - 1])
 def test_no_more_is_searched_than_an_image_holds(claimed):
-    """Whatever a damaged superblock counts; of the free runs and data within, nothing is searched."""
+    """The count in a damaged superblock does not extend the search; free runs and data within are not searched."""
     blocks = Blocks((MemorySource(bytes(16 * 4096)),), (0,), 4096)
     data = [np.array([[4, 2], [14, 9]], np.int64)]
     assert find_used_blocks(blocks, (claimed,), None, data).tolist() == [[0, 4], [6, 8]]
 
 
 def test_a_device_that_was_not_given_holds_nothing():
-    """Of half a Fusion set, only the half that is there is searched."""
+    """Only the half of a Fusion set that is present is searched."""
     blocks = Blocks((MemorySource(bytes(16 * 4096)), None), (0,), 4096)
     assert find_used_blocks(blocks, (16, 64), None, []).tolist() == [[0, 16]]
 
 
 def test_short_stretches_are_gathered_and_long_ones_cut():
-    """Parts of at most four blocks: 4 of 5, what is left with two single ones, then 4, 4 and 1 of 9."""
+    """Parts have at most four blocks: 4 of 5, the rest with two single blocks, then 4, 4 and 1 of 9."""
     stretches = np.array([[0, 5], [10, 1], [20, 1], [30, 9]], np.int64)
     parts = [[*zip(*map(np.ndarray.tolist, part), strict=True)] for part in sweep._cut_and_gather(stretches, 4)]
     assert parts == [[(0, 4)], [(4, 1), (10, 1), (20, 1)], [(30, 4)], [(34, 4)], [(38, 1)]]

@@ -22,7 +22,7 @@ def store():
 
 
 def test_nodes_that_are_known_are_not_read_again(store):
-    """The first state reads three nodes and the root twice, the second the root alone; both see the same tree."""
+    """The first state reads three nodes and the root twice, the second only the root; both see the same tree."""
     source, pool, counter = TreeSource(store, "omap", 1, 7), Pool(), store.blocks.sources[0].counter
     first = read_alone(walk_shared(source, pool))
     assert counter.bytes == 4 * BLOCK
@@ -35,7 +35,7 @@ def test_nodes_that_are_known_are_not_read_again(store):
 
 
 def test_damage_is_told_once():
-    """A leaf with a wrong checksum gives one finding, though two states lead to it."""
+    """A leaf with a wrong checksum gives one finding, although two states lead to it."""
     torn = node(3, [mapping(20, 4, 92)])[:-1] + b"\1"
     broken = store_of({1: node(1, ROOT, level=1, root=(2, 3)), 2: node(2, [mapping(10, 3, 90)]), 3: torn})
     source, pool = TreeSource(broken, "omap", 1, 7), Pool()
@@ -53,7 +53,7 @@ def test_rows_are_found_by_address_number_and_level(store):
 
 
 def test_rows_of_a_tree_of_three_levels():
-    """Root 1 leads to nodes 4 and 5, these to leaves 2 and 3: rows 0 to 4. Another state leads to node 5 alone."""
+    """Root 1 leads to nodes 4 and 5, and these to leaves 2 and 3 (rows 0 to 4); another state leads only to node 5."""
     blocks = {
         1: node(1, [child(10, 3, 4), child(20, 4, 5)], level=2, root=(2, 5)),
         4: node(4, [child(10, 3, 2)], level=1),
@@ -79,7 +79,7 @@ def test_rows_of_a_tree_of_three_levels():
 
 @pytest.mark.parametrize(("keys", "nodes", "sides"), [(2, 3, []), (3, 3, [("2", "3")]), (2, 4, [("3", "4")])])
 def test_what_the_root_counts_is_compared_with_all_nodes_of_its_state(keys, nodes, sides):
-    """Of both states, of which the second reads its root alone; what is found twice is told once."""
+    """The second of two states reads only its root; a finding that occurs in both is reported once."""
     blocks = {oid: node(oid, records) for oid, records in ((2, [mapping(10, 3, 90)]), (3, [mapping(20, 4, 92)]))}
     store, pool = store_of({1: node(1, ROOT, level=1, root=(keys, nodes)), **blocks}), Pool()
     for _ in range(2):
@@ -97,7 +97,7 @@ def test_a_map_as_of_an_older_transaction(store):
 
 @pytest.mark.parametrize(("block_size", "expected"), [(4096, [1, 1, 2]), (3000, [1, 2, 2])])
 def test_stretches_of_blocks_are_rounded_up_and_holes_left_out(block_size, expected):
-    """Of 1, 4096 and 4097 bytes; what stands at block 0 is a hole. Sizes that are no power of two count alike."""
+    """Sizes of 1, 4096 and 4097 bytes; block 0 marks a hole. Sizes that are not powers of two are handled as well."""
     extents = {
         "paddr": np.array([7, 0, 9, 20], np.uint64),
         "len_extent": np.array([1, 8192, 4096, 4097], np.uint64),

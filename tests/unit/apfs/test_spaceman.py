@@ -19,24 +19,24 @@ LAST = 19
 
 
 def device(num_blocks: int, num_free: int, *, num_cibs: int = 1, num_cabs: int = 0) -> bytes:
-    """Return a device's part: blocks, chunks, chunk-info blocks, blocks with their addresses, free, the addresses."""
+    """Return a device's part: blocks, chunks, chunk-info blocks, address blocks, free blocks, the addresses."""
     return struct.pack("<QQIIQIIQ", num_blocks, -(-num_blocks // 8), num_cibs, num_cabs, num_free, FIXED, 0, 0)
 
 
 def queue(num_blocks: int = 0, tree_oid: int = 0) -> bytes:
-    """Return a free queue: how many blocks it counts, and its tree."""
+    """Return a free queue: its number of blocks, and its tree."""
     return struct.pack("<QQQHHIQ", num_blocks, tree_oid, 0, 0, 0, 0, 0)
 
 
 def spaceman(main: bytes, *addresses: int, second: bytes = bytes(48), pool: bytes = queue()) -> bytes:
-    """Return a space manager of chunks of 8 blocks; its internal pool is block 16 to 18, its ring block 19."""
+    """Return a space manager of chunks of 8 blocks; its internal pool is blocks 16 to 18, its ring block 19."""
     head = bytes(32) + struct.pack("<IIII", BLOCK, 8, 8, 8) + main + second
     head += struct.pack("<IIQIIqq", 0, 16, 3, 1, 1, 19, 16) + bytes(16) + pool + queue() + queue() + bytes(24)
     return (head + struct.pack(f"<{len(addresses)}Q", *addresses)).ljust(BLOCK, b"\0")
 
 
 def chunks(*entries: tuple[int, int, int, int], count: int | None = None) -> bytes:
-    """Return a chunk-info block of entries (first block, blocks, free ones, bitmap)."""
+    """Return a chunk-info block of entries (first block, blocks, free blocks, bitmap)."""
     found = b"".join(struct.pack("<QQIIQ", XID, *entry) for entry in entries)
     return (bytes(32) + struct.pack("<II", 0, len(entries) if count is None else count) + found).ljust(BLOCK, b"\0")
 
@@ -48,7 +48,7 @@ FIRST_FIVE = {BITMAP: b"\x1f".ljust(BLOCK, b"\0"), BITMAP2: b"\xff".ljust(BLOCK,
 
 @pytest.fixture
 def read():
-    """Return a function that reads a space manager from given blocks; nothing else is in the container."""
+    """Return a function that reads a space manager from given blocks, which are all that the container has."""
 
     def run(blocks: dict[int, bytes], *, is_fusion: bool = False, xid: int = XID):
         store = store_of({**blocks, LAST: bytes(BLOCK)})
@@ -74,7 +74,7 @@ def test_clear_bits_are_free_blocks_and_chunks_without_bitmap_are_free(read):
 
 
 def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
-    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool less what lies in it."""
+    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool without the blocks in it."""
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: USED, **FIRST_FIVE})
     found = {(item.type, item.paddr, item.num_blocks) for item in read_space(store, checkpoint).regions}
     assert found == {
@@ -87,7 +87,7 @@ def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
 
 
 def test_addresses_of_chunk_information_can_stand_in_blocks_of_their_own(read):
-    """A device with an address block: the space manager names that, which names two chunk-info blocks."""
+    """The space manager names the address block of a device, which names two chunk-info blocks."""
     cab = (bytes(32) + struct.pack("<IIQQ", 0, 2, CIB, CIB2)).ljust(BLOCK, b"\0")
     first, second = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0)), chunks((16, 4, 0, BITMAP2))
     main = device(20, 11, num_cibs=2, num_cabs=1)
@@ -98,7 +98,7 @@ def test_addresses_of_chunk_information_can_stand_in_blocks_of_their_own(read):
 
 
 def test_counts_that_differ_from_the_bitmap_are_told(read):
-    """The chunk says 2 free blocks and the device 9, where the bitmap has 3 and 8 more are free without one."""
+    """The chunk says 2 free blocks and the device 9; the bitmap has 3, and a chunk without a bitmap has 8."""
     wrong = chunks((0, 8, 2, BITMAP), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 9), CIB), CIB: wrong, **FIRST_FIVE})
     assert runs(read_space(store, checkpoint)) == [[5, 11]]
@@ -111,7 +111,7 @@ def test_counts_that_differ_from_the_bitmap_are_told(read):
 
 @pytest.mark.parametrize("mark", [0, 0x4000000000000000 // BLOCK])
 def test_chunks_of_the_second_device_bear_its_mark(read, mark):
-    """Counted from the device's own start, or with the mark of the second device: both are the same blocks."""
+    """Addresses counted from the device's own start, or with the mark of the second device, are the same blocks."""
     second = chunks((mark, 8, 8, 0))
     manager = spaceman(device(20, 11), CIB, CIB2, second=struct.pack("<QQIIQIIQ", 8, 1, 1, 0, 8, FIXED + 8, 0, 0))
     store, checkpoint = read({SPACEMAN: manager, CIB: USED, CIB2: second, **FIRST_FIVE}, is_fusion=True)
@@ -123,7 +123,7 @@ def test_a_ghost_in_a_free_queue_is_a_single_block(read):
     """Two entries (transaction, block): one of 4 blocks, one without a value."""
     entries = [(struct.pack("<QQ", 6, 8), struct.pack("<Q", 4)), (struct.pack("<QQ", 6, 14), b"")]
     tree = bytearray(record_root(30, FREE_QUEUE, entries))
-    # Behind the head of 56 bytes stand entries of four numbers; a value that starts at 0xFFFF does not exist.
+    # Entries of four numbers follow the head of 56 bytes; a value that starts at 0xFFFF does not exist.
     tree[56 + 8 + 4 : 56 + 8 + 6] = b"\xff\xff"
     found = {QUEUE: with_checksum(bytes(tree)), CIB: USED, **FIRST_FIVE}
     blocks = {SPACEMAN: spaceman(device(20, 11), CIB, pool=queue(5, 30)), **found}
@@ -156,7 +156,7 @@ def test_a_checkpoint_without_space_manager_has_no_space(read):
 
 
 def test_bits_behind_the_last_block_of_a_chunk_do_not_count(read):
-    """The last chunk has 4 blocks: the other bits of its bitmap are clear and no blocks."""
+    """The last chunk has 4 blocks; the remaining bits of its bitmap are clear but stand for no blocks."""
     entries = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0), (16, 4, 1, BITMAP2))
     blocks = {SPACEMAN: spaceman(device(20, 12), CIB), CIB: entries, **FIRST_FIVE, BITMAP2: b"\x07".ljust(BLOCK, b"\0")}
     store, checkpoint = read(blocks)
@@ -167,7 +167,7 @@ def test_bits_behind_the_last_block_of_a_chunk_do_not_count(read):
     ("bitmap", "num_free", "is_known"), [(b"\x1f", 11, True), (b"\x00", 11, False), (b"\x1f", 12, False)]
 )
 def test_free_space_is_unknown_where_counts_differ(read, bitmap, num_free, is_known):
-    """A bitmap has no checksum: that it is lost shows in the counts of its chunk and of the device."""
+    """A bitmap has no checksum, so its loss shows only in the counts of its chunk and of the device."""
     blocks = {
         SPACEMAN: spaceman(device(20, num_free), CIB),
         CIB: USED,
@@ -180,7 +180,7 @@ def test_free_space_is_unknown_where_counts_differ(read, bitmap, num_free, is_kn
 
 
 def test_free_space_is_unknown_where_a_bitmap_lies_outside(read):
-    """No number is made of the bitmaps that are left."""
+    """The remaining bitmaps alone give no count."""
     chunk = chunks((0, 8, 3, 1 << 40), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunk, **FIRST_FIVE})
     assert not read_space(store, checkpoint).is_free_known
@@ -189,7 +189,7 @@ def test_free_space_is_unknown_where_a_bitmap_lies_outside(read):
 
 @pytest.mark.parametrize(("num_blocks", "expected"), [(12, (12, 8)), (20, (20, 0)), (21, (20, 0))])
 def test_blocks_of_a_set_whose_space_manager_is_lost(num_blocks, expected):
-    """Of 20 the second device has those that the image of the first one has no room for."""
+    """The second device has those of the 20 blocks that do not fit into the image of the first."""
     store = store_of({num_blocks - 1: bytes(BLOCK)})
     superblock = SimpleNamespace(spaceman_oid=OID, is_fusion=True, num_blocks=20)
     assert device_blocks(store, Checkpoint(XID, 0, superblock, (), {})) == expected

@@ -1,4 +1,4 @@
-"""States of a container: which one is shown, whether it is whole, and how many of its nodes still hold."""
+"""States of a container: which one is shown, whether it is whole, and how many of its nodes are still valid."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
     ],
 )
 def test_what_the_state_that_was_opened_is_called(ring, wanted, younger, expected):
-    """That of transaction 20."""
+    """It is the state of transaction 20."""
     kind, xid = (np.array([each[place] for each in ring], np.int64) for place in (0, 1))
     area = SimpleNamespace(kind=kind, xid=xid.astype(np.uint64))
     assert describe_state(SimpleNamespace(area=area, xid=20, younger=younger), wanted) == expected
@@ -61,12 +61,12 @@ LEAVES = {2: node(2, [mapping(10, 3, 90)]), 3: node(3, [mapping(20, 4, 92)])}
     ("changed", "expected"),
     [
         ({}, True),
-        ({3: LEAVES[3][:-1] + b"\1"}, False),  # a leaf that is damaged
-        ({1: node(1, [ROOT[0], child(20, 4, 50)], level=1, root=(2, 3))}, False),  # one that is not there
+        ({3: LEAVES[3][:-1] + b"\1"}, False),  # a damaged leaf
+        ({1: node(1, [ROOT[0], child(20, 4, 50)], level=1, root=(2, 3))}, False),  # a missing leaf
     ],
 )
 def test_a_map_is_whole_with_all_nodes_that_it_leads_to(changed, expected):
-    """A root in block 1 with two leaves; a map of one node is whole, and one that is lost is not."""
+    """A root in block 1 with two leaves; a map of one node is whole, and a lost map is not."""
     blocks = {1: node(1, ROOT, level=1, root=(2, 3)), **LEAVES}
     assert _is_whole(read_omap(store_of(blocks | changed), "omap", 1, 7)) == expected
     alone = {1: node(1, [mapping(10, 3, 90)], root=(1, 1))}
@@ -75,9 +75,9 @@ def test_a_map_is_whole_with_all_nodes_that_it_leads_to(changed, expected):
 
 
 def test_nodes_that_still_hold_are_counted():
-    """Of seven objects one is newer than the state, one is damaged, one another, one of another transaction.
+    """Of seven objects, one is newer than the state, one damaged, one another object, one of another transaction.
 
-    One is hidden, which counts as it is named; one is behind the end; and one is whole.
+    One is hidden and counts if it is referenced, one is after the end, and one is whole.
     """
     omap = object_map(
         (10, 7, 2), (11, 7, 3), (12, 7, 4), (13, 7, 5), (14, 7, 6), (15, 9, 7), (16, 7, 90),
@@ -91,14 +91,14 @@ def test_nodes_that_still_hold_are_counted():
 
 
 def test_nodes_without_header_and_of_several_blocks():
-    """The former count as they are named, the latter are not verified and do not count."""
+    """The former count if they are referenced; the latter are not verified and do not count."""
     omap = object_map((10, 7, 2), (11, 7, 3), bare=[True, False], size=[BLOCK, 2 * BLOCK])
     container = SimpleNamespace(blocks=store_of({2: bytes(BLOCK), 4: bytes(BLOCK)}).blocks)
     assert _count_mapped_nodes(container, omap, 7) == (2, 1)
 
 
 def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
-    """None where nothing newer is asked for; one of two where a newer map has the other, and both of a lost volume."""
+    """None if nothing newer is given; one of two if a newer map has the other; both of a lost volume."""
     nodes = rows_of("fs", {"paddr": np.array([2, 3], np.uint64)})
     state = SimpleNamespace(number=1, superblock=SimpleNamespace(hdr=SimpleNamespace(oid=40)))
     newest = SimpleNamespace(store=store_of({0: bytes(BLOCK)}))
@@ -165,7 +165,7 @@ def test_flags_of_an_encryption_under_way():
 
 
 def test_snapshots_that_are_lost_are_counted(monkeypatch):
-    """Of three snapshots one is listed, whose map names two nodes of which one still holds; another volume is lost."""
+    """One of three snapshots is listed; its map names two nodes, one of them still valid; another volume is lost."""
     name = "layoutscope.filesystems.apfs.snapshots"
     omap, store = object_map((10, 5, 2), (11, 5, 3)), store_of({0: bytes(BLOCK)})
     state = SimpleNamespace(name="Data", omap=omap, superblock=SimpleNamespace(num_snapshots=3))
@@ -198,7 +198,7 @@ def test_snapshots_that_are_lost_are_counted(monkeypatch):
     [((), 2, True, True), (("damage",), 2, True, False), ((), 1, True, False), ((), 2, False, False)],
 )
 def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, errors, num_volumes, is_whole, expected):
-    """Both slots have a volume; each map names five nodes, of which four still hold. The later change is told."""
+    """Both slots have a volume; four of the five nodes that each map names are valid. The later change is reported."""
     name = "layoutscope.filesystems.apfs.snapshots"
     volumes = [
         (SimpleNamespace(volname=title + b"\0", last_mod_time=time), 60) for title, time in ((b"A", 9), (b"B", 5))
@@ -236,7 +236,7 @@ def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
     ],
 )
 def test_the_copy_in_block_0_is_compared(changed, codes):
-    """With a checkpoint of transaction 20: it may be older, but not of another container."""
+    """It may be older than the checkpoint (transaction 20), but must not be of another container."""
     values = {"xid": 20, "uuid": b"a", "len_block": 4096}
 
     def superblock(xid, **others):
@@ -249,7 +249,7 @@ def test_the_copy_in_block_0_is_compared(changed, codes):
 
 @pytest.mark.parametrize(("after", "is_told"), [([20], False), ([20, 21], True), ([], True), (None, True)])
 def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
-    """Its newest superblock was of transaction 20; then the image may be cut, or have none."""
+    """Its newest superblock was of transaction 20; then the image is cut, or has none."""
 
     def area_of(xids):
         return SimpleNamespace(
@@ -272,7 +272,7 @@ def test_a_container_that_changed_is_told(monkeypatch, after, is_told):
 
 @pytest.mark.parametrize(("num_blocks", "is_told"), [(4, False), (5, True), (6, True)])
 def test_a_container_that_is_larger_than_the_image_is_told(num_blocks, is_told):
-    """By a whole block: of a block of which a part is missing nothing is said."""
+    """It is reported if a whole block is missing, but not if only part of a block is."""
     store = store_of({3: bytes(BLOCK)})
     _report_truncation(store, (num_blocks,))
     found = [(item.code, item.image_offset, item.expected, item.found) for item in store.log.findings]
@@ -280,7 +280,7 @@ def test_a_container_that_is_larger_than_the_image_is_told(num_blocks, is_told):
 
 
 def test_findings_about_a_superblock_are_at_its_fields():
-    """The number of blocks is at byte 40 of it."""
+    """The number of blocks is at byte 40 of the superblock."""
     store = store_of({0: bytes(BLOCK)})
     container = SimpleNamespace(log=store.log, checkpoint=SimpleNamespace(paddr=3))
     for field in ("", "num_blocks"):

@@ -13,20 +13,20 @@ VARYING = Sizes(BLOCK)
 
 
 def locate(*nodes: bytes, sizes: Sizes = VARYING):
-    """Return the records of nodes that follow each other, and which nodes are torn."""
+    """Return the records of contiguous nodes, and which nodes are torn."""
     found = located(*nodes, sizes=sizes)
     return found.slots, found.torn
 
 
 def located(*nodes: bytes, sizes: Sizes = VARYING):
-    """Return all that the tables of nodes lead to that follow each other."""
+    """Return everything that the tables of contiguous nodes lead to."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts = np.arange(len(nodes)) * BLOCK
     return slots(buffer, node_heads(buffer, starts), sizes)
 
 
 def varying(*entries: tuple[int, int, int, int], num_records: int | None = None) -> bytes:
-    """Lay out a leaf with entries (key start, key length, value start, value length) and nothing behind them."""
+    """Lay out a leaf with entries (key start, key length, value start, value length) and no keys or values."""
     table = b"".join(struct.pack("<HHHH", *entry) for entry in entries)
     count = len(entries) if num_records is None else num_records
     head = bytes(32) + struct.pack("<HHI", LEAF, 0, count) + struct.pack("<HH", 0, len(table)) + bytes(12)
@@ -60,14 +60,14 @@ def test_a_ghost_has_a_key_and_no_value():
 
 
 def test_an_entry_that_leaves_its_node_tears_that_node_alone():
-    """A key of 500 bytes does not fit, nor does a value longer than what is left of it; the last node is whole."""
+    """A key of 500 bytes does not fit, nor does a value longer than the space left; the last node is whole."""
     found, torn = locate(varying((0, 500, 4, 4)), varying((0, 4, 4, 5)), varying((0, 4, 4, 4)))
     assert torn.tolist() == [True, True, False]
     assert found.node.tolist() == [2]
 
 
 def test_a_record_that_leaves_a_leaf_leaves_the_others():
-    """The second of three keys has 500 bytes: its entry is 8 bytes into the table of the second node."""
+    """The second of three keys has 500 bytes; its entry is 8 bytes into the table of the second node."""
     whole = varying((0, 4, 4, 4))
     found = located(whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
     assert found.torn.tolist() == [False, False]
@@ -80,17 +80,17 @@ def test_a_record_that_leaves_a_leaf_leaves_the_others():
 
 @pytest.mark.parametrize("count", [3, 4])
 def test_a_leaf_most_of_whose_records_lie_outside_is_torn(count):
-    """Two of three or of four: then the table is not what it was, and the rest leads anywhere."""
+    """With two of three or two of four records outside, the table is corrupt and no entry can be trusted."""
     wrong, right = (0, 500, 4, 4), (0, 4, 4, 4)
     found = located(varying(wrong, wrong, *[right] * (count - 2)))
     assert (found.torn.tolist(), len(found.slots), len(found.strays.node)) == ([True], 0, 0)
 
 
 def test_a_record_that_leaves_an_index_node_tears_it():
-    """A subtree that no record names is looked for where the whole node is lost."""
+    """A subtree that no record names is searched for if the whole node is lost."""
     records = [child(number, 1, number) for number in (1, 2, 3)]
     torn = bytearray(node(1, records, level=1))
-    # The entry of the second record, 2 bytes for the key and 2 for the value, leads behind the node.
+    # The second record's entry, 2 bytes for the key and 2 for the value, points beyond the node.
     torn[HEAD + 4 : HEAD + 6] = struct.pack("<H", BLOCK)
     found = located(bytes(torn), node(1, records, level=1), sizes=SIZES)
     assert found.torn.tolist() == [True, False]
@@ -98,7 +98,7 @@ def test_a_record_that_leaves_an_index_node_tears_it():
 
 
 def test_more_records_than_the_table_holds():
-    """Two records are counted where the table has room for one entry."""
+    """Two records are counted, but the table has room for one entry."""
     found, torn = locate(varying((0, 4, 4, 4), num_records=2))
     assert (len(found), torn.tolist()) == (0, [True])
 
@@ -109,7 +109,7 @@ def test_a_key_shorter_than_the_tree_says():
 
 
 def test_values_of_index_nodes_have_the_length_of_a_number():
-    """Eight bytes, whatever the leaves have; with the hash of a sealed volume 40."""
+    """A value is eight bytes, whatever the leaves have; with the hash of a sealed volume it is 40."""
     index = node(1, [child(1, 1, 1)], level=1)
     assert locate(index, sizes=Sizes(BLOCK, 16, 16))[0].val_len.tolist() == [8]
     assert locate(index, sizes=Sizes(BLOCK, 16, 16, 40))[1].tolist() == [True]

@@ -1,4 +1,4 @@
-"""A volume's seal, its encryption, and how its file-system tree is read; objects of 512 bytes, laid out by hand."""
+"""A volume's seal, its encryption, and its file-system tree; objects of 512 bytes, laid out by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEALED = SimpleNamespace(is_sealed=True, integrity_meta_oid=10)
 
 
 def seal_of(block: bytes, superblock: SimpleNamespace = SEALED, state: str = ""):
-    """Read the seal of a state whose map has object 10 in block 2; return it, and the findings."""
+    """Read the seal of a state whose map has object 10 in block 2; return the seal and the findings."""
     store = store_of({2: block})
     seal = read_seal(store, view_at(object_map((10, 7, 2)), 7), superblock, state)
     return seal, [(item.code, item.level, item.structure, item.image_offset) for item in store.log.findings]
@@ -44,7 +44,7 @@ def test_a_seal_has_a_hash_of_its_type(hash_type, size):
 
 @pytest.mark.parametrize("changed", [{"flags": 1}, {"broken_xid": 6}, {"flags": 1, "broken_xid": 6}])
 def test_a_broken_seal_is_told(changed):
-    """By its flag, or by the transaction that broke it."""
+    """The flag says so, or the transaction that broke it."""
     seal, findings = seal_of(integrity(**changed), state="some")
     assert seal.is_broken
     assert findings == [("seal-broken", "warning", "integrity metadata of some", 2 * BLOCK)]
@@ -65,12 +65,12 @@ def test_a_broken_seal_is_told(changed):
     ],
 )
 def test_a_seal_that_cannot_be_used_is_none(block, superblock, findings):
-    """No seal at all, one that the map does not know, another object, another version, and an unknown type of hash."""
+    """A missing seal, one that the map lacks, another object, another version, and an unknown hash type."""
     assert seal_of(block, superblock) == (None, findings)
 
 
 def volume_of(*, encrypted: bool, root: int = 10, **more):
-    """Return a volume whose root is object 10, encrypted or not, and nothing else."""
+    """Return a volume that has only the root object 10, encrypted or not."""
     omap = object_map((10, 7, 2), encrypted=[encrypted])
     superblock = SimpleNamespace(root_tree_oid=root, vol_uuid=bytes(16), root_tree_type=0)
     log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
@@ -79,7 +79,7 @@ def volume_of(*, encrypted: bool, root: int = 10, **more):
 
 
 def test_a_volume_is_encrypted_as_the_mapping_of_its_root_is():
-    """Where the map does not know the root, nothing says so."""
+    """If the map does not have the root, the volume counts as not encrypted."""
     assert is_encrypted(volume_of(encrypted=True))
     assert not is_encrypted(volume_of(encrypted=False))
     assert not is_encrypted(volume_of(encrypted=True, root=11))
@@ -88,7 +88,7 @@ def test_a_volume_is_encrypted_as_the_mapping_of_its_root_is():
 
 @pytest.mark.parametrize(("is_software", "code"), [(True, "volume-locked"), (False, "volume-hardware-locked")])
 def test_a_volume_without_a_password_is_locked(is_software, code):
-    """Keys of hardware are opened by no password."""
+    """No password opens keys that are held in hardware."""
     container = SimpleNamespace(superblock=SimpleNamespace(is_crypto_sw=is_software))
     for password in (None, *["secret"] * (not is_software)):
         volume = volume_of(encrypted=True)
@@ -103,7 +103,7 @@ PHYSICAL = 0x40000000
 
 @pytest.mark.parametrize(("kind", "is_virtual"), [(2, True), (PHYSICAL | 2, False)])
 def test_the_nodes_of_files_are_named_as_the_type_of_their_root_says(kind, is_virtual):
-    """By the object map, or by their addresses; a seal says how they are hashed."""
+    """Nodes are named by the object map or by their addresses; a seal says how they are hashed."""
     volume = volume_of(encrypted=False, seal=None)
     volume.superblock.root_tree_type = kind
     store = store_of({2: bytes(BLOCK)})

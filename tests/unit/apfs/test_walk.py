@@ -35,13 +35,13 @@ ROOT = [child(10, 3, 2), child(20, 4, 3)]
 
 
 def tree(**instead: bytes):
-    """Return a root in block 1 with leaves in blocks 2 and 3, some of them replaced."""
+    """Return a root in block 1 with leaves in blocks 2 and 3, some of which can be replaced."""
     blocks = {"root": node(1, ROOT, level=1, root=(4, 3)), "left": node(2, LEFT), "right": node(3, RIGHT)} | instead
     return dict(zip((1, 2, 3), blocks.values(), strict=True))
 
 
 def found(store):
-    """Return what was found, without words."""
+    """Return the findings without their messages."""
     return [(item.code, item.structure, item.image_offset) for item in store.log.findings]
 
 
@@ -72,7 +72,7 @@ def test_object_map_knows_its_leaves():
 @pytest.mark.parametrize(
     ("broken", "expected"),
     [
-        # The second leaf says another number, a younger transaction, another level, and no sound checksum.
+        # The second leaf has another number, a younger transaction, another level, or a wrong checksum.
         (node(9, RIGHT), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
         (node(3, RIGHT, xid=8), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
         (node(3, [child(20, 4, 2)], level=1), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
@@ -80,14 +80,14 @@ def test_object_map_knows_its_leaves():
     ],
 )
 def test_node_that_is_not_what_was_looked_for_is_left_out(broken, expected):
-    """The finding is at the node; the other leaf is read."""
+    """The finding is located at the node; the other leaf is read."""
     store = store_of(tree(right=broken))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10]
     assert found(store) == [expected]
 
 
 def test_what_a_node_should_be_is_told_beside_what_it_is():
-    """Another number, a checksum of other bytes, another level, which has no number to compare."""
+    """Another number, a checksum of other bytes, and another level, which has no number to compare."""
     spoilt = node(3, RIGHT)[:-1] + b"\1"
     computed, stored = (struct.unpack_from("<Q", block)[0] for block in (with_checksum(spoilt), spoilt))
     for broken, sides in (
@@ -101,13 +101,13 @@ def test_what_a_node_should_be_is_told_beside_what_it_is():
 
 
 def test_keys_out_of_order_are_worst_in_a_map():
-    """It is searched by halves, so that objects are missed; other trees are read as a whole."""
+    """A map is searched by bisection, so disorder hides objects; other trees are read as a whole."""
     levels = [level_of_disorder(tree) for tree in ("omap", "container-omap", "fs", "extentref", "spaceman")]
     assert levels == ["error", "error", "warning", "warning", "warning"]
 
 
 def test_a_record_that_leaves_its_leaf_is_left_out_alone():
-    """The third entry of block 3, 2 * 4 bytes into its table, has its value behind the node; the rest is read."""
+    """The third entry of block 3, 2 * 4 bytes into its table, has its value after the node; the rest is read."""
     leaf = bytearray(node(3, [*RIGHT, mapping(40, 7, 94)]))
     entry = HEAD + 2 * 4
     leaf[entry + 2 : entry + 4] = (BLOCK).to_bytes(2, "little")
@@ -134,7 +134,7 @@ def test_node_that_two_entries_lead_to_is_read_once():
 
 
 def test_counts_of_the_root_are_compared():
-    """Four keys and three nodes, of which the root counts five and four."""
+    """The tree has four keys and three nodes; the root counts five and four."""
     store = store_of(tree(root=node(1, ROOT, level=1, root=(5, 4))))
     read_omap(store, "omap", 1, 7)
     sides = [(item.code, item.expected, item.found) for item in store.log.findings]
@@ -142,14 +142,14 @@ def test_counts_of_the_root_are_compared():
 
 
 def test_keys_that_fall_are_told():
-    """The second leaf begins before what its parent promises."""
+    """The second leaf begins before the key that its parent has for it."""
     store = store_of(tree(right=node(3, [mapping(15, 4, 92), RIGHT[1]])))
     read_omap(store, "omap", 1, 7)
     assert found(store) == [("keys-unordered", "omap tree, node 3", 3 * BLOCK)]
 
 
 def test_tree_whose_root_is_a_leaf_of_another_is_unreadable():
-    """Block 2 is a node, but no root."""
+    """Block 2 is a node, but not a root."""
     store = store_of(tree())
     assert len(read_omap(store, "omap", 2, 7)) == 0
     assert found(store) == [("tree-unreadable", "omap tree, node 2", 2 * BLOCK)]
@@ -167,7 +167,7 @@ def test_free_bytes_are_those_of_all_three_lists():
 
 
 def test_a_node_without_header_has_the_transaction_of_its_entry():
-    """Nodes of sealed volumes have zeros for a header; what led to them says that they are of transaction 7."""
+    """Nodes of sealed volumes have a zero header; the entry that leads to them says that they are of transaction 7."""
     opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
     batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
     assert to_node_rows(batch).xid.tolist() == [7]
@@ -178,7 +178,7 @@ def test_a_node_without_header_has_the_transaction_of_its_entry():
 
 
 def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
-    """Return a node in which numbers were changed, each by its place, its bytes and its value."""
+    """Return a node with changed numbers, given as (offset, size in bytes, value)."""
     data = bytearray(block)
     for place, size, number in changes:
         data[place : place + size] = number.to_bytes(size, "little")
@@ -186,19 +186,19 @@ def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
 
 
 FREE = BLOCK - HEAD - 2 * 4 - 2 * 16 - 2 * 16
-"""Bytes of free space in a leaf of two entries: without its table, keys and values."""
+"""Bytes of free space in a leaf of two entries: the node without its table, keys and values."""
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ([(24, 1, 2)], "node-header-differs"),  # a leaf below a root is a node, and no root
-        ([(32, 2, 7)], "node-header-differs"),  # nor has it the flag of one
-        ([(32, 2, 4)], "node-header-differs"),  # it has that of a leaf
+        ([(24, 1, 2)], "node-header-differs"),  # below a root, a leaf has the type of a node, not of a root
+        ([(32, 2, 7)], "node-header-differs"),  # it does not have the flag of a root
+        ([(32, 2, 4)], "node-header-differs"),  # it has the flag of a leaf
         ([(27, 1, 0)], "node-header-differs"),  # a physical tree has no virtual nodes
-        ([(27, 1, 0x80)], "node-header-differs"),  # nor ephemeral ones
+        ([(27, 1, 0x80)], "node-header-differs"),  # nor has it ephemeral nodes
         ([(46, 2, BLOCK - HEAD - 8 - 32)], None),  # free space that ends with the node
-        ([(46, 2, BLOCK - HEAD - 8 - 32 + 1)], "node-header-differs"),  # and one that ends behind it
+        ([(46, 2, BLOCK - HEAD - 8 - 32 + 1)], "node-header-differs"),  # free space that ends after the node
         ([(24, 1, 4)], "node-invalid"),  # another type of object
         ([(28, 4, 14)], "node-invalid"),  # a node of a tree of other records
         ([(46, 2, FREE)], None),
@@ -215,7 +215,7 @@ def test_heads_that_contradict_the_place_of_their_node(changes, code):
 
 
 def test_a_root_has_the_type_and_the_flag_of_one():
-    """Of an index node in block 1: without the flag it has no information about the tree."""
+    """The root is an index node in block 1; without the flag it has no information about the tree."""
     store = store_of(tree(root=change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10, 20, 30]
     assert found(store) == [("node-header-differs", "omap tree, node 1", BLOCK)]
@@ -223,7 +223,7 @@ def test_a_root_has_the_type_and_the_flag_of_one():
 
 @pytest.mark.parametrize(("count", "is_torn"), [(2, False), (3, True), (200, True)])
 def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
-    """Bytes 36 to 39 count the entries, of four bytes each; the table has eight bytes. Nothing of it is read."""
+    """Bytes 36 to 39 count the 4-byte entries; a table of eight bytes has no room for them, so no record is read."""
     store = store_of(tree(right=change_node(node(3, RIGHT), (36, 4, count))))
     omap = read_omap(store, "omap", 1, 7)
     assert omap.oid.tolist() == ([10, 10] if is_torn else [10, 10, 20, 30])
@@ -234,7 +234,7 @@ def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
 
 
 def test_a_byte_of_a_node_is_told_where_the_node_is():
-    """Byte 60 of the second leaf of a batch, which is in block 3."""
+    """Byte 60 of the second leaf of a batch is in block 3."""
     store = store_of(tree())
     leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)
     for log in (leaves.at(1, BLOCK + 60), leaves.at(0, 60), leaves.at(1)):
@@ -251,7 +251,7 @@ SHA256 = 1
 
 @pytest.mark.parametrize(("spoil", "has_hash", "expected"), [(0, True, 3), (1, True, 0), (0, False, 1), (1, False, 1)])
 def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, has_hash, expected):
-    """SHA-256 over the whole node; where no parent holds one, nothing but the structure can be checked."""
+    """The hash is SHA-256 over the whole node; if no parent holds one, only the structure can be checked."""
     block = bytearray(node(2, LEFT))
     want = np.frombuffer(hashlib.sha256(bytes(block)).digest(), np.uint8)[None, :]
     block[-1] ^= spoil
@@ -284,7 +284,7 @@ def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, ha
 
 
 def test_hashes_have_the_length_of_their_type():
-    """None, SHA-256, SHA-512/256, SHA-384 and SHA-512; each row of objects by itself."""
+    """None, SHA-256, SHA-512/256, SHA-384 and SHA-512, for each row of objects separately."""
     assert [hash_size(kind) for kind in range(5)] == [0, 32, 32, 48, 64]
     objects = np.arange(2 * BLOCK).astype(np.uint8).reshape(2, BLOCK)
     assert [row.tobytes() for row in hash_objects(SHA256, objects)] == [
@@ -296,13 +296,13 @@ def test_hashes_have_the_length_of_their_type():
     ("changes", "code"),
     [
         ([], None),
-        ([(BLOCK - INFO + 4, 4, 1024)], "tree-unreadable"),  # the size of nodes that the root says
+        ([(BLOCK - INFO + 4, 4, 1024)], "tree-unreadable"),  # the node size that the root states
         ([(32, 2, 6)], "tree-unreadable"),  # without the flag of a root
         ([(34, 2, 16)], "tree-unreadable"),  # more levels than any tree has
     ],
 )
 def test_a_root_says_what_its_tree_is_like(changes, code):
-    """The size of nodes is the second number of the last 40 bytes; flags are at byte 32 and the level at 34."""
+    """The node size is the second number of the last 40 bytes; flags are at byte 32, the level is at 34."""
     store = store_of({1: change_node(node(1, [mapping(10, 3, 90)], root=(1, 1)), *changes)})
     omap = read_omap(store, "omap", 1, 7)
     assert omap.oid.tolist() == ([] if code else [10])
@@ -312,7 +312,7 @@ def test_a_root_says_what_its_tree_is_like(changes, code):
 
 
 def test_the_longest_key_is_that_of_the_records():
-    """A root that says less than the 8 bytes of a key is told; more is no damage. It is number five of the last 40."""
+    """A root with less than the 8 bytes of a key is reported; more is valid. It is number five of the last 40 bytes."""
     whole = record_root(1, 9, [(struct.pack("<Q", 5), bytes(20)), (struct.pack("<Q", 6), bytes(8))])
     for number, is_told in ((8, False), (7, True), (9, False)):
         store = store_of({1: change_node(whole, (BLOCK - INFO + 16, 4, number))})
@@ -329,7 +329,7 @@ def test_what_a_root_counts_too_much_is_missing(keys, nodes, levels):
 
 
 def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
-    """Of one node each: of two leaves one is to come behind the first, as many as were read; then there is none."""
+    """In batches of one node, one of two leaves is still to come after the first, and none after the second."""
     whole, _ = read_nodes(TreeSource(store_of(tree()), "omap", 1, 7))
     monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", 1)
     source = TreeSource(store_of(tree()), "omap", 1, 7)
@@ -355,7 +355,7 @@ def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
     ],
 )
 def test_keys_ascend_over_the_nodes_of_a_level(monkeypatch, batch, left, right, expected):
-    """Whether both leaves are read at once or one by one; the root has key 0 and leads to keys from 20 on."""
+    """Both leaves are read at once or one by one; the root has key 0 and leads to keys from 20 on."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
     root = node(1, [child(0, 0, 2), child(20, 4, 3)], level=1, root=(len(left) + len(right), 3))
     store = store_of(tree(root=root, left=node(2, left), right=node(3, right)))
@@ -395,7 +395,7 @@ def test_mappings_of_a_map_that_is_out_of_order_are_sorted(rows, expected):
     ],
 )
 def test_a_root_that_cannot_be_used_has_the_size_that_its_map_says(size, expected):
-    """Whole blocks, up to 64 KiB; else it counts as one block. Block 1 and all behind it are zeros."""
+    """Whole blocks, up to 64 KiB; otherwise it counts as one block. Block 1 and all after it are zeros."""
     store = store_of({200: bytes(BLOCK)})
     view = view_at(object_map((5, 6, 1), size=[size]), 7)
     assert read_root(TreeSource(store, "fs", 5, 7, view)) is None
@@ -409,7 +409,7 @@ def test_a_root_that_cannot_be_used_has_the_size_that_its_map_says(size, expecte
 
 
 def test_a_sealed_tree_counts_its_children_from_its_root():
-    """Children are numbered from the root, 1 and 2 behind it, and bear a hash of 32 bytes behind their number.
+    """Children are numbered from the root, 1 and 2 after it, and have a hash of 32 bytes after their number.
 
     The flags of a tree are the first number of the last 40 bytes; bit 7 says that children are hashed.
     """
@@ -426,7 +426,7 @@ def test_a_sealed_tree_counts_its_children_from_its_root():
     assert found(store) == []
     assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [3, 3, 3])
     assert nodes.used_bytes.tolist() == [2 * (16 + 8 + 32), 32, 32]
-    # Without the seal nobody knows the hashes, nor how long they are.
+    # Without the seal, neither the hashes nor their length are known.
     nodes, _ = read_nodes(TreeSource(store, "omap", 5, 7))
     assert found(store) == []
     assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [2, 2, 2])
@@ -440,7 +440,7 @@ def test_a_sealed_tree_counts_its_children_from_its_root():
     [(MARK + 3, "the device whose image was not given"), (50, "outside the image"), (5, "could not be read")],
 )
 def test_why_a_node_is_not_there(paddr, words):
-    """On the second device, behind the container's end, or in an area that was never read; another tree says nothing.
+    """It is on the second device, after the container's end, or in an unread area; another tree gives no reason.
 
     Of the last the container has the place, so that its node is known; an object that no map has is not.
     """
@@ -458,7 +458,7 @@ def test_why_a_node_is_not_there(paddr, words):
 
 
 def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
-    """Object 5 is in block 2; of object 6 no map knows."""
+    """Object 5 is in block 2; no map has object 6."""
     store = store_of({3: bytes(BLOCK)})
     source = TreeSource(store, "spaceman", 5, 7, ephemerals={5: 2}, root_size_bytes=2 * BLOCK)
     places = locate_nodes(source, np.array([5, 6], np.uint64))
@@ -477,7 +477,7 @@ def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
     ],
 )
 def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes):
-    """The second leaf is written with every other bit exchanged; the root and the first leaf are not."""
+    """The second leaf is written with every other bit inverted; the root and the first leaf are not."""
     blocks = tree(root=node(1, ROOT, level=1, root=(4, 3)))
     blocks = {paddr: change_node(block, (27, 1, 0)) for paddr, block in blocks.items()}
     blocks[3] = bytes(byte ^ 0x55 for byte in blocks[3])
@@ -494,7 +494,7 @@ def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes)
 
 
 def test_trees_of_no_known_kind_may_have_any_records():
-    """What moves when a container shrinks has no type of its own (byte 28); a map of objects is 11."""
+    """A tree of blocks to move when a container shrinks has no subtype (byte 28); an object map has subtype 11."""
     leaf = record_root(2, 5, [(struct.pack("<Q", 5), bytes(16))])
     for kind, codes in (("evict-mapping", []), ("spaceman", ["node-invalid"])):
         store = store_of({2: leaf})
@@ -507,7 +507,7 @@ def test_trees_of_no_known_kind_may_have_any_records():
     [([], [1, 2, 3]), ([2], [1, 2, 3]), ([1, 2], [1, 3]), ([1, 2, 3], [1]), ([2, 3], [1, 2, 3])],
 )
 def test_leaves_that_are_known_are_left_out_below_nodes_that_are_known(known, expected):
-    """Index nodes are read all the same, and of one that is new all leaves are, be they known or not."""
+    """Index nodes are always read, and all leaves of a new index node are read, known or not."""
     source = TreeSource(store_of(tree()), "omap", 1, 7)
     batches = list(read_levels(source, known=np.array(known, np.uint64)))
     assert [paddr for batch in batches for paddr in batch.places.paddr.tolist()] == expected

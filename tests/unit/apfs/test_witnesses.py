@@ -1,4 +1,4 @@
-"""How many entries a volume must have by what it says of itself."""
+"""How many entries a volume must have according to its own metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE, DIRECTORY, SYMLINK, FIFO = 0o100000, 0o040000, 0o120000, 0o010000
 
 
 def volume(inodes, drecs, *, formatted_by=b"newfs_apfs", is_locked=False, **declared):
-    """Make what was read of a volume of inodes ``(number, format, children or links)`` and of parents of entries."""
+    """Make the records of a volume from inodes ``(number, format, children or links)`` and parents of entries."""
     columns = [np.array(column) for column in zip(*inodes, strict=True)] if inodes else [np.empty(0, np.int64)] * 3
     tables = {
         "inode": {
@@ -55,19 +55,19 @@ COUNTS = {"num_files": 1, "num_directories": 1, "num_symlinks": 1}
     ],
 )
 def test_the_witness_that_knows_of_most_losses_counts(inodes, drecs, more, missing):
-    """Superblock and directories; of a converted volume no directory, of a locked one nobody."""
+    """Superblock and directories count; directories of a converted volume do not, and a locked volume has no count."""
     assert num_missing_entries(volume(inodes, drecs, **more)) == missing
 
 
 def test_inodes_are_counted_as_superblocks_do():
-    """Without the root and the private directory, and without files that wait to be deleted."""
+    """Neither the root and the private directory nor files that wait to be deleted count."""
     inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.records.get("inode")
     assert inodes_by_kind(inodes) == {"files": 1, "directories": 1, "symbolic links": 1, "other objects": 1}
     assert set(inodes_by_kind({}).values()) == {0}
 
 
 def test_entries_of_a_directory_lie_together():
-    """Those of directories that are not there count for none."""
+    """Entries of directories that do not exist are not counted."""
     numbers, parents = np.array([2, 17, 30], np.uint64), np.array([2, 2, 5, 30], np.uint64)
     assert times_listed(numbers, parents).tolist() == [2, 0, 1]
     assert times_listed(numbers, parents[:0]).tolist() == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""Traces of a transaction after the one that is read."""
+"""Traces of a transaction newer than the one that is read."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ OLD = ((MAP, True, 19), (SUPERBLOCK, True, 19), (MAP, True, READ), (SUPERBLOCK, 
         (((MAP, True, 21), (0, False, 7)), READ, (21, 104)),
         (((MAP, True, 21), (SUPERBLOCK, True, 18)), READ, None),
         (((0, False, 0), (SUPERBLOCK, False, 18)), READ, None),
-        (((14, False, 21),), READ, None),  # what is damaged claims to be a node
+        (((14, False, 21),), READ, None),  # a damaged block claims to be a node
         (((0, False, 0), (SUPERBLOCK, False, 2**60)), READ, None),
         (((MAP, True, 21), (0, False, 0)), 22, (22, 0)),
         (((MAP, True, 18), (0, False, 7)), READ, None),  # an older map lost its superblock
-        (((0, False, 0), (SUPERBLOCK, False, 26)), READ, (26, 105)),  # six blocks hold no more than six younger ones
+        (((0, False, 0), (SUPERBLOCK, False, 26)), READ, (26, 105)),  # a ring of six holds at most six newer blocks
         (((0, False, 0), (SUPERBLOCK, False, 27)), READ, None),
         (((MAP, True, 20), (0, False, 7)), READ, None),
     ],
 )
 def test_what_was_committed_leaves_traces(behind, copy_xid, found):
-    """A superblock, its copy, or a map behind which nothing sound stands; what a crash leaves is none."""
+    """A superblock, its copy, or a map with nothing sound after it is a trace; the remains of a crash are not."""
     area = ring(*OLD, *behind)
     younger = find_younger(area, READ, copy_xid)
     assert (None if younger is None else (younger.xid, younger.paddr)) == found
 
 
 def test_the_last_transaction_of_all_may_be_damaged():
-    """Numbers have 64 bits, and a ring that is read at the last but one holds no more."""
+    """Transaction numbers have 64 bits, and a ring read at the last but one holds at most one more."""
     area = ring((SUPERBLOCK, True, 2**64 - 2), (SUPERBLOCK, False, 2**64 - 1))
     assert find_younger(area, 2**64 - 2, 0).xid == 2**64 - 1

@@ -1,4 +1,4 @@
-"""Trees of a few nodes, laid out by hand after the Apple File System Reference; 512 bytes a node.
+"""Trees of a few nodes of 512 bytes, laid out by hand after the Apple File System Reference.
 
 A node is its header (32 bytes of object, 24 of B-tree node), the table of contents, keys, free space, and values that
 end at the end of the node, or in a root before its 40 bytes of tree information.
@@ -79,7 +79,7 @@ def record_root(oid: int, subtype: int, records: Records) -> bytes:
 def record_node(
     oid: int, subtype: int, records: Records, *, level: int = 0, info: tuple[int, int, int, int] | None = None
 ) -> bytes:
-    """Lay out one of several such nodes; of a root `info` is the longest key and value, and how many keys and nodes."""
+    """Lay out one of several such nodes; `info` of a root is the longest key and value, and the key and node counts."""
     table, keys, values = b"", b"", b""
     for key, value in records:
         values = value + values
@@ -95,7 +95,7 @@ def record_node(
 
 
 def mapping(oid: int, xid: int, paddr: int, *, flags: int = 0) -> tuple[bytes, bytes]:
-    """Return an entry of an object map, of an object of one block."""
+    """Return an object map's entry for an object of one block."""
     return struct.pack("<QQ", oid, xid), struct.pack("<IIQ", flags, BLOCK, paddr)
 
 
@@ -105,7 +105,7 @@ def child(oid: int, xid: int, node_oid: int) -> tuple[bytes, bytes]:
 
 
 def store_of(blocks: dict[int, bytes]) -> Store:
-    """Return a container whose blocks are given by address, zeros elsewhere."""
+    """Return a container from its blocks by address, with zeros elsewhere."""
     image = bytearray((max(blocks) + 1) * BLOCK)
     for paddr, block in blocks.items():
         image[paddr * BLOCK : (paddr + 1) * BLOCK] = block
@@ -125,7 +125,7 @@ def virtual(oid: int, *, xid: int = 7, level: int = 0) -> bytes:
 
 
 def object_map(*rows: tuple[int, int, int], **flags: list[bool]) -> ObjectMap:
-    """Return a map of (oid, xid, paddr) of objects of one block; `flags` are those of all rows."""
+    """Return a map of (oid, xid, paddr) of objects of one block; `flags` apply to all rows."""
     oid, xid, paddr = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
     count = len(rows)
     size = np.array(flags.pop("size", [BLOCK] * count), np.int64)

@@ -1,4 +1,4 @@
-"""The engine of checks: which checks run and what is said of the others, and how the rows of a table are reported."""
+"""The check engine: which checks run, how skipped ones are listed, and how rows of a table are reported."""
 
 import types
 
@@ -27,14 +27,14 @@ def table_of(log, **options):
     ],
 )
 def test_cases_are_listed_up_to_a_number(most, expected, wrong):
-    """Rows 1, 2 and 4 of five are wrong; what is not listed is counted with the last that is."""
+    """Rows 1, 2 and 4 of five are wrong; cases beyond the limit are counted with the last listed one."""
     log = FindingLog()
     table_of(log, most=most).report(wrong, "odd", expected=TENS, found=lambda row: TENS[row] + 1)
     assert [(item.structure, item.message, item.expected, item.found) for item in log.findings] == expected
 
 
 def test_further_cases_are_counted_where_the_table_says():
-    """One case is listed at its field, and the number of the others is a warning of the rows as a whole."""
+    """One case is listed at its field, and a warning about the rows as a whole has the number of the others."""
     log = FindingLog()
     table = table_of(log, most=1, rest=log.at("rows"))
     table.report(WRONG, "odd", lambda row: f"field {row}", code="truncated")
@@ -46,14 +46,14 @@ def test_further_cases_are_counted_where_the_table_says():
 
 @pytest.mark.parametrize(("wrong", "number"), [(True, 1), (False, 0), (np.zeros(3, bool), 0)])
 def test_a_structure_alone_is_a_table_of_one_row(wrong, number):
-    """Whether it is wrong is enough; nothing is written where nothing is wrong."""
+    """One flag says whether it is wrong; a sound structure gives no finding."""
     log = FindingLog()
     table_of(log).report(wrong, "odd", level="info")
     assert [(item.structure, item.level) for item in log.findings] == [("row 0", "info")] * number
 
 
 def test_checks_run_as_far_as_their_parts_were_read():
-    """A check runs without what it needs, but not without what it requires or takes; both are listed with reasons."""
+    """A check runs without its optional needs, but not without what it requires or takes; both have reasons."""
     ran = []
     subject = types.SimpleNamespace(records=[1], lost=None, trees={"a": "tree a", "b": "tree b"})
     checks = {
@@ -75,6 +75,6 @@ def test_checks_run_as_far_as_their_parts_were_read():
 
 
 def test_a_reason_without_a_part_is_about_every_part():
-    """Checks that name no part are not about what is unread."""
+    """Checks that name no part are independent of unread parts."""
     checks = {"named": Check(print, ("omap",)), "unnamed": Check(print)}
     assert [item.rule for item in list_unchecked(checks, {"": "the volume has errors"})] == ["named"]

@@ -1,4 +1,4 @@
-"""Rules of single fields: each condition on values that meet it and that do not, and what is reported of the others."""
+"""Rules of single fields: each condition on values that meet it and on values that do not, with the findings."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from layoutscope.structs.records import HEADER_NODE, NODE_DESCRIPTOR
     ],
 )
 def test_condition_says_which_values_meet_it(want, met, broken):
-    """Of numbers of one byte, those on either side of the condition."""
+    """One-byte numbers on either side of the condition are tested."""
     assert want.is_met(np.array(met, np.uint8)).all()
     assert not want.is_met(np.array(broken, np.uint8)).any()
 
 
 def test_expected_values_may_differ_by_structure():
-    """An array of expected values has a row a structure, whose every item must be it."""
+    """An array of expected values has a row per structure, and every item of the structure must equal it."""
     want = fieldrules.equals(np.array([1, 2]))
     assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
 
 
 def test_finding_has_address_field_and_both_sides():
-    """The second descriptor of two has a height of 7 at its byte 9; the first is as it must be."""
+    """The second of two descriptors has a height of 7 at its byte 9; the first is valid."""
     buffer = np.zeros(28, np.uint8)
     buffer[14 + 9] = 7
     log = FindingLog()
@@ -53,7 +53,7 @@ def test_finding_has_address_field_and_both_sides():
 
 
 def test_item_of_a_repeated_field_is_named():
-    """The reserved words of a header record: the third is at byte 14 + 42 + 2 * 4 of the node."""
+    """The third reserved word of a header record is at byte 14 + 42 + 2 * 4 of the node."""
     at = HEADER_NODE.offset_of("header.reserved3") + 8
     buffer = np.zeros(HEADER_NODE.width, np.uint8)
     buffer[at] = 1
@@ -64,7 +64,7 @@ def test_item_of_a_repeated_field_is_named():
 
 
 def test_rule_without_a_demand_is_not_asked():
-    """Where nothing is known of what a field must be, nothing is said of it."""
+    """A field without a known expected value gives no finding."""
     log = FindingLog()
     declared, buffer = rules("node-invalid", (NODE_DESCRIPTOR.height, None, "differs")), np.ones(14, np.uint8)
     check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
@@ -72,7 +72,7 @@ def test_rule_without_a_demand_is_not_asked():
 
 
 def test_scan_loads_no_rules():
-    """Rules of fields are a check's alone: who only reads does not load them."""
+    """Only a check needs the rules of fields, so a scan does not load them."""
     program = (
         "import sys, layoutscope\n"
         "layoutscope.read_layouts('fixtures/images/hfsplus-scattered.img.zst')\n"

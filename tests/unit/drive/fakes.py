@@ -1,4 +1,4 @@
-"""Drives under calibration that are none: the drive model itself, with a clock of its own."""
+"""Fake drives for calibration: the drive model itself, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from layoutscope.drive.simulation import flash_ms
 from tests.unit.native.reference.hdd import Drives, drive_of, serve_read
 
 UNALIKE_TURNS = 0.37
-"""Of a turn, by how much the platters of a set stand apart."""
+"""Angle between the platters of the disks of a set, in turns."""
 
 
 class FakeDrive:
-    """What `Calibration` takes for a device; times are the model's, with some jitter of a host if asked for.
+    """Stand-in for the device of `Calibration`; times are the model's, with optional host jitter.
 
     A stripe has a disk for each member. A mirror has two: it reads from the `first`, from each in turn (`turns`), or
     from the one that is idle and nearer (`nearest`).
@@ -40,7 +40,7 @@ class FakeDrive:
             self.idle_ms, self.places = [0.0] * len(leaves), [0] * len(leaves)
 
     def read(self, offset, length):
-        """Return when the model began and how long it took."""
+        """Return when the model began the read and how long it took."""
         assert 0 <= offset <= self.capacity_bytes - length
         self.reads += 1
         late = float(self.random.exponential(self.jitter_ms)) if self.jitter_ms else 0.0
@@ -51,7 +51,7 @@ class FakeDrive:
         return at_ns, ns
 
     def _done_ms(self, offset, length):
-        """Serve a read that is asked for now; when its last piece is complete."""
+        """Serve a read that is requested now; return when its last piece is complete."""
         if self.profile.kind == "ssd":
             return self.now_ms + float(flash_ms(self.profile, np.array([length]))[0][0])
         if self.mirror:
@@ -61,7 +61,7 @@ class FakeDrive:
         return max(self._serve(*part) for part in parts)
 
     def _choose(self, offset):
-        """Return the disk of a mirror that a read goes to."""
+        """Return the disk of a mirror that serves a read."""
         if self.mirror == "first":
             return 0
         if self.mirror == "turns":
@@ -81,7 +81,7 @@ class FakeDrive:
         return self.idle_ms[number]
 
     def read_together(self, offsets, length, depth):
-        """Return what the model says of a queue; the disks of a set take reads in the order in which they come."""
+        """Return the model's time for a queue; the disks of a set take reads in order of arrival."""
         if not self.mirror and not self.profile.members:
             self.reads += len(offsets)
             reads = AccessTrace.from_reads(np.array(offsets), np.full(len(offsets), length))
@@ -99,5 +99,5 @@ class FakeDrive:
         return round((done - began) * 1e6)
 
     def wait(self, milliseconds):
-        """Let the time pass."""
+        """Let time pass."""
         self.now_ms += milliseconds

@@ -1,4 +1,4 @@
-"""Well-known disks as ones of which less is known, to see what the rest is worth."""
+"""Well-known disks reduced to less information, to see what the rest is worth."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def without_map(profile: DriveProfile) -> DriveProfile:
-    """Leave the zones, and take the map of all sectors."""
+    """Keep the zones, but remove the map of all sectors."""
     return profile.with_figures(map_file=None)
 
 
 def as_datasheet(profile: DriveProfile) -> DriveProfile:
-    """Leave what a datasheet tells: rotation, three seek times, two rates, buffer size."""
+    """Keep only datasheet figures: rotation, three seek times, two rates, buffer size."""
     curve = seek_curve(profile, int(profile.number("cylinders")))
     outer, inner = edge_rates(read_listed_zones(profile), turn_ms(profile))
     sheet = from_datasheet(
@@ -40,11 +40,11 @@ def as_datasheet(profile: DriveProfile) -> DriveProfile:
 
 
 LESS = {"map": lambda profile: profile, "zones": without_map, "datasheet": as_datasheet}
-"""By what is known of the geometry."""
+"""Profiles by how much of the geometry is known."""
 
 
 def edge_rates(zones: Zones, turn: float) -> tuple[float, float]:
-    """Return the sustained rates of the outermost and the innermost zone, 10^6 bytes a second.
+    """Return the sustained rates of the outermost and the innermost zone in 10^6 bytes per second.
 
     A track takes a turn and the skew to the next one.
     """

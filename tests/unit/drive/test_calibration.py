@@ -1,4 +1,4 @@
-"""The calibration of drives that are the drive model itself: what was put in must come out."""
+"""Calibration of the drive model itself: the measurement must recover the figures that were put in."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def found(drive):
 
 
 def test_the_turn_is_found(found):
-    """To a ten-thousandth: the clock of the model has no jitter."""
+    """The speed is within 1e-4, because the clock of the model has no jitter."""
     assert found.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
 
 
 def test_tracks_are_found(found, drive):
-    """Of 16 places half are within 1 % of what the zone holds there; some sweeps cross two zones."""
+    """Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones."""
     tracks = fit_disk(found.log).tracks
     zones = read_listed_zones(drive)
     true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
@@ -71,14 +71,14 @@ def test_tracks_are_found(found, drive):
 
 
 def test_the_seek_curve_is_within_three_per_cent(found, drive):
-    """Overhead and seek, mean over pairs of places at ten distances from a hundred tracks on; root mean square."""
+    """Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on."""
     assert curve_error(drive, fit_disk(found.log)) < CURVE_MUST
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "cheetah9lp"])
 def test_it_ends_within_a_minute(name):
-    """Of the slowest drives fewer pairs are read; the walk is known within some per cent though."""
+    """The slowest drives read fewer pairs, but the walk is still known within a few per cent."""
     fake = FakeDrive(load_profile(name))
     one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
     assert fake.now_ms < 1000 * LONGEST_S
@@ -89,7 +89,7 @@ def test_it_ends_within_a_minute(name):
 
 @pytest.mark.full
 def test_it_is_known_better_by_more_reads(found):
-    """Of few and late reads a walk is known worse than of many."""
+    """Few and late reads give a less certain walk than many."""
     walk = [(k * 40_960, 4096) for k in range(300)]
     pairs = np.flatnonzero(found.log.step == "pairs")
     few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
@@ -101,7 +101,7 @@ def test_it_is_known_better_by_more_reads(found):
 
 
 def test_what_is_known_is_of_the_walk(found):
-    """Reads that continue the one before move nothing; of a walk that moves nothing, reads all over the drive count."""
+    """Sequential reads do not move the arm; for a walk without moves, reads all over the drive count."""
     disk = fit_disk(found.log)
     tracks = moves_of(found.log, disk, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
     assert len(tracks) == 2
@@ -110,7 +110,7 @@ def test_what_is_known_is_of_the_walk(found):
 
 
 def test_segments_are_counted(found, drive):
-    """Of reads that came back, the last one first, three are held, which two of four streams agree with."""
+    """Three reads are held when reads come back, last one first; between two and four streams agree with that."""
     assert found.profile.number("segments") == drive.number("segments") == 3
     assert count_streams(found.log) == (2, 4)
     without_back = found.log.where(found.log.step != "back")
@@ -123,7 +123,7 @@ def test_segments_are_counted(found, drive):
 @pytest.mark.full
 @pytest.mark.parametrize(("segments", "expected"), [(1, (1, 2)), (5, (4, 8)), (16, (16, 32)), (64, (64, np.inf))])
 def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
-    """Of 1 to 64 streams that are read in turn, on a disk with so many segments."""
+    """Between 1 and 64 streams are read in turn, on a disk with the given number of segments."""
     plan = Calibration(FakeDrive(load_profile("generic-7200").with_figures(segments=segments)))
     plan.hits(4)
     plan.interleaved()
@@ -132,7 +132,7 @@ def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
 
 
 def test_streams_tell_where_reads_that_came_back_do_not():
-    """A drive that holds 100 single reads and keeps up two streams has two segments for what a walk needs."""
+    """A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned."""
     rows = [("hits", 0, 4096, 0, 100_000)] * 9
     for count, quick in ((1, True), (2, True), (4, False)):
         rows += [
@@ -143,7 +143,7 @@ def test_streams_tell_where_reads_that_came_back_do_not():
 
 
 def test_steps_of_a_strangers_log_are_no_counts():
-    """Whatever follows the name of the step."""
+    """The step's name can be followed by anything."""
     rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
     assert count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
@@ -172,7 +172,7 @@ def stripe(disks, chunk_kib):
     ],
 )
 def test_arms_are_counted(profile, mirror, kind):
-    """One disk, mirrors by how they share their reads, stripes; a concatenation is none of these."""
+    """One disk, mirrors by how they share reads, and stripes are told apart; a concatenation is none of these."""
     plan = Calibration(FakeDrive(profile, mirror=mirror, jitter_ms=0.02))
     plan.arms()
     found, free, pairs = count_arms(plan.log)
@@ -181,15 +181,15 @@ def test_arms_are_counted(profile, mirror, kind):
 
 
 class OneAtATime(FakeDrive):
-    """A drive behind a bus that has one command under way at a time."""
+    """A drive behind a bus that allows one command at a time."""
 
     def read_together(self, offsets, length, _depth):
-        """Read one after another."""
+        """Read one piece after another."""
         return sum(self.read(offset, length)[1] for offset in offsets)
 
 
 def test_a_stripe_is_told_without_a_queue():
-    """By its arms alone, which stay where they are."""
+    """The arms alone, which stay where they are, identify it."""
     for profile, kind in ((DISK, ONE), (stripe(2, 64), STRIPE)):
         plan = Calibration(OneAtATime(profile))
         plan.arms()
@@ -205,21 +205,21 @@ def test_a_stripe_is_told_without_a_queue():
     ],
 )
 def test_a_set_is_measured_as_a_whole(profile, mirror, words):
-    """Of tracks and seeks of two disks nothing is made up: what the reads do not tell is a class's, as assumed."""
+    """Tracks and seeks of two disks are not invented: what the reads do not show is assumed from a drive class."""
     one = measure_drive(FakeDrive(profile, mirror=mirror), "mine", [])
     assert words in one.profile.note
     assert not len(one.log.of("tracks"))
     assert one.profile.kind == "hdd"
     assert one.profile.number("capacity_bytes") == profile.capacity_bytes
     assert one.profile.figures["track_to_track_ms"].kind == one.profile.figures["on_arrival"].kind == "assumed"
-    # Whole turns pass between two reads of a place on a stripe, not on a mirror whose disks take turns.
+    # Two reads of a place are whole turns apart on a stripe, but not on a mirror whose disks take turns.
     assert ("no rhythm was found" in one.profile.note) == bool(mirror)
     assert mirror or one.profile.number("rpm") == pytest.approx(7200, rel=1e-4)
 
 
 @pytest.mark.full
 def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
-    """With 300 tracks in the buffer, 300 places tell nothing when they are read again, and 600 do.
+    """With 300 tracks in the buffer, rereading 300 places shows no turn, but rereading 600 does.
 
     Tracks cannot be measured then, so the rest is assumed of a class.
     """
@@ -237,7 +237,7 @@ def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
 @pytest.mark.parametrize("on_arrival", ["none", "track"])
 @pytest.mark.parametrize("name", ["generic-7200", "generic-5400-2.5", "cheetah9lp", "cheetah15k5"])
 def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
-    """Within seven seconds: rotation, on-arrival read-ahead, overhead, mean seek; the rest is assumed of a class."""
+    """In seven seconds: rotation, on-arrival read-ahead, overhead and mean seek; the rest is assumed from a class."""
     drive = load_profile(name).with_figures(on_arrival=on_arrival)
     fake = FakeDrive(drive, jitter_ms=0.02)
     one = measure_drive(fake, "mine", [], is_short=True)
@@ -252,7 +252,7 @@ def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
 
 @pytest.mark.parametrize("name", ["generic-7200", "generic-5400-2.5"])
 def test_a_class_is_told(name):
-    """By rotation, rate and the mean of reads anywhere, where the drive is one of the classes itself."""
+    """If the drive is one of the classes, it is identified by rotation, rate and the mean of random reads."""
     drive = load_profile(name)
     one = measure_drive(FakeDrive(drive), "mine", [], is_short=True)
     assert one.profile.title == f"mine: most like {name}"
@@ -271,7 +271,7 @@ def test_a_class_is_told(name):
     ],
 )
 def test_the_way_to_read_ahead_is_told(figures):
-    """Each way is compared at its best size: a segment of a track's size is not taken for a look-ahead to its end."""
+    """Each method is compared at its best size: a track-sized segment is not mistaken for look-ahead to the end."""
     drive = DISK.with_figures(**figures)
     one = measure_drive(FakeDrive(drive), "mine", []).profile
     assert one.text("look_ahead", "") == drive.text("look_ahead", "")
@@ -282,14 +282,14 @@ def test_the_way_to_read_ahead_is_told(figures):
 
 
 def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
-    """None of DiskSim's drives does."""
+    """DiskSim's drives keep nothing on arrival."""
     assert found.profile.text("on_arrival", "") == "none"
     assert "arrival" not in found.log.step
 
 
 @pytest.mark.full
 def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
-    """Reads downwards, by which others are measured, are hits on it; turn, seeks, buffer and walks come out though."""
+    """The downward reads that measure other drives are hits here, but turn, seeks, buffer and walks are still found."""
     keeping = FakeDrive(drive.with_figures(on_arrival="track"))
     one = measure_drive(keeping, "mine", [(k * 40_960, 4096) for k in range(300)])
     assert one.profile.text("on_arrival", "") == "track"
@@ -303,7 +303,7 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
 
 
 def test_what_was_held_back_speaks_for_the_profile(found):
-    """400 reads anywhere within 3 % on the mean, 300 of a made-up walk within 5 %, and the profile says so."""
+    """400 random reads are within 3 % on the mean, 300 of a synthetic walk within 5 %, and the note says so."""
     uniform, walk = found.held_back
     assert (uniform.step, walk.step, walk.reads) == ("uniform", "walk", 300)
     assert uniform.ratio == pytest.approx(1, abs=0.03)
@@ -312,7 +312,7 @@ def test_what_was_held_back_speaks_for_the_profile(found):
 
 
 def test_a_profile_that_is_off_says_so(found):
-    """Held-back reads of another drive do not pass for its own."""
+    """Held-back reads of another drive do not match the profile."""
     slower = found.log.step == "uniform"
     log = make_log(
         found.log.capacity_bytes,
@@ -330,7 +330,7 @@ def test_a_profile_that_is_off_says_so(found):
 
 
 def test_the_profile_carries_its_covariance(found, tmp_path):
-    """It is read as it is written; drives drawn from it differ as little as it says."""
+    """The covariance is read back as written; drives drawn from it differ no more than it says."""
     again = parse_profile(profile_text(found.profile), name="mine", folder=tmp_path)
     assert again.spread.figures[:3] == ("rpm", "read_hit_ms", "seek_ms[0]")
     draws = np.random.default_rng(1).standard_normal((50, len(again.spread.figures)))
@@ -339,13 +339,13 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
 
 
 def test_the_log_gives_the_same_profile(found):
-    """The text of the log is enough."""
+    """The text of the log is sufficient."""
     again = judge_log(read_log(found.log.text(), "log"), "mine")
     assert again.profile.figures == found.profile.figures
 
 
 def test_reads_of_a_hole_are_not_taken_for_a_drive():
-    """A file that holds nothing is read in a microsecond or two, which the profile says; of 100 us it does not."""
+    """Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us."""
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in add_note(quick).profile.note
@@ -353,7 +353,7 @@ def test_reads_of_a_hole_are_not_taken_for_a_drive():
 
 
 def test_a_file_is_said_to_be_no_drive():
-    """Title and note of its profile say so, and those of one that is fitted to its log; of a drive neither does."""
+    """Title and note of a file's profile, also if fitted to its log, say so; those of a drive do not."""
     fake = FakeDrive(flash())
     plain = measure_drive(fake, "mine", [])
     fake.is_file = True
@@ -366,11 +366,11 @@ def test_a_file_is_said_to_be_no_drive():
 
 
 def test_flash_is_told_from_a_disk():
-    """100 us at 4 KiB, 100 MB/s beyond 8 KiB, four reads side by side."""
+    """Flash has 100 us at 4 KiB, 100 MB/s beyond 8 KiB, and serves four reads in parallel."""
     one = measure_drive(FakeDrive(flash()), "mine", [])
     assert one.profile.kind == "ssd"
     assert one.profile.numbers("latency_us") == pytest.approx([100, 201.92, 693.44, 1348.8], rel=1e-3)
-    assert one.profile.number("parallel_reads") == 2  # at 4 KiB a bandwidth of 100 MB/s allows no more
+    assert one.profile.number("parallel_reads") == 2  # 100 MB/s allows no more parallel reads of 4 KiB
     assert len(one.tracks) == 0
 
 
@@ -378,20 +378,20 @@ class Failing(FakeDrive):
     """A drive whose thousandth read fails."""
 
     def read(self, offset, length):
-        """Read, until it fails."""
+        """Read until a read fails."""
         if self.reads == 1000:
             raise ImageError("byte 7: input/output error")
         return super().read(offset, length)
 
 
 def test_it_stops_at_the_first_error(drive):
-    """No read follows, and the thousand before are logged."""
+    """No read follows the error, and the thousand reads before it are logged."""
     logs = []
     failing = Failing(drive)
     with pytest.raises(ImageError, match="byte 7"):
         measure_drive(failing, "mine", [], logs.append)
     assert failing.reads == 1000
-    assert [len(log) for log in logs] == [1000 - 48]  # two reads at once are one row
+    assert [len(log) for log in logs] == [1000 - 48]  # two simultaneous reads are one row
 
 
 def test_the_plan_is_always_the_same(drive):
@@ -405,13 +405,13 @@ def test_the_plan_is_always_the_same(drive):
 
 
 def test_a_drive_must_have_room():
-    """On a megabyte nothing is measured."""
+    """A drive of a megabyte is not measured."""
     with pytest.raises(UsageError, match="too small"):
         Calibration(FakeDrive(flash(capacity_bytes=1 << 20)))
 
 
 def test_an_image_beyond_the_end_is_refused(drive):
-    """Before anything is read."""
+    """The refusal comes before any read."""
     fake = FakeDrive(drive)
     with pytest.raises(UsageError, match="larger than the drive"):
         measure_drive(fake, "mine", [(drive.capacity_bytes, 4096)])
@@ -419,7 +419,7 @@ def test_an_image_beyond_the_end_is_refused(drive):
 
 
 def test_reads_without_a_rhythm_are_no_disk():
-    """Reads of random times have no turn."""
+    """Reads that take random times have no turn."""
     random = np.random.default_rng(1)
     rows, at_ns = [], 0
     for name in ("turn", "turn-wide"):
@@ -433,14 +433,14 @@ def test_reads_without_a_rhythm_are_no_disk():
 
 @pytest.mark.parametrize(("count", "later_ns"), [(40, 10**7), (400, 1 << 58)])
 def test_a_strangers_log_has_no_turn_without_end(count, later_ns):
-    """Places that are read twice: too few of them, or centuries apart, for which no memory would do."""
+    """Too few places are read twice, or reads centuries apart would need too much memory."""
     rows = [("turn", k << 20, 4096, later_ns * k // count, 9_000_000) for k in range(count)]
     with pytest.raises(UsageError, match="too few reads"):
         fit_turn_ms(make_log(1 << 40, rows))
 
 
 def test_too_few_reads_make_no_curve():
-    """A hundred are needed."""
+    """A curve needs a hundred reads."""
     with pytest.raises(UsageError, match="too few"):
         fit_curve(np.ones(9), np.ones(9), 8.0)
 
@@ -461,13 +461,13 @@ def test_too_few_reads_make_no_curve():
     ],
 )
 def test_what_is_no_log_is_refused(text):
-    """Another header, no capacity, no reads, no numbers, reads beyond the end."""
+    """A wrong header, no capacity, no reads, invalid numbers, and reads beyond the end are refused."""
     with pytest.raises(UsageError, match=r"mine\.csv"):
         read_log(text, "mine.csv")
 
 
 def test_hits_are_known_though_the_computer_is_late():
-    """100 us and 10 us a KiB, each read late by 20 us on the mean: within 1 % and 5 %; of one size there is no rate."""
+    """Hits take 100 us plus 10 us per KiB and are late by 20 us on the mean; one size alone gives no rate."""
     late = np.random.default_rng(4).exponential(20_000, 150)
     rows = [
         ("again", 0, size := HIT_BYTES[k % 3], k << 20, round(100_000 + size * 40_000 / 4096 + late[k]))
@@ -480,7 +480,7 @@ def test_hits_are_known_though_the_computer_is_late():
 
 
 def test_segments_are_told_though_the_computer_is_late():
-    """While the computer is late the drive reads on: served so, what it is beats segments that are a fifth off."""
+    """The drive reads on while the computer is late; modelled so, the true segments beat ones that are a fifth off."""
     drive = load_profile("atlas10k5")
     plan = Calibration(FakeDrive(drive, jitter_ms=0.02))
     for step in (plan.ladder, plan.hits, plan.streams):
@@ -499,7 +499,7 @@ def test_segments_are_told_though_the_computer_is_late():
 
 @pytest.mark.full
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
-    """What they tell is left as it is without; the turn and the seeks stay."""
+    """Figures that these steps measure are left unset; the turn and the seeks are still found."""
     for gone in (("rates",), ("again",), ("again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
         assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
@@ -508,7 +508,7 @@ def test_a_log_without_streams_or_hits_gives_a_profile(found):
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])
 def test_a_log_that_lacks_steps_is_refused(found, steps):
-    """What is missing is said; nothing is made up."""
+    """The error names the missing steps; no figure is invented."""
     part = found.log.of(*steps)
     if steps == ("sizes",):
         part = make_log(1 << 30, [("sizes", 0, 4096, 0, 100_000)])

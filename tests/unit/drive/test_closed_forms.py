@@ -1,4 +1,4 @@
-"""Service times that arithmetic gives, on a disk of round numbers (see toys.py)."""
+"""Service times with closed-form values, on a disk with round numbers (see toys.py)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_one_seek():
 
 
 def test_full_stroke():
-    """The longest seek is that of the table's end."""
+    """The longest seek takes the last time of the table."""
     found = times(disk().with_cache("off"), trace(0, 99_900))
     assert found[1, 1] == pytest.approx(10.98, abs=1e-3)
 
 
 @pytest.mark.parametrize("count", [8, 128])
 def test_sequential_reads_stream_at_the_zones_rate(count):
-    """Reading on takes a turn and the skew a track, whatever the size of a read."""
+    """Sequential reads take a turn plus the skew per track, whatever the read size."""
     reads = trace(*range(0, 12_800, count), count=count)
     result = service(reads, disk())
     tracks = 12_800 / 100
@@ -47,7 +47,7 @@ def test_sequential_reads_stream_at_the_zones_rate(count):
 
 
 def test_sequential_reads_without_buffer_lose_a_turn_each():
-    """Without look-ahead the next sector has just gone by when the next read is ready."""
+    """Without look-ahead, the next sector has just passed when the next read starts."""
     result = service(trace(*range(0, 80, 8)), disk().with_cache("off"))
     # Overhead 0.5 ms after the end: the next sector is 9.5 ms away.
     assert result.reads_ms.rotation_ms[1:] == pytest.approx(9.5, abs=1e-3)
@@ -57,9 +57,9 @@ def test_uniform_random_reads_average_seek_and_half_a_turn():
     """Mean seek + half a turn + transfer + overhead, within 2 %."""
     sectors = np.random.default_rng(3).integers(0, 12_499, 30_000) * 8
     result = service(trace(*sectors), disk().with_cache("off"))
-    # Mean distance of two cylinders of 1000 is 333.3, equal ones (1 in 1000) cost no seek.
+    # The mean distance of two of 1000 cylinders is 333.3; equal cylinders (1 in 1000) cost no seek.
     seek = 0.999 * (1 + 0.01 * (333.3 / 0.999 - 1))
-    # Of the 25 places that multiples of 8 take in a track of 100 one, 96, straddles two tracks, 2 ms of skew apart.
+    # Multiples of 8 have 25 places in a track of 100; one, 96, straddles two tracks, which are 2 ms of skew apart.
     crossing = 2 / 25
     assert result.service_s / len(sectors) * 1000 == pytest.approx(seek + 5 + 0.8 + 0.5 + crossing, rel=0.02)
     assert result.summary()["seek_ms"] == pytest.approx(seek, rel=0.02)
@@ -76,7 +76,7 @@ def test_generic_drives_average_what_their_datasheet_says(name):
     turn = 60_000 / profile.number("rpm")
     transfer = 4096 / profile.number("outer_mb_s") / 1000
     overhead = profile.number("read_miss_ms")
-    # The distances in cylinders follow from the number of tracks between: bytes / (rate x turn) / heads.
+    # Distances in cylinders follow from the number of tracks between: bytes / (rate x turn) / heads.
     tracks = span / (profile.number("outer_mb_s") * 1000 * turn) / profile.number("heads")
     curve = seek_curve(profile, 400_000)
     assert mean_seek_ms(curve[: int(tracks)]) < profile.number("average_seek_ms")
@@ -93,7 +93,7 @@ def test_a_forward_skip_within_the_look_ahead_waits_for_the_media(gap, think_ms)
 
 
 def test_a_skip_beyond_the_window_is_a_read_of_its_own():
-    """What lies further ahead than a turn, or than the look-ahead goes, is fetched from the medium."""
+    """A gap longer than a turn, or than the look-ahead, is read from the medium."""
     found = service(trace(0, 8 + 60), disk())
     assert found.reads_ms.outcome.tolist() == [0, 0]
 
@@ -106,7 +106,7 @@ def test_a_reread_comes_from_the_buffer():
 
 @pytest.mark.parametrize(("on_arrival", "sector", "taken"), [("none", 10, 8.0), ("track", 10, 0.3), ("track", 0, 7.0)])
 def test_what_passes_under_the_head_before_a_wanted_sector(on_arrival, sector, taken):
-    """The head is there after 0.5 ms, at sector 5, and passes 5 to 29 until it reads 30 to 37, which ends at 3.8 ms.
+    """The head arrives after 0.5 ms at sector 5 and passes 5 to 29 before it reads 30 to 37, which ends at 3.8 ms.
 
     Of what it passed, a read takes 0.3 ms if it was kept. If not, sector 10 comes again at 11 ms. Sector 0 had passed
     before the head was there, and comes again at 10 ms. Eight sectors take 0.8 ms.
@@ -122,7 +122,7 @@ def test_the_interface_bounds_a_read_from_the_buffer():
 
 
 def test_reads_that_begin_anywhere_take_at_most_a_turn():
-    """A whole track takes one turn from any angle, less than a sector later."""
+    """A whole track takes one turn from any angle, to within a sector."""
     found = times(disk(start_anywhere=1, read_miss_ms=0.523).with_cache("off"), trace(0, 300, count=100))
     assert found[1, 2] < 0.1
     assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
@@ -131,7 +131,7 @@ def test_reads_that_begin_anywhere_take_at_most_a_turn():
 @settings(max_examples=40)
 @given(near=st.integers(1, 900), further=st.integers(0, 99))
 def test_a_longer_seek_is_never_quicker(near, further):
-    """Seek time does not fall with distance."""
+    """Seek time does not decrease with distance."""
     seeks = times(disk().with_cache("off"), trace(0, near * 100, 0, (near + further) * 100))[:, 1]
     assert seeks[3] >= seeks[1]
 
@@ -139,7 +139,7 @@ def test_a_longer_seek_is_never_quicker(near, further):
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_a_faster_drive_is_never_slower(seed):
-    """Random reads take less in sum at a higher rotation speed, and with quicker seeks."""
+    """The total time of random reads decreases at a higher rotation speed and with shorter seeks."""
     sectors = np.random.default_rng(seed).integers(0, 99_000, 400)
     slow = service(trace(*sectors), disk().with_cache("off"))
     turning = service(trace(*sectors), disk(rpm=12_000).with_cache("off"))
@@ -150,7 +150,7 @@ def test_a_faster_drive_is_never_slower(seed):
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_more_segments_never_hit_less(seed):
-    """Rereads of a small set hit more, the more segments there are."""
+    """More segments give more hits when a small set is reread."""
     sectors = np.random.default_rng(seed).integers(0, 12, 300) * 1000
     hits = [service(trace(*sectors), disk(segments=n)).whole_hit for n in (1, 4, 16)]
     assert hits == sorted(hits)
@@ -158,7 +158,7 @@ def test_more_segments_never_hit_less(seed):
 
 
 def test_where_the_partition_lies_decides_the_rate():
-    """The same reads stream slower where tracks hold fewer sectors."""
+    """Sequential reads are slower where tracks hold fewer sectors."""
     zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)
     reads = trace(*range(0, 8000, 8))
     outer = service(reads, zoned)

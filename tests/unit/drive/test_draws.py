@@ -1,4 +1,4 @@
-"""Predictions as distributions: the file of priors, what is drawn of a drive, the loops, and their quick stand-in."""
+"""Predictions as distributions: the file of priors, the draws of a drive, the loops, and their fast approximation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = ("generic-5400-2.5", "generic-7200", "sata-ssd", "wd-mybook-duo-2tb", "s
 
 
 def scattered(reads=3000, span=4 << 30, think_us=50.0):
-    """Return reads of 4 KiB all over a span."""
+    """Return reads of 4 KiB spread over a span."""
     rng = np.random.default_rng(3)
     offset = rng.integers(0, span // 4096, reads) * 4096
     made = trace(0)
@@ -45,18 +45,18 @@ def scattered(reads=3000, span=4 << 30, think_us=50.0):
 
 
 def draw_interval(reads, profile, unknown):
-    """Say between which times the draws lie."""
+    """Return the range of the draws."""
     return interval_of(draw_seconds(reads, profile, unknown).seconds, {})
 
 
 def known(profile):
-    """Return a drive of which every figure was measured."""
+    """Return a drive with all figures measured."""
     figures = {name: Figure(each.value, "measured", "here") for name, each in profile.figures.items()}
     return replace(profile, figures=figures)
 
 
 def test_every_prior_has_its_source():
-    """A line that is drawn from says where it comes from; the model's errors name the drives that they are of."""
+    """Each prior names its source; the model's errors name their drives."""
 
     def lines(table):
         for value in table.values():
@@ -75,7 +75,7 @@ def test_every_prior_has_its_source():
 
 
 def test_draws_are_the_same_for_the_same_input():
-    """A column depends on its name alone, and has one draw in each of 64 equal shares."""
+    """A column depends only on its name, and has one draw in each of 64 equal shares."""
     assert num_draws() == 64
     assert np.array_equal(uniform("a"), uniform("a"))
     assert not np.array_equal(uniform("a"), uniform("b"))
@@ -83,14 +83,14 @@ def test_draws_are_the_same_for_the_same_input():
 
 
 def test_nine_in_ten_factors_lie_within_the_factor():
-    """Of 64 draws of a factor of 2, 58 lie between a half and 2; their median is 1."""
+    """For a factor of 2, 58 of 64 draws are between 0.5 and 2, and their median is 1."""
     values = factors("a", 2.0)
     assert ((values > 0.5) & (values < 2)).sum() == 58
     assert np.median(values) == pytest.approx(1, rel=1e-3)
 
 
 def test_ranges_spans_and_words():
-    """A range is even by logarithm, a span by itself; words come by their weights."""
+    """A range is uniform in the logarithm, a span is uniform in the value, and words follow their weights."""
     assert np.median(drawn("a", {"range": [1, 100]})) == pytest.approx(10, rel=0.05)
     assert np.median(drawn("a", {"span": [1, 100]})) == pytest.approx(50.5, rel=0.05)
     words = drawn("a", {"words": ["x", "y"], "weights": [0.25, 0.75]})
@@ -98,7 +98,7 @@ def test_ranges_spans_and_words():
 
 
 def test_measured_figures_are_narrower_than_assumed_ones():
-    """The less a figure is known the wider it is drawn; a class of drives has no data sheet of its own."""
+    """The less certain a figure, the wider its distribution; a class of drives has no data sheet of its own."""
     for name in FIGURES:
         widths = [priors()["drive"][name][kind] for kind in ("measured", "fitted", "datasheet", "assumed")]
         assert widths == sorted(widths)
@@ -109,7 +109,7 @@ def test_measured_figures_are_narrower_than_assumed_ones():
 
 
 def test_the_less_is_known_the_wider_is_the_interval():
-    """A disk whose figures were measured has a narrower interval than one with the same figures assumed."""
+    """Measured figures give a narrower range than the same figures assumed."""
     reads = scattered(300, span=disk().capacity_bytes)
     wide, narrow = (draw_interval(reads, drive, uncertain(drive, MAC)) for drive in (disk(), known(disk())))
     assert narrow.ratio < wide.ratio
@@ -119,7 +119,7 @@ def test_the_less_is_known_the_wider_is_the_interval():
 
 @pytest.mark.full
 def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
-    """All over a disk: a data sheet says more than a class, two measured numbers more, all figures most."""
+    """Over the whole disk, ranges narrow from a class to a data sheet, two measured numbers, and all figures."""
     base = load_profile("generic-7200")
     sheet = {"rpm": 7200, "average_seek_ms": 8.5, "outer_mb_s": 180, "inner_mb_s": 85, "track_to_track_ms": 1.0}
     told = {
@@ -136,7 +136,7 @@ def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
 
 
 def test_a_buffer_that_is_switched_off_is_off_in_every_draw():
-    """What the caller says of the buffer is known, though the profile only assumed it."""
+    """The caller's buffer setting is known, although the profile only assumed it."""
     off = load_profile("generic-7200").with_cache("off")
     assert simulate(trace(*range(0, 800, 8)), off).whole_hit == 0
     assert "look_ahead" not in uncertain(off, UNSAID).choice
@@ -144,7 +144,7 @@ def test_a_buffer_that_is_switched_off_is_off_in_every_draw():
 
 
 def test_quantiles_are_in_order_and_hold_the_median():
-    """The inner half lies within the outer nine tenths."""
+    """The inner half is within the outer nine tenths."""
     found = interval_of(np.arange(1.0, 65.0), {})
     assert found.low_s < found.quarter_s < found.median_s < found.three_quarters_s < found.high_s
     assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32, 48.25))
@@ -152,7 +152,7 @@ def test_quantiles_are_in_order_and_hold_the_median():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 20, 64])
 def test_quantiles_are_those_of_numpy(count):
-    """Bit for bit, of draws in any order."""
+    """They agree bit for bit, for draws in any order."""
     seconds = np.random.default_rng(count).exponential(3.0, count)
     found = interval_of(seconds, {})
     ours = [found.low_s, found.quarter_s, found.three_quarters_s, found.high_s]
@@ -162,20 +162,20 @@ def test_quantiles_are_those_of_numpy(count):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_drive_has_an_interval(name):
-    """Disks, flash and stripes of both, with the time of the computer: none is without width."""
+    """Disks, flash and stripes of both, with the host's time, all have a range of non-zero width."""
     profile, reads = load_profile(name), scattered()
     found = draw_interval(reads, profile, uncertain(profile, MAC))
     assert found.low_s < found.median_s < found.high_s
 
 
 def test_a_trace_that_tells_its_own_times_has_no_unknown_host():
-    """Only where a host's drivers are named their costs are drawn."""
+    """Host costs are drawn only if the host's drivers are named."""
     assert "host" not in uncertain(disk(), UNSAID).columns()
     assert "host" in uncertain(disk(), MAC).columns()
 
 
 def test_of_a_named_place_nothing_is_drawn():
-    """Where the volume lies is drawn only where nobody says it, and then all over the drive."""
+    """The volume's place is drawn, over the whole drive, only if it is not given."""
     profile, reads = load_profile("generic-7200"), scattered()
     assert uncertain(profile, MAC).offset is None
     anywhere = uncertain(profile, MAC, knows_offset=False)
@@ -185,7 +185,7 @@ def test_of_a_named_place_nothing_is_drawn():
 
 
 def test_an_image_of_a_set_lies_within_its_own_drive():
-    """Of a Fusion set each image has a drive of its own: what is left of both together is room for neither."""
+    """Each image of a Fusion set has its own drive, so the free space of both together does not apply to either."""
     pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
     unknown = uncertain(pair, MAC, knows_offset=False)
     seconds = draw_seconds(scattered(100), pair, unknown).seconds
@@ -193,7 +193,7 @@ def test_an_image_of_a_set_lies_within_its_own_drive():
 
 
 def test_a_set_of_two_disks_may_be_a_mirror():
-    """Half of the draws of the case of two disks are one disk as large as both; of eight blades none is."""
+    """In half of the draws, the case of two disks is one disk as large as both; a stripe of eight blades never is."""
     case = load_profile("wd-mybook-duo-2tb")
     assert is_any_set(case)
     assert not is_any_set(load_profile("stripe-8-blades"))
@@ -206,7 +206,7 @@ def test_a_set_of_two_disks_may_be_a_mirror():
 
 
 def test_contributions_name_the_input_that_matters():
-    """Of two inputs the one that the time follows has nearly all of the share, by numbers or by words."""
+    """The input that determines the time has nearly all of the share, for numbers and for words."""
     one, other = factors("one", 2), factors("other", 2)
     shares = dict(contributions(10 * one * other**0.1, {"one": ("a", one), "other": ("b", other)}))
     assert shares["a"] > 0.95
@@ -217,13 +217,13 @@ def test_contributions_name_the_input_that_matters():
 
 
 def test_nothing_contributes_to_no_width():
-    """Times that are all the same, and inputs that are: no shares."""
+    """Constant times and constant inputs have no shares."""
     assert contributions(np.full(64, 3.0), {"one": ("a", factors("one", 2))}) == ()
     assert contributions(factors("one", 2), {"same": ("a", np.ones(64))}) == ()
 
 
 def test_an_input_that_changes_nothing_has_no_share():
-    """What chance alone explains is taken off."""
+    """The part that chance explains is subtracted."""
     columns = {str(k): (str(k), factors(str(k), 2)) for k in range(10)}
     shares = dict(contributions(factors("time", 2), columns))
     assert sum(shares.values()) < 0.35
@@ -231,11 +231,11 @@ def test_an_input_that_changes_nothing_has_no_share():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_shares_are_never_more_than_the_whole(seed):
-    """Eight volumes stand for four inputs beside a drive: each has a share, and together at most the whole."""
+    """Eight volumes determine four inputs beside a drive: each has a share, and the sum is at most one."""
     random = np.random.default_rng(seed)
     volume = np.arange(64) % 8
     placed = {name: ("placement", random.uniform(1, 2, 8)[volume]) for name in "abcd"}
-    # Where the drive happens to go with the volume, neither can be told from the other.
+    # If the drive happens to correlate with the volume, the two cannot be told apart.
     drive = np.exp(np.log(placed["a"][1]) + random.normal(0, 0.1, 64))
     seconds = drive**2 * placed["b"][1] / placed["c"][1] * np.exp(random.normal(0, 0.02, 64))
     shares = dict(contributions(seconds, {**placed, "drive": ("drive", drive)}))
@@ -244,7 +244,7 @@ def test_shares_are_never_more_than_the_whole(seed):
 
 
 def test_what_two_inputs_tell_alike_is_parted_evenly():
-    """Of two groups with the very same draws each has half; of inputs that undo one another none is below nothing."""
+    """Two groups with identical draws have half each; inputs that cancel each other have no negative share."""
     one, other = factors("one", 2), factors("other", 2)
     shares = dict(contributions(one, {"one": ("a", one), "same": ("b", one)}))
     assert shares == pytest.approx({"a": 0.5, "b": 0.5})
@@ -253,7 +253,7 @@ def test_what_two_inputs_tell_alike_is_parted_evenly():
 
 
 def test_a_drive_that_is_left_out_does_not_judge_itself():
-    """Without the drive with the largest error the others are thought better of, but for how few they are."""
+    """Without the drive with the largest error, the others look better, apart from the penalty for a small sample."""
     errors = priors()["model"]["zones"]
     worst = max(errors, key=errors.get)
     rest = np.array([error for drive, error in errors.items() if drive != worst])
@@ -263,21 +263,21 @@ def test_a_drive_that_is_left_out_does_not_judge_itself():
 
 
 def test_the_wider_cost_is_drawn_of_a_host():
-    """One factor acts on entries and look-ups alike: on a known Mac that of a look-up, 1.8, and on Linux 1.3."""
+    """One factor applies to entries and look-ups: on a known Mac that of a look-up, 1.8, on Linux 1.3."""
     for name, width in (("macos", 1.8), ("linux", 1.3)):
         told = uncertain(flash(), Host(name, machine=1.0)).of("host")
         assert told == pytest.approx(factors("host.cost", width))
 
 
 def test_threads_make_the_processors_matter():
-    """One thread takes as long on any number of processors; twenty do not."""
+    """One thread takes the same time on any number of processors; twenty threads do not."""
     one, many = (uncertain(flash(), Host("macos", threads, 4)).of("host") for threads in (1, 20))
     assert not np.allclose(one, many)
     assert np.allclose(one, uncertain(flash(), Host("macos", 1, 8)).of("host"))
 
 
 def test_what_was_measured_together_is_drawn_together():
-    """Figures of a profile's spread are drawn by it alone, not by their kind; the others by theirs."""
+    """Figures in a profile's spread are drawn from it, not by their kind; the others by their kind."""
     spread = Spread(("seek_ms[0]", "seek_ms[1]"), ((0.01, 0.01), (0.01, 0.01)))
     told = replace(known(disk()), spread=spread)
     unknown = uncertain(told, UNSAID)

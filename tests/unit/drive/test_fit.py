@@ -1,4 +1,4 @@
-"""Profiles made from published or measured numbers."""
+"""Profiles made from published or measured figures."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ SHEET = {
 
 
 def random_reads(profile, count=6000):
-    """Return single reads of 4 KiB all over a drive."""
+    """Return single reads of 4 KiB over the whole drive."""
     offsets = np.random.default_rng(2).integers(0, profile.capacity_bytes // 4096, count) * 4096
     return AccessTrace.from_reads(offsets, np.full(count, 4096))
 
 
 def test_a_datasheet_makes_a_drive():
-    """Its sequential rate is the outer rate, its random reads average seek + half a turn + overhead."""
+    """Its sequential rate is the outer rate; its random reads take average seek + half a turn + overhead."""
     profile = from_datasheet("x", **SHEET)
     reads = AccessTrace.from_reads(np.arange(2048) * 131_072, np.full(2048, 131_072))
     assert 2048 * 131_072 / service(reads, profile).service_s / 1e6 == pytest.approx(110, rel=0.03)
-    # More sectors lie outside, where distances are shorter: the mean seek is a little below the datasheet's.
+    # More sectors are outside, where distances are shorter, so the mean seek is a little below the datasheet's.
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
 
 
 def test_a_datasheet_lacks_something():
-    """The missing figures are named."""
+    """The error names the missing figures."""
     with pytest.raises(UsageError, match="rpm"):
         from_datasheet("x", capacity_bytes=1, track_to_track_ms=1, average_seek_ms=2, outer_mb_s=3, inner_mb_s=1)
 
@@ -57,13 +57,13 @@ def test_fit_to_a_latency():
 
 
 def test_a_latency_that_leaves_no_seek_is_refused():
-    """5 ms are less than half a turn at 5400 rpm."""
+    """5 ms is less than half a turn at 5400 rpm."""
     with pytest.raises(UsageError, match="no time for a seek"):
         fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping")
 
 
 def test_fit_to_a_rate():
-    """The inner rate keeps its proportion: 55 to 110 becomes 75 to 150."""
+    """The inner rate is scaled in proportion: 55 to 110 becomes 75 to 150."""
     profile = fit_rate(from_datasheet("x", **SHEET | {"inner_mb_s": 55.0}), 150.0, source="dd")
     assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (150.0, 75.0)
 
@@ -76,7 +76,7 @@ def test_flash_is_fitted_by_its_latency_and_bandwidth():
 
 
 def test_fio_report():
-    """Random reads at queue depth 1 fit the seek, sequential ones the rate; deeper queues are not taken for latency."""
+    """Random reads at queue depth 1 fit the seek, sequential ones the rate; deeper queues do not count as latency."""
     report = {
         "global options": {"bs": "4k"},
         "jobs": [
@@ -95,21 +95,21 @@ def test_fio_report():
 
 @pytest.mark.parametrize("report", [{}, {"jobs": [{"job options": {"rw": "write"}, "write": {}}]}])
 def test_a_fio_report_that_tells_nothing_is_refused(report):
-    """Writes alone fit nothing."""
+    """Writes alone fit no figure."""
     with pytest.raises(UsageError, match="neither"):
         from_fio(report, from_datasheet("x", **SHEET))
 
 
 @pytest.mark.parametrize("name", ["generic-7200", "cheetah9lp", "sata-ssd", "wd-mybook-duo-2tb"])
 def test_a_profile_is_written_as_it_is_read(name):
-    """The TOML text of a profile is the profile again."""
+    """The TOML text of a profile reads back as the same profile."""
     profile = load_profile(name)
     again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
     assert again == profile
 
 
 def test_flash_that_was_fitted_can_be_loaded_again():
-    """One latency of 4 KiB holds for smaller reads too; what is beyond it comes at the bandwidth."""
+    """A latency of 4 KiB applies to smaller reads too; larger reads add time at the bandwidth."""
     fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
     again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
     assert again == fitted
@@ -118,7 +118,7 @@ def test_flash_that_was_fitted_can_be_loaded_again():
 
 
 def test_knowing_less():
-    """Without the map zones remain; a datasheet keeps rotation, three seeks, two rates and the buffer's size."""
+    """Without the map, the zones remain; a datasheet keeps rotation, three seeks, two rates and the buffer's size."""
     full = load_profile("cheetah9lp")
     assert without_map(full).geometry == "zones"
     sheet = as_datasheet(full)
@@ -139,7 +139,7 @@ ODD_SIZE = {"job options": {"rw": "randread", "bs": "many"}, "read": {"clat_ns":
     ["[" * 100_000, '{"jobs": 7}', '{"jobs": [7]}', json.dumps({"jobs": [ODD_SIZE]}), '{"jobs": [{"read": []}]}'],
 )
 def test_what_is_no_report_of_fio_is_named(tmp_path, text):
-    """Nested without end, of other types, with sizes that are none: one line with the file's name."""
+    """Endless nesting, wrong types, and invalid sizes each give a one-line error with the file's name."""
     from layoutscope.api.drives import fit
 
     (tmp_path / "fio.json").write_text(text)
@@ -148,12 +148,12 @@ def test_what_is_no_report_of_fio_is_named(tmp_path, text):
 
 
 def test_a_job_that_covered_a_part_is_no_full_stroke():
-    """Over a quarter of the stroke a seek above that of one track is half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
+    """Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
     sheet = from_datasheet("x", **SHEET)
     # 9 ms of seek, half a turn of 5.556 and 0.15 of overhead.
     profile = fit_latency(sheet, 9 + 60_000 / 5400 / 2 + 0.15, range_bytes=10**12 // 4, source="fio")
     assert profile.number("average_seek_ms") == pytest.approx(17.0)
-    # More sectors lie outside, so that a quarter of the bytes is less than a quarter of the stroke.
+    # More sectors are outside, so a quarter of the bytes is less than a quarter of the stroke.
     narrow = AccessTrace.from_reads(
         np.random.default_rng(2).integers(0, 10**12 // 4096 // 4, 6000) * 4096, np.full(6000, 4096)
     )
@@ -161,7 +161,7 @@ def test_a_job_that_covered_a_part_is_no_full_stroke():
 
 
 def test_a_job_in_a_corner_tells_nothing():
-    """A gibibyte of a terabyte is refused, by fio's own options, too."""
+    """A gibibyte of a terabyte is refused, also if given in fio's own options."""
     with pytest.raises(UsageError, match=r"0\.11% of the drive"):
         fit_latency(from_datasheet("x", **SHEET), 8.0, range_bytes=1 << 30, source="ioping")
     job = {"job options": {"rw": "randread", "size": "1g"}, "read": {"clat_ns": {"mean": 8e6}}}
@@ -171,21 +171,21 @@ def test_a_job_in_a_corner_tells_nothing():
 
 @pytest.mark.parametrize(("size", "seek"), [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
 def test_fio_tells_what_its_job_covered(size, seek):
-    """In bytes or as a share of the drive."""
+    """The range is given in bytes or as a share of the drive."""
     job = {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
     profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
     assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
 
 
 def test_an_inner_rate_is_told_from_the_outer_one():
-    """A stream from 90 % of the drive on is that of the inner edge; the outer one stays."""
+    """A stream from 90 % of the drive on sets the inner rate; the outer rate stays."""
     job = {"job options": {"rw": "read", "offset": "90%"}, "read": {"bw_bytes": 60_000_000}}
     profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
     assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (110.0, 60.0)
 
 
 def test_a_rate_of_the_middle_is_not_that_of_the_outer_edge():
-    """From 110 to 55 MB/s rates fall by half: 75 in the middle are 100 outside and 50 inside, not 75 outside."""
+    """Rates fall by half from 110 to 55 MB/s: 75 in the middle means 100 outside and 50 inside, not 75 outside."""
     job = {"job options": {"rw": "read", "offset": "50%"}, "read": {"bw_bytes": 75_000_000}}
     profile = from_fio({"jobs": [job]}, from_datasheet("x", **{**SHEET, "outer_mb_s": 110, "inner_mb_s": 55}))
     assert profile.number("outer_mb_s") == pytest.approx(100)
@@ -202,7 +202,7 @@ def test_the_error_of_a_job_goes_into_the_profile():
 
 
 def test_a_share_that_is_none_is_refused():
-    """Sizes of fio may be shares, which are numbers."""
+    """A size in fio's options may be a share, which must be a number."""
     job = {"job options": {"rw": "randread", "size": "x%"}, "read": {"clat_ns": {"mean": 15e6}}}
     with pytest.raises(UsageError, match="not a share"):
         from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))

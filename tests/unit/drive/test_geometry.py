@@ -1,4 +1,4 @@
-"""Where sectors lie: zones, serpentine bands, datasheets, sector maps."""
+"""Locations of sectors: zones, serpentine bands, datasheets, sector maps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_serpentine_bands():
 
 
 def test_tracks_of_zones():
-    """Tracks of 100 sectors begin 0.2 turns later each; only what is asked for is laid out."""
+    """Tracks of 100 sectors begin 0.2 turns later each; only requested tracks are laid out."""
     runs = build_surface(disk(look_ahead="none"), 250, 310).runs
     assert runs[:-1, LBN].tolist() == [200, 300, 400, 500]
     assert runs[:-1, CYLINDER].tolist() == [2, 3, 4, 5]
@@ -38,7 +38,7 @@ def test_tracks_of_zones():
 
 
 def test_two_zones():
-    """The second zone has its own sectors a track and cylinders."""
+    """The second zone has its own cylinders and sectors per track."""
     runs = build_surface(disk(zones=[[0, 0, 100], [200, 7, 50]], look_ahead="none"), 0, 300).runs
     assert runs[:5, LBN].tolist() == [0, 100, 200, 250, 300]
     assert runs[:5, CYLINDER].tolist() == [0, 1, 7, 8, 9]
@@ -46,7 +46,7 @@ def test_two_zones():
 
 
 def test_zones_may_have_skews_of_their_own():
-    """Skews of 25 of 100 and 25 of 50 sectors are a quarter and half a turn."""
+    """A skew of 25 of 100 sectors is a quarter turn, 25 of 50 is half a turn."""
     zones = read_listed_zones(disk(zones=[[0, 0, 100, 25, 30], [200, 2, 50, 25, 10]]))
     assert zones.head_skew.tolist() == [0.25, 0.5]
     assert zones.cylinder_skew.tolist() == [0.3, 0.2]
@@ -61,7 +61,7 @@ def test_a_sector_is_found_from_anywhere(lbn):
 
 @pytest.mark.parametrize("name", ["generic-5400-3.5", "generic-5400-2.5", "generic-7200", "st2000dm006"])
 def test_a_datasheet_is_given_back(name):
-    """The zones made from two rates have these rates at the edges, within one of 24 zones, and the capacity."""
+    """Zones made from two rates have these rates at the edges, within one of 24 zones, and the capacity."""
     profile = load_profile(name)
     zones = datasheet_zones(profile)
     outer, inner = edge_rates(zones, turn_ms(profile))
@@ -76,7 +76,7 @@ def test_a_datasheet_is_given_back(name):
 
 @pytest.mark.parametrize(("name", "sectors"), [("cheetah15k5", 286749487), ("cheetah9lp", 17783240)])
 def test_sector_maps_cover_the_drive(name, sectors):
-    """Every sector that the host can address has its place once, and each run lies in its track."""
+    """Every addressable sector has exactly one place, and each run is within its track."""
     runs = build_surface(load_profile(name), 0, 1).runs
     assert runs[0, LBN] == 0
     assert sectors <= runs[-1, LBN] < sectors * 1.01

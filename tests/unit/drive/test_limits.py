@@ -1,4 +1,4 @@
-"""Figures of drives that no drive has are refused by name."""
+"""Impossible drive figures are refused by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOUND = {"capacity_bytes": 10**9, "rpm": 7200, "latency_bytes": [512, 4096], "la
 
 
 def test_sound_figures_pass():
-    """All profiles that come with the package have figures within the limits."""
+    """All profiles in the package have figures within the limits."""
     check_figures("mine", SOUND)
     assert [load_profile(name).name for name in list_profiles()] == list_profiles()
 
@@ -54,7 +54,7 @@ def test_impossible_figure_is_named(figure, value):
     ],
 )
 def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
-    """Negative, empty, endless and unreadable reads end as an error of the trace."""
+    """Negative, empty, endless and unreadable reads give an error of the trace."""
     from layoutscope.drive.recordings import read_trace
 
     path = tmp_path / "trace.csv"
@@ -64,7 +64,7 @@ def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
 
 
 def test_compressed_trace_cannot_fill_the_memory(tmp_path, monkeypatch):
-    """What is more than the limit after decompression is refused."""
+    """A trace that decompresses to more than the limit is refused."""
     from layoutscope.drive import profile, recordings
     from layoutscope.zstd import zstd
 

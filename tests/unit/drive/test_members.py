@@ -23,7 +23,7 @@ def parts(profile, *reads):
 
 
 def test_a_stripe_deals_chunks_in_turn():
-    """Chunk 2 of two drives is the second chunk of drive 0; a read across a border has two pieces."""
+    """Chunk 2 of two drives is the second chunk of drive 0; a read across a chunk boundary has two pieces."""
     stripe = drive_set("stripe", flash(), flash(), chunk_bytes=64 * KIB)
     assert parts(stripe, (0, 4096), (64 * KIB, 4096), (128 * KIB, 4096), (62 * KIB, 4096)) == [
         (0, 0, 0, 4096),
@@ -43,7 +43,7 @@ def test_a_stripe_of_eight_reads_eight_chunks_at_once():
 
 
 def test_a_concatenation_goes_on_where_a_drive_ends():
-    """A read across the end of the first drive has its rest at the start of the second."""
+    """A read across the end of the first drive continues at the start of the second."""
     both = drive_set("concat", flash(capacity_bytes=1 << 20), flash())
     assert parts(both, ((1 << 20) - 2048, 4096), (3 << 20, 512)) == [
         (0, 0, (1 << 20) - 2048, 2048),
@@ -53,7 +53,7 @@ def test_a_concatenation_goes_on_where_a_drive_ends():
 
 
 def test_a_fusion_set_follows_the_device_of_each_read():
-    """Reads of device 0 are those of the flash, of device 1 of the disk."""
+    """Reads of device 0 go to the flash, reads of device 1 to the disk."""
     fusion = drive_set("fusion", flash(), disk())
     reads = trace(0, 50_000)
     reads.device[:] = [0, 1]
@@ -64,7 +64,7 @@ def test_a_fusion_set_follows_the_device_of_each_read():
 
 
 def test_reads_of_two_images_on_one_kind_of_drive_are_served_by_two_such_drives():
-    """Reads that alternate between two distant places seek each time on one disk, and never on two."""
+    """Reads that alternate between two distant places seek each time on one disk, but never on two."""
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
     assert service(reads, disk().with_cache("off")).seeks == 39
     reads.device[1::2] = 1
@@ -72,7 +72,7 @@ def test_reads_of_two_images_on_one_kind_of_drive_are_served_by_two_such_drives(
 
 
 def test_two_kinds_of_drives_serve_a_fusion_set(tmp_path):
-    """Three reads of 100 us on the main device; one of 400 us on the second; then the other way."""
+    """Three reads of 100 us are on the main device, one of 400 us is on the second; then the devices are swapped."""
     for name, latency in (("quick", 100), ("slow", 400)):
         text = f"""
             kind = "ssd"
@@ -97,13 +97,13 @@ def test_two_kinds_of_drives_serve_a_fusion_set(tmp_path):
 
 @pytest.mark.parametrize("name", ["main=sata-ssd", "second=sata-ssd", "main=sata-ssd,second=sata-ssd,third=sata-ssd"])
 def test_a_fusion_set_is_named_by_both_drives(name):
-    """One alone, or a third one, is refused with the way to write it."""
+    """One drive alone, or a third one, is refused with the correct syntax."""
     with pytest.raises(UsageError, match="main=PROFILE,second=PROFILE"):
         load_profile(name)
 
 
 def test_striped_disks_seek_by_themselves():
-    """Two disks keep two arms: reads that alternate between distant places on each seek only once."""
+    """Two disks have two arms: reads that alternate between distant places on each disk seek only once."""
     stripe = drive_set("stripe", disk(), disk(), chunk_bytes=100 * TRACK)
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
     assert service(reads, stripe.with_cache("off")).seeks == 1
@@ -118,7 +118,7 @@ def test_rotating_members_must_be_alike():
 
 @pytest.mark.parametrize("members", [1, 2])
 def test_reads_beyond_the_end_are_refused(members):
-    """A trace that does not fit its drive is an error that says both sizes."""
+    """If a trace does not fit its drive, the error states both sizes."""
     drive = disk() if members == 1 else drive_set("stripe", disk(), disk(), chunk_bytes=4096)
     with pytest.raises(UsageError, match="51,200,000" if members == 1 else "102,400,000"):
         service(trace(members * 100_000), drive)
@@ -132,20 +132,20 @@ def test_flash_latency_by_size():
 
 
 def test_sequential_reads_of_flash_may_be_quicker():
-    """Of five reads the second and the fourth go on where the one before ended: 30 us instead of 100."""
+    """The second and fourth of five reads are sequential: 30 us instead of 100."""
     drive, reads = flash(sequential_us=[30, 40]), trace(0, 8, 24, 32, 0)
     assert service(reads, drive).service_s == pytest.approx((3 * 100 + 2 * 30) * 1e-6)
     assert service(reads, flash()).service_s == pytest.approx(5 * 100 * 1e-6)
 
 
 def test_flash_serves_some_reads_side_by_side():
-    """Four at a time are four times as quick, but never quicker than the bandwidth."""
+    """Four reads in parallel take a quarter of the time, but never exceed the bandwidth."""
     found, _ = flash_ms(flash(), np.array([1024, 8192]), queue_depth=32)
     assert (found * 1000).tolist() == pytest.approx([25, 81.92])
 
 
 def test_flash_has_neither_seeks_nor_head_travel():
-    """Whatever the order of addresses, an SSD is told no seek."""
+    """No order of addresses gives an SSD a seek."""
     result = service(trace(90_000, 0, 50_000), flash())
     assert (result.seeks, result.seek_s, result.rotation_s, result.head_travel_bytes) == (0, 0.0, 0.0, 0)
     assert result.service_s == pytest.approx(0.0003)

@@ -23,7 +23,7 @@ heads = { value = 4, kind = "assumed", source = "two platters" }
 
 @pytest.mark.parametrize("name", list_profiles())
 def test_every_figure_says_where_it_comes_from(name):
-    """All profiles load; each figure is of a known kind, has a source, and nothing assumed pretends to be measured."""
+    """All profiles load; each figure has a known kind and a source, and no assumed figure claims to be measured."""
     profile = load_profile(name)
     assert profile.title
     for key, figure in profile.figures.items():
@@ -43,7 +43,7 @@ def test_the_profiles_that_are_asked_for_are_there():
 
 
 def test_the_reference_enclosure_says_that_it_is_assumed():
-    """Nothing is published about those disks; every figure says so."""
+    """Nothing is published about these disks, and every figure says so."""
     enclosure = load_profile("wd-mybook-duo-2tb")
     assert len(enclosure.members) == 2
     for drive in (enclosure, *enclosure.members):
@@ -51,7 +51,7 @@ def test_the_reference_enclosure_says_that_it_is_assumed():
 
 
 def test_how_much_geometry_is_known():
-    """A sector map, zones, a datasheet, or no surface at all; a set is as well known as its disks."""
+    """A sector map, zones, a datasheet, or no surface at all; a set is known as well as its disks."""
     assert load_profile("cheetah9lp").geometry == "map"
     assert disk().geometry == "zones"
     assert load_profile("generic-7200").geometry == "datasheet"
@@ -60,7 +60,7 @@ def test_how_much_geometry_is_known():
 
 
 def test_sources_have_short_names():
-    """A source that stands in the table of sources is spelled out."""
+    """A source that is in the table of sources is written out."""
     profile = parse_profile(GOOD, name="x", folder=None)
     assert profile.figures["rpm"].source == "the maker's manual, p. 3"
     assert profile.figures["heads"].source == "two platters"
@@ -84,7 +84,7 @@ def test_a_malformed_profile_is_refused(old, new, message):
 
 
 def test_a_profile_from_a_file(tmp_path):
-    """FILE.toml is taken in place of a name; its members may lie beside it."""
+    """FILE.toml is accepted instead of a name; its members may be next to it."""
     (tmp_path / "one.toml").write_text(GOOD)
     (tmp_path / "two.toml").write_text(
         'kind = "stripe"\nmembers = ["one.toml", "generic-7200"]\n'
@@ -95,7 +95,7 @@ def test_a_profile_from_a_file(tmp_path):
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):
-    """The error helps."""
+    """The error lists the known names."""
     with pytest.raises(UsageError, match="cheetah9lp"):
         load_profile("cheetah9")
     with pytest.raises(UsageError, match=r"no drive profile at .*nothing\.toml"):
@@ -112,7 +112,7 @@ def test_a_missing_figure_is_named():
 
 @pytest.mark.parametrize("files", [("a",), ("a", "b"), tuple("abcdefghij")])
 def test_a_set_that_is_its_own_member_is_refused(tmp_path, files):
-    """Sets that lead to themselves, and sets in more sets than anybody builds, end as an error."""
+    """Sets that contain themselves, and sets nested too deeply, give an error."""
     for name, member in zip(files, (*files[1:], "a"), strict=True):
         (tmp_path / f"{name}.toml").write_text(f'kind = "stripe"\nmembers = ["{member}.toml"]\n')
     with pytest.raises(UsageError, match="is a member of itself, or of too many sets"):
@@ -120,7 +120,7 @@ def test_a_set_that_is_its_own_member_is_refused(tmp_path, files):
 
 
 def test_cache_settings():
-    """Off takes the look-ahead away, join lets reads wait for its next sector, others are refused."""
+    """``off`` disables look-ahead, ``join`` lets reads wait for its next sector, other words are refused."""
     assert disk().with_cache("off").text("look_ahead", "") == "none"
     assert disk().with_cache("join").text("join", "") == "next-sector"
     assert disk().with_cache("own") == disk()

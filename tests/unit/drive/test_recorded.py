@@ -1,4 +1,4 @@
-"""Recordings of disks: real lines of each format, and lines that are cut, hostile, or of somebody else.
+"""Recordings of disks: real lines of each format, and lines that are cut, hostile, or foreign.
 
 The lines in ``recordings`` are from public places: a course report and tests of parsers (macOS on Apple silicon), the
 issue keybase/client#4237 (macOS 10.12 on CoreStorage), brendangregg.com/DTrace/iosnoop_example.html, the examples of
@@ -36,7 +36,7 @@ PERF_TOOLS = (FOLDER / "iosnoop-perf-tools.txt").read_text()
 
 
 def parts(found):
-    """Return what a recording says of each read: device, process, block, length."""
+    """Return device, process, block and length of each read in a recording."""
     return [
         (found.devices[device], found.processes[process], block, length)
         for device, process, block, length in zip(
@@ -46,7 +46,7 @@ def parts(found):
 
 
 def test_lines_of_apple_silicon():
-    """Paths with spaces, every flag in brackets, threads; writes and calls are counted, and reads stand as issued."""
+    """Paths with spaces, bracketed flags and threads are parsed; writes and calls are counted, reads are as issued."""
     found = read_fs_usage(APPLE_SILICON.encode())
     assert parts(found) == [
         ("disk3", "dd", 0x8AE0, 0x1000),
@@ -62,7 +62,7 @@ def test_lines_of_apple_silicon():
 
 
 def test_lines_of_core_storage():
-    """A read of a logical volume has two lines; they are told apart by who asked."""
+    """A read of a logical volume has two lines, which differ in the requesting process."""
     found = read_fs_usage(CORE_STORAGE.encode())
     assert set(found.layer.tolist()) == {FILE_SYSTEM, CHUNK}
     assert parts(found[found.layer == FILE_SYSTEM]) == [
@@ -95,7 +95,7 @@ def test_lines_of_core_storage():
     ],
 )
 def test_what_is_no_read_is_counted(text, counted):
-    """Failed, cut and damaged lines are counted, by what they are; the number of the first one is told."""
+    """Failed, cut and damaged lines are counted by kind; the number of the first one is reported."""
     found = read_fs_usage(f"a title\n{text}\n".encode())
     assert len(found) == 0
     assert getattr(found.lines, counted) == (2 if counted == "other" else 1)
@@ -103,13 +103,13 @@ def test_what_is_no_read_is_counted(text, counted):
 
 
 def test_flags_of_the_buffer_cache():
-    """With -b the bytes are followed by what the cache knows of them."""
+    """With -b, the bytes are followed by flags of the buffer cache."""
     text = "09:00:00.000100    RdData[S]       D=0x00000008  B=0x1000   BC:X /dev/disk2  /a  0.000045 W find.12"
     assert parts(read_fs_usage(text.encode())) == [("disk2", "find", 8, 4096)]
 
 
 def test_midnight():
-    """The clock begins again, and the read of the next day comes 2 us after that of the day before."""
+    """The clock restarts, and the read of the next day comes 2 us after that of the day before."""
     text = (
         "23:59:59.999999    RdMeta[S]       D=0x00000008  B=0x1000   /dev/disk2  0.000100 W find.12\n"
         "00:00:00.000051    RdMeta[S]       D=0x00000010  B=0x1000   /dev/disk2  0.000050 W find.12\n"
@@ -121,7 +121,7 @@ def test_midnight():
 
 
 def test_reads_that_overlap_stand_as_they_were_issued():
-    """A long asynchronous read is told after the short one that came later; neither time is one read's alone."""
+    """A long asynchronous read is listed after a short one that came later; neither time belongs to one read alone."""
     text = (
         "09:00:00.000200    RdData[A]       D=0x00000010  B=0x1000   /dev/disk2  /b  0.000050 W find.12\n"
         "09:00:00.000300    RdData[A]       D=0x00000008  B=0x1000   /dev/disk2  /a  0.000300 W find.12\n"
@@ -135,19 +135,19 @@ def test_reads_that_overlap_stand_as_they_were_issued():
 
 
 def test_iosnoop():
-    """Blocks and bytes by their titles; nothing says when, nor what a block is."""
+    """Blocks and bytes are found by their titles; there are no times and no block size."""
     found = read_snoop(IOSNOOP.encode())
     assert parts(found) == [("", "tar", 3808, 8192), ("", "tar", 35904, 6144)]
     assert (found.host, found.unit_bytes, found.is_timed, found.lines.writes) == ("macos", None, False, 1)
 
 
 def test_iosnoop_with_a_date_and_a_command_of_two_words():
-    """A date is four words, and a command ends where its path begins."""
+    """A date has four words, and a command ends where its path begins."""
     assert parts(read_snoop(IOSNOOP_TIMES.encode())) == [("", "Web Help", 3808, 8192)]
 
 
 def test_biosnoop():
-    """Sectors of 512 bytes of a Linux disk; the command may have spaces, and times are those of the completion."""
+    """Sectors have 512 bytes; the command may have spaces, and times are completion times."""
     found = read_snoop(BIOSNOOP.encode())
     assert parts(found) == [("xvda1", "Web Content", 13115272, 4096), ("xvdc", "xfsaild/md0", 62901512, 8192)]
     assert (found.form, found.host, found.unit_bytes, found.lines.writes) == ("biosnoop", "linux", 512, 1)
@@ -164,7 +164,7 @@ def test_iosnoop_of_perf_tools():
 
 
 def test_a_script_for_the_io_provider():
-    """What docs/workloads.md has dtrace print is read by its titles; each read has a start and no end."""
+    """The output of the dtrace script in docs/workloads.md is read by its titles; a read has a start but no end."""
     text = "STIME DEVICE D BLOCK SIZE COMM\n812000345 disk2 R 8 4096 find\n812000900 disk2 W 8 4096 find\n"
     found = read_snoop(text.encode())
     assert parts(found) == [("disk2", "find", 8, 4096)]
@@ -173,7 +173,7 @@ def test_a_script_for_the_io_provider():
 
 @pytest.mark.parametrize("row", ["100 15795 R x 8192 tar /a", "100 15795 R 3808", "100 1 R -8 8192 tar /a"])
 def test_a_row_that_does_not_fit_its_titles(row):
-    """It is counted, with its line."""
+    """Such a row is counted, and its line number is reported."""
     found = read_snoop(f"{IOSNOOP}{row}\n".encode())
     assert (len(found), found.lines.unparsed, found.lines.first_unparsed) == (2, 1, 5)
 
@@ -189,21 +189,21 @@ def test_a_row_that_does_not_fit_its_titles(row):
     ],
 )
 def test_the_content_tells_the_format(tmp_path, name, text, form):
-    """Nobody has to say it."""
+    """The format does not have to be given."""
     (tmp_path / name).write_text(text)
     assert load_trace(tmp_path / name).form == form
 
 
 @pytest.mark.parametrize("rest", ["08  B=0x10", f"{HIGHEST_BLOCK:x}  B=0x1000   /dev/disk2  0.000745 W find.12"])
 def test_a_trace_of_cut_lines_is_refused_with_the_first_of_them(tmp_path, rest):
-    """One line says which, be it cut or of a block that no disk has."""
+    """A one-line error names the first one, cut or with a block that no disk has."""
     (tmp_path / "cut.txt").write_text(f"TIMESTAMP\n09:00:00.000100    RdMeta[S]       D=0x{rest}\n")
     with pytest.raises(ImageError, match=r"holds no reads.*; line 2 begins as one and is cut or damaged"):
         read_trace(tmp_path / "cut.txt")
 
 
 def test_a_place_says_where_the_blocks_are():
-    """Block times unit plus start; what would lie before the image is no read of it, nor is that of another device."""
+    """Address = block times unit plus start; reads before the image and reads of another device are left out."""
     found = read_fs_usage(APPLE_SILICON.encode())
     reads = found.trace([Place("disk3", 4096, -0x8AE0 * 4096), Place("disk3s5", 4096, -0xA886D2 * 4096 - 1)])
     assert reads.image_offset.tolist() == [0, (0x5945AB6 - 0xA886D2) * 4096 - 1, (0x5C63194 - 0xA886D2) * 4096 - 1]

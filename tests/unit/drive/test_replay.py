@@ -1,4 +1,4 @@
-"""Traces of others: every format read, and what is written can be read again."""
+"""Foreign traces: every format is read, and a written trace reads back."""
 
 from __future__ import annotations
 
@@ -66,28 +66,28 @@ def rows(trace):
 
 
 def test_fio_version_2(read):
-    """Writes are left out; a wait is the think time of the read that follows."""
+    """Writes are left out; a wait is the think time of the next read."""
     assert rows(read(FIO2)) == [(8192, 4096, 0), (1 << 20, 131072, 150)]
 
 
 def test_fio_version_3(read):
-    """The time stamps imply no think time."""
+    """Time stamps imply no think time."""
     assert rows(read(FIO3)) == [(8192, 4096, 0), (1 << 20, 131072, 0)]
 
 
 def test_blkparse(read):
-    """Issued reads in sectors; the second comes 200 us after the first was complete."""
+    """Issued reads are in sectors; the second comes 200 us after the completion of the first."""
     assert rows(read(BLKPARSE)) == [(2048 * 512, 4096, 0), (4096 * 512, 8192, 200)]
 
 
 def test_blkparse_with_queued_reads_only(read):
-    """Where nothing was recorded at issue the queueing of a read counts."""
+    """If nothing was recorded at issue, the time of queueing counts."""
     only = "\n".join(line for line in BLKPARSE.splitlines() if " D " not in line and " C " not in line)
     assert rows(read(only)) == [(2048 * 512, 4096, 0)]
 
 
 def test_fs_usage(read):
-    """Disk reads alone count; think time is the gap from one completion to the next issue: 1 ms, 1 ms."""
+    """Only disk reads count; think time is the gap from a completion to the next issue: 1 ms, 1 ms."""
     assert rows(read(FS_USAGE)) == [
         (0x800 * 512, 0x1000, 0),
         (0x1000 * 512, 0x20000, 1000),
@@ -108,12 +108,12 @@ def test_pairs(read):
 
 
 def test_csv_of_strangers(read):
-    """Two columns are enough."""
+    """Two columns are sufficient."""
     assert rows(read("offset,length\n512,1024\n0,512\n", "x.csv")) == [(512, 1024, 0), (0, 512, 0)]
 
 
 def test_think_time_can_be_set(read):
-    """It replaces what the file says; the first read comes at once."""
+    """It replaces the times in the file; the first read comes at once."""
     assert [think for *_, think in rows(read(FIO2, think_us=100.0))] == [0, 100]
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_trace_is_refused(read, name, content, message):
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    """So is a format that does not exist."""
+    """So is an unknown format."""
     with pytest.raises(ImageError, match="no such file"):
         read_trace(tmp_path / "none.csv")
     (tmp_path / "a").write_text("x")
@@ -161,7 +161,7 @@ def sample():
 
 
 def test_csv_round_trip(read, sample):
-    """What is written as CSV is read as it was, names of causes and trees included."""
+    """A trace written as CSV reads back the same, with names of causes and trees."""
     again = read(csv_text(sample), "x.csv")
     for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer", "think_us"):
         assert np.array_equal(getattr(again, name), getattr(sample, name)), name
@@ -170,7 +170,7 @@ def test_csv_round_trip(read, sample):
 
 
 def test_fio_round_trip(read, sample):
-    """An iolog that is written has the reads in order, and their times in microseconds."""
+    """A written iolog has the reads in order, with their times in microseconds."""
     lines = list(fio_lines(sample, file="/dev/sdz", service_ms=np.array([1.0, 2.0, 3.0])))
     assert lines[3:6] == [
         "0 /dev/sdz read 4096 4096",
@@ -181,12 +181,12 @@ def test_fio_round_trip(read, sample):
 
 
 def test_blkparse_round_trip(read, sample):
-    """With completions the think times come back."""
+    """With completions, the think times are recovered."""
     lines = blkparse_lines(sample, service_ms=np.array([1.0, 2.0, 3.0]))
     assert rows(read("\n".join(lines))) == rows(sample)
 
 
 def test_arrivals(sample):
-    """A read arrives when those before are complete and all think times are over."""
+    """A read arrives after all earlier reads and think times."""
     assert arrival_us(sample, np.array([1.0, 2.0, 3.0])).tolist() == [0, 1100, 3350]
     assert arrival_us(sample).tolist() == [0, 100, 350]

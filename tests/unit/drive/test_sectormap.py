@@ -1,4 +1,4 @@
-"""Maps of sectors that a profile brings along: sound ones are laid out, others end as an error of the profile."""
+"""Sector maps in profiles: valid ones are laid out, others are an error of the profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ seek_ms = { value = [1, 2], kind = "assumed", source = "test" }
 ROWS = np.array(
     [[10, 10, 20, 10], [0, 0, 1, 0], [0, 1, 0xFFFFFFFF, 1], [0, 10, 0, 0], [20, 20, 20, 20], [0, 0, 7, 0]], np.uint32
 )
-"""Two runs of 10 sectors on track 0/0 and 0/1, one of 20 on 1/0, one of 10 on 1/1; tracks hold 20."""
+"""Two runs of 10 sectors on tracks 0/0 and 0/1, one of 20 on 1/0, one of 10 on 1/1; tracks hold 20."""
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def changed(row, column, value):
     ],
 )
 def test_what_is_no_map_is_refused(disk, data, reason):
-    """A missing, broken, impossible or short map is an error of the profile, which names it."""
+    """A missing, broken, impossible or short map is an error that names the profile."""
     reads = AccessTrace.from_reads(np.array([0]), np.array([512]))
     with pytest.raises(UsageError, match=reason):
         service(reads, disk(data))
@@ -86,7 +86,7 @@ def test_what_is_no_map_is_refused(disk, data, reason):
 
 @pytest.mark.parametrize("name", ["../disk.map.zst", "/dev/zero", "pipe", "folder"])
 def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
-    """A profile from a stranger leads to no file elsewhere, and a pipe or a folder beside it is not waited for."""
+    """A foreign profile cannot reference a file elsewhere, and a pipe or folder next to it is not waited for."""
     import os
 
     os.mkfifo(tmp_path / "pipe")
@@ -97,7 +97,7 @@ def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
 
 
 def test_a_map_without_end_is_not_read(disk, monkeypatch):
-    """What is longer than any map is refused by its length, what unpacks to more by that."""
+    """A file larger than any map is refused by its size, and so is one that decompresses to more."""
     monkeypatch.setattr("layoutscope.drive.geometry.MAX_PACKED_BYTES", 20)
     with pytest.raises(UsageError, match="longer than 20 bytes"):
         read_mapped_runs(disk(packed(ROWS)))

@@ -1,4 +1,4 @@
-"""What to expect of a drive like that: the simulation in the middle, its range, and samples of long traces."""
+"""Simulated time and range of a drive, and samples of long traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGED = (
 )
 DRIVES = ("generic-5400-2.5", "generic-7200", "wd-mybook-duo-2tb")
 NEAR = 0.08
-"""How far inside of the whole's an end may lie where a sample is served; docs/intervals.md says what was measured."""
+"""How far inside the full range an end may be if a sample is served; docs/intervals.md has the measurements."""
 
 
 def in_sequence(reads):
@@ -31,7 +31,7 @@ def in_sequence(reads):
 
 
 def in_two_parts(reads):
-    """Return reads that follow one another in their first half, and jump about in the second."""
+    """Return reads that are sequential in their first half and random in the second."""
     rng = np.random.default_rng(5)
     half = reads // 2
     offset = np.concatenate([np.arange(half) * 4096, rng.integers(0, 1 << 20, reads - half) * 4096])
@@ -48,7 +48,7 @@ def whole(reads, profile, host):
 @pytest.mark.parametrize("reads", [1000, SAMPLE_READS + 5000])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_time_is_the_median_of_the_simulations(name, reads):
-    """It is one of them, half take less and half more; its causes, and the times of its reads, add up to it."""
+    """It is one of the draws, half take less and half more; its causes and the times of its reads add up to it."""
     served, profile = scattered(reads), load_profile(name)
     found = simulate(served, profile, MAC)
     draws = np.array(found.draws_s)
@@ -62,7 +62,7 @@ def test_the_time_is_the_median_of_the_simulations(name, reads):
 
 
 def test_what_is_known_of_a_recording_is_not_drawn():
-    """Of a drive whose figures were all measured little is left; the host of a recording takes what it took."""
+    """If all figures are measured, little is drawn; the host of a recording takes the recorded time."""
     reads = scattered(300, span=disk().capacity_bytes)
     loose, tight = (simulate(reads, drive, UNSAID) for drive in (disk(), known(disk())))
     assert tight.seconds_high / tight.seconds_low < loose.seconds_high / loose.seconds_low
@@ -71,14 +71,14 @@ def test_what_is_known_of_a_recording_is_not_drawn():
 
 
 def test_the_same_question_has_the_same_answer():
-    """Nothing depends on when it is asked, nor on what was asked before."""
+    """The result does not depend on the time or on earlier calls."""
     reads = scattered(500)
     one, other = (simulate(reads, "generic-7200", MAC) for _ in range(2))
     assert one.draws_s == other.draws_s
 
 
 def test_the_median_of_an_even_number_is_the_quicker_of_two():
-    """A time that no drive takes would have no causes."""
+    """A time between two draws would have no causes."""
     assert median_draw(np.array([4.0, 1.0, 3.0, 2.0])) == 3
     assert median_draw(np.array([4.0, 1.0, 3.0])) == 2
     assert interval_of(np.array([4.0, 1.0, 3.0, 2.0]), {}).median_s == 2
@@ -87,7 +87,7 @@ def test_the_median_of_an_even_number_is_the_quicker_of_two():
 @pytest.mark.full
 @pytest.mark.parametrize("image", AGED)
 def test_samples_of_aged_volumes_tell_their_ranges(reference_image, image):
-    """Aged catalogs and trees: each end at most a few per cent inside of that of all reads, the middle near its own."""
+    """For aged volumes, each end is at most a few per cent inside that of all reads, and the middle is near its own."""
     *_, layout = read_layouts(reference_image(f"aged/{image}.img"))
     for host in ("macos", "linux"):
         reads, said = walked(layout, host=host), Host(host)
@@ -100,7 +100,7 @@ def test_samples_of_aged_volumes_tell_their_ranges(reference_image, image):
 
 
 def test_what_stretches_do_not_tell_makes_the_interval_wider():
-    """Reads that are alike all along have the range of the whole; where halves differ it is wider than of draws."""
+    """Uniform reads have the range of the whole trace; if halves differ, the range is wider than that of the draws."""
     profile = load_profile("generic-7200")
     wider = []
     for reads in (scattered(4 * SAMPLE_READS), in_two_parts(4 * SAMPLE_READS)):
@@ -113,13 +113,13 @@ def test_what_stretches_do_not_tell_makes_the_interval_wider():
 
 
 def test_few_reads_are_all_served():
-    """Of a trace that is no longer than a sample no draw is estimated."""
+    """A trace no longer than a sample is served whole, without estimates."""
     reads, profile = in_sequence(1000), load_profile("generic-7200")
     assert draw_seconds(reads, profile, uncertain(profile, MAC)).seconds == pytest.approx(whole(reads, profile, MAC))
 
 
 def test_a_sample_has_reads_that_count_from_start_to_end():
-    """Four stretches of one length, the first from the start, the last to the end; most of each counts."""
+    """Four stretches of equal length cover start and end, and most reads of each count."""
     reads = in_sequence(5 * SAMPLE_READS)
     part = take_evenly(reads, SAMPLE_READS, STRETCHES)
     assert len(part) == SAMPLE_READS
@@ -130,7 +130,7 @@ def test_a_sample_has_reads_that_count_from_start_to_end():
 
 @pytest.mark.parametrize("count", [1, 2, 5, 64])
 def test_quantiles_are_those_of_numpy(count):
-    """In straight lines between the draws."""
+    """Quantiles are interpolated linearly between the draws."""
     seconds = np.random.default_rng(count).uniform(1, 9, count)
     shares = (0, 0.05, 0.25, 0.5, 0.95, 1)
     assert quantiles(seconds, shares) == pytest.approx(np.quantile(seconds, shares))

@@ -1,4 +1,4 @@
-"""Results: sums, intervals, shares, queues; and a drive that somebody measured."""
+"""Results: sums, ranges, shares, queues; and a drive that was measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANDOM = tuple(np.random.default_rng(1).integers(0, 99_000, 300))
 
 
 def test_causes_add_up():
-    """Seek, rotation, transfer and overhead are the service time; with the host's share they are all seconds."""
+    """Seek, rotation, transfer and overhead add up to the service time, and with the host's share to all seconds."""
     result = service(trace(*RANDOM, think_ms=1.5), disk())
     assert sum(result.causes_s.values()) == pytest.approx(result.seconds)
     assert result.host_s == pytest.approx(299 * 0.0015)
@@ -35,7 +35,7 @@ def test_head_travel():
 
 
 def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
-    """The sentence has the factor of drives of which zones are known; less known, larger factor; of flash nothing."""
+    """The note has the factor for drives with known zones; less knowledge gives a larger one, flash gives no note."""
     result = service(trace(*RANDOM), disk())
     assert f"{model_error('zones'):.3g}" in result.knowledge
     assert 1 < model_error("map") < model_error("zones")
@@ -43,7 +43,7 @@ def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
 
 
 def test_summary_has_the_names_of_the_witness():
-    """Keys that mean the same as a column of a simulator's table have its name."""
+    """Keys that mean the same as a column of a simulator's table have that column's name."""
     summary = service(trace(0, 50_000), disk().with_cache("off")).summary()
     assert list(summary) == [
         "n", "total_s", "service_s", "mean_ms", "median_ms", "p90_ms", "p99_ms", "max_ms", "seek_ms", "latency_ms",
@@ -57,19 +57,19 @@ def test_summary_has_the_names_of_the_witness():
 
 
 def test_percentiles_are_times_that_occurred():
-    """Of 1 to 200 the median is 100.5, nine tenths lie below 181, 99 % below 199."""
+    """For 1 to 200, the median is 100.5, nine tenths are below 181, 99 % below 199."""
     found = service_percentiles(np.arange(1.0, 201.0))
     assert found == {"median_ms": 100.5, "p90_ms": 181.0, "p99_ms": 199.0, "max_ms": 200.0}
 
 
 def test_an_empty_trace_takes_no_time():
-    """Nothing read, nothing to wait for."""
+    """There are no reads and no waits."""
     result = service(trace(), disk())
     assert (result.seconds, result.reads, result.miss) == (0.0, 0, 0.0)
 
 
 def test_a_queue_picks_the_nearest():
-    """Of reads far, near, far, near a drive with a window of four does the near ones of each side together."""
+    """For reads far, near, far, near, a drive with a window of four serves those of each side together."""
     reads = trace(0, 90_000, 100, 90_100, 200, 90_200)
     one = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=1)
     four = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=32)
@@ -79,7 +79,7 @@ def test_a_queue_picks_the_nearest():
 
 
 def test_a_queue_serves_every_read_once():
-    """The sum over the reads of a queue is the time from start to end."""
+    """The times of the queued reads add up to the time from start to end."""
     result = service(trace(*RANDOM), disk(queue_window=8), queue_depth=8)
     assert (result.reads_ms.service_ms > 0).all()
     alone = service(trace(*RANDOM), disk(queue_window=1), queue_depth=8)
@@ -87,13 +87,13 @@ def test_a_queue_serves_every_read_once():
 
 
 def test_sets_have_no_queue():
-    """A queue in front of several disks is not modelled, and the error says so."""
+    """The error says that a queue in front of several disks is not modelled."""
     with pytest.raises(UsageError, match="queue"):
         service(trace(0), drive_set("stripe", disk(), disk(), chunk_bytes=4096), queue_depth=2)
 
 
 def test_flash_with_a_queue():
-    """Four reads side by side: a quarter of the time."""
+    """Four reads in parallel take a quarter of the time."""
     assert service(trace(*range(0, 800, 8)), flash(bandwidth_mb_s=1000), queue_depth=4).service_s == pytest.approx(
         0.1 * 100 / 4 / 1000
     )
@@ -101,34 +101,34 @@ def test_flash_with_a_queue():
 
 @pytest.fixture(scope="module")
 def random_reads():
-    """Return 20,000 reads of 4 KiB all over the measured drive."""
+    """Return 20,000 reads of 4 KiB over the whole measured drive."""
     places = load_profile("st2000dm006").capacity_bytes // 4096
     offsets = np.random.default_rng(1).integers(0, places, 20_000) * 4096
     return AccessTrace.from_reads(offsets, np.full(20_000, 4096))
 
 
 class TestMeasuredDrive:
-    """Seagate ST2000DM006: fitted on one measured figure, held against two others."""
+    """Seagate ST2000DM006: fitted to one measured figure, compared with two others."""
 
     def test_random_median_as_fitted(self, random_reads):
-        """The median of single random reads is between the 17.2 and 17.8 ms that were measured."""
+        """The median of single random reads is within the measured 17.2 to 17.8 ms."""
         result = service(random_reads, load_profile("st2000dm006"))
         assert 17.2 <= result.summary()["median_ms"] <= 17.8
 
     def test_random_rate_with_a_queue(self, random_reads):
-        """At queue depth 32 it was measured to serve 94 requests a second; not fitted, met within 15 %."""
+        """At queue depth 32, 94 requests per second were measured; the model, not fitted to this, is within 15 %."""
         result = service(random_reads, load_profile("st2000dm006"), queue_depth=32)
         assert 20_000 / result.service_s == pytest.approx(94, rel=0.15)
 
     def test_sequential_rate(self):
-        """Reading on at the start was measured at 143 MB/s; met within 5 %."""
+        """Sequential reads at the start were measured at 143 MB/s; the model is within 5 %."""
         reads = AccessTrace.from_reads(np.arange(8192) * 131_072, np.full(8192, 131_072))
         result = service(reads, load_profile("st2000dm006"))
         assert 8192 * 131_072 / result.service_s / 1e6 == pytest.approx(143, rel=0.05)
 
 
 def test_raw_reads_of_a_measured_nvme():
-    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB at 1,349, as dd did, but for the first piece."""
+    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB ones at 1,349, as dd did, except the first."""
     profile = load_profile("apple-ap0256j-2017")
     for size, rate in ((4096, 66.7), (1 << 20, 1349)):
         reads = AccessTrace.from_reads(np.arange(1000) * size, np.full(1000, size))
@@ -137,7 +137,7 @@ def test_raw_reads_of_a_measured_nvme():
 
 @pytest.mark.parametrize("devices", [[7, 7, 7], [0, 7, 0]], ids=["all", "one"])
 def test_reads_on_a_device_that_a_set_lacks_are_told_as_such(devices):
-    """All of them, of which no piece is left at all, and one among others; on the first device they are served."""
+    """Either all reads are on that device or one among others; reads on the first device are served."""
     profile = drive_set("fusion", flash(), disk())
     reads = trace(0, 100, 200)
     assert len(service(reads, profile).reads_ms.service_ms) == 3
@@ -146,7 +146,7 @@ def test_reads_on_a_device_that_a_set_lacks_are_told_as_such(devices):
 
 
 def test_the_slowest_piece_of_each_read_is_its_last():
-    """Of three pieces of one read and one of another; of none there is none."""
+    """Three pieces belong to one read and one to another; no pieces give no result."""
     nothing = np.empty(0, np.int64)
     assert slowest_parts(nothing.astype(float), nothing).tolist() == []
     assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]
@@ -154,7 +154,7 @@ def test_the_slowest_piece_of_each_read_is_its_last():
 
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "generic-7200", "st2000dm006", "cheetah15k5"])
 def test_reads_on_a_part_that_others_laid_out_take_as_long_as_on_their_own(name):
-    """Where arms start and what the buffer has do not depend on what lies around the reads."""
+    """Arm positions and buffer contents do not depend on what surrounds the reads."""
     rng, profile, known = np.random.default_rng(5), load_profile(name), []
     place_reads(AccessTrace.from_reads(np.array([10**9, 9 * 10**9]), np.array([4096, 4096])), profile, laid_out=known)
     for _ in range(20):
@@ -164,5 +164,5 @@ def test_reads_on_a_part_that_others_laid_out_take_as_long_as_on_their_own(name)
         own, shared = (serve(place_reads(reads, profile, laid_out=part), angle) for part in (None, known))
         assert own.service_ms.tolist() == shared.service_ms.tolist()
         assert own.cylinders.tolist() == shared.cylinders.tolist()
-    # The map of a whole disk is too large to be kept.
+    # The map of a whole disk is too large to keep.
     assert len(known) == (profile.geometry != "map")

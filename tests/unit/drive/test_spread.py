@@ -1,4 +1,4 @@
-"""How well the figures of a drive are known."""
+"""Uncertainty of a drive's figures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ KNOWN = Spread(("rpm", "seek_ms[1]"), ((0.0001, 0.00006), (0.00006, 0.0009)))
 
 
 def test_it_is_written_as_it_is_read(tmp_path):
-    """The table stands in the profile's text."""
+    """The table is in the profile's text."""
     measured = replace(disk(), spread=KNOWN, folder=tmp_path)
     assert parse_profile(profile_text(measured), name="toy", folder=tmp_path) == measured
 
 
 def test_drives_are_drawn():
-    """Logarithms of drawn figures vary as told; with zeros the figures stay, and nothing else ever changes."""
+    """The logarithms of drawn figures vary as specified; with zeros the figures stay, and no other figure changes."""
     profile = replace(disk(), spread=KNOWN)
     assert profile.drawn(np.zeros(2)).number("rpm") == 6000
     draws = [profile.drawn(normal) for normal in np.random.default_rng(1).standard_normal((4000, 2))]
@@ -46,6 +46,6 @@ def test_drives_are_drawn():
     ],
 )
 def test_what_is_no_covariance_is_refused(table, tmp_path):
-    """Not symmetric, negative, twice the same, of figures that are not there."""
+    """Asymmetric, negative, with a figure twice, and with figures that do not exist."""
     with pytest.raises(UsageError):
         parse_profile(profile_text(disk()) + "\n[spread]\n" + table, name="toy", folder=tmp_path)

@@ -1,4 +1,4 @@
-"""A disk whose every time can be worked out in the head.
+"""A disk whose times can be worked out by hand.
 
 6000 rpm: 10 ms a turn. One head, 1000 cylinders of one track, 100 sectors a track: 0.1 ms a sector. A seek over d
 cylinders takes 1 ms + 0.01 ms x (d - 1). The skew is 0.2 turns, so that a track takes 12 ms in a row. Track t begins at
@@ -46,7 +46,7 @@ def figures(values):
 
 
 def disk(**changes):
-    """Return the disk with some figures changed; None removes one."""
+    """Return the disk with some figures changed; a value of None removes the figure."""
     return DriveProfile("toy", "Toy", "hdd", figures(FIGURES | changes), Path())
 
 

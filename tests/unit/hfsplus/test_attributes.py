@@ -1,4 +1,4 @@
-"""Attribute records: values that stand in the tree, forks with extents, and headers of compressed files."""
+"""Attribute records: values stored in the tree, forks with extents, and headers of compressed files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def collected(*records):
 
 
 def test_a_compressed_file_has_its_size_in_an_attribute():
-    """The header is little-endian: cmpf stands as fpmc before 9,000 bytes; only the attribute of that name has one."""
+    """The little-endian header has fpmc for cmpf, then 9,000 bytes; only the attribute with that name has one."""
     attributes, _ = collected(
         named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + HEADER, file_id=17),
         named(KEY, "com.apple.decmpfX", INLINE_RECORD + HEADER, file_id=18),
@@ -51,7 +51,7 @@ def test_a_compressed_file_has_its_size_in_an_attribute():
 
 
 def test_extents_of_attributes_belong_to_their_records():
-    """Eight blocks from block 70, and five more from block 8 of the fork on; only the first record knows the size."""
+    """Eight blocks start at block 70, five more from block 8 of the fork on; only the first record has the size."""
     attributes, _ = collected(
         named(KEY, "a/\u00e9", FORK_RECORD, file_id=20),
         named(KEY, "a/\u00e9", EXTENTS_RECORD, file_id=20, start_block=8),
@@ -73,7 +73,7 @@ def test_extents_of_attributes_belong_to_their_records():
 
 
 def test_rows_are_those_of_the_leaves():
-    """Node 1 of a tree that starts at row 100; a file without attributes has none."""
+    """The leaf is node 1 of a tree that starts at row 100; a file without attributes has no row."""
     attributes, _ = collected(named(KEY, "x", INLINE_RECORD + HEADER, file_id=17))
     rows = attributes.rows_of(np.array([17, 18]), np.array([False, False]))
     assert rows[0] == 101
@@ -86,7 +86,7 @@ def test_rows_are_those_of_the_leaves():
     ids=["of no known type", "too short"],
 )
 def test_what_is_no_record_is_left_out(record):
-    """Its leaf is bad, and the record behind it is read."""
+    """Its leaf is marked as bad, and the next record is read."""
     attributes, leaves = collected(record, named(KEY, "y", INLINE_RECORD, file_id=6))
     assert np.concatenate(leaves.bad).tolist() == [1]
     assert attributes.file_id.tolist() == [6]

@@ -1,4 +1,4 @@
-"""Catalog records in leaves of a few records: what becomes a row, and what is left out."""
+"""Catalog records in leaves of a few records: which become rows, and which are left out."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
 
 
 def collected(*leaves):
-    """Decode leaves and put them together, first as they lie."""
+    """Decode leaves and join them in their stored order."""
     reader = CatalogLeaves()
     return collect_catalog(SimpleNamespace(records=decoded(reader, *leaves)), reader), reader
 
 
 def test_files_and_folders_become_entries():
-    """One of each, with the number of its leaf; a size that no signed number holds becomes the largest."""
+    """One of each, with the number of its leaf; a size too large for a signed number becomes the largest one."""
     catalog, leaves = collected(FOLDER_LEAF, FILE_LEAF)
     entries = {name: values.tolist() for name, values in catalog.entries.items()}
     expected = {
@@ -56,21 +56,21 @@ def test_files_and_folders_become_entries():
 
 
 def test_names_are_shown_and_stored():
-    """A slash is shown as a colon; what is stored stays as it is."""
+    """A slash is shown as a colon; the stored name is unchanged."""
     catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
     assert catalog.name.to_list() == ["a:b", "na\u00efve"]
     assert catalog.names.stored().raw() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
 
 
 def test_a_thread_leads_from_an_id_to_a_parent():
-    """The key of a thread has the folder's own ID, 16, and its data those of the folder above, 2."""
+    """A thread's key has the folder's own ID, 16; its data has the ID of the parent folder, 2."""
     catalog, _ = collected(FOLDER_LEAF)
     threads = {name: values.tolist() for name, values in catalog.threads.items()}
     assert threads == {"file_id": [16], "parent_id": [2], "is_folder": [True], "node": [1]}
 
 
 def test_used_extents_become_rows():
-    """Two of the data fork, in its order, and one of the resource fork."""
+    """Two extents of the data fork, in order, and one of the resource fork."""
     catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
     forks = {name: values.tolist() for name, values in catalog.forks.items()}
     assert forks == {
@@ -82,7 +82,7 @@ def test_used_extents_become_rows():
 
 
 def test_entries_come_in_the_order_of_the_leaves():
-    """Leaves in the other order change places with their names and extents; the third has no place and is left out."""
+    """Leaves in the other order swap names and extents; the third has no position and is left out."""
     leaves = CatalogLeaves()
     records = decoded(leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
     order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
@@ -105,20 +105,20 @@ def test_entries_come_in_the_order_of_the_leaves():
     ids=["of no known type", "too short", "with a name longer than its key"],
 )
 def test_what_is_no_record_is_left_out(record):
-    """Its leaf is bad, and the record behind it is read."""
+    """Its leaf is marked as bad, and the next record is read."""
     catalog, leaves = collected(node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
     assert [numbers.tolist() for numbers in leaves.bad] == [[1]]
     assert catalog.entries["file_id"].tolist() == [16]
 
 
 def test_no_catalog_has_no_entries():
-    """All columns are there, without rows."""
+    """All columns exist, without rows."""
     catalog = collect_catalog(None, CatalogLeaves())
     assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
 
 
 def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise():
-    """Folder 16 has a thread with its name, 17 has none, that of 18 calls it otherwise."""
+    """Folder 16 has a thread with its name, 17 has none, and the thread of 18 has another name."""
 
     def folder(number):
         return named(KEY, f"f{number}", FOLDER.blank({"record_type": 1, "folder_id": number}), parent_id=2)

@@ -11,7 +11,7 @@ from tests.unit.hfsplus.written import find_misplaced
 
 
 def keys(*items):
-    """Make keys of parents and names."""
+    """Make keys from parents and names."""
     text = "".join(name for _, name in items)
     units = np.frombuffer(text.encode("utf-16-be"), np.uint8).reshape(-1, 2).astype(np.uint16)
     lengths = np.array([len(name) for _, name in items])
@@ -37,26 +37,26 @@ def keys(*items):
     ],
 )
 def test_second_key_is_misplaced(first, second, binary_wrong, folded_wrong):
-    """Keys of one folder compare by their units, or by their folded units without ignorable ones."""
+    """Keys of one folder compare by their units, or by folded units without ignorable ones."""
     found = keys((5, first), (5, second))
     assert find_misplaced(found) == [False, binary_wrong]
     assert find_misplaced(fold_case(found)) == [False, folded_wrong]
 
 
 def test_folders_come_in_the_order_of_their_ids():
-    """The parent decides before the name does."""
+    """The parent is compared before the name."""
     found = keys((5, "b"), (6, "a"), (4, "z"))
     assert find_misplaced(found) == [False, False, True]
 
 
 def test_nul_is_the_last_character():
-    """Names that start with NULs, as that of the private directory, come behind all others."""
+    """Names that start with NULs, such as that of the private directory, come after all others."""
     found = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
     assert find_misplaced(fold_case(found)) == [False, False]
 
 
 def test_letters_that_decompose_keep_their_case():
-    """Accented capitals stand decomposed on the disk, so that the table need not fold them."""
+    """Accented capitals are stored decomposed, so the table need not fold them."""
     table = case_table()
     pairs = {
         "A": "a",
@@ -71,14 +71,14 @@ def test_letters_that_decompose_keep_their_case():
 
 
 def test_every_unit_folds_as_the_table_of_the_format_says():
-    """The hash is that of the 65,536 units that Apple's published driver compares (hfs-715.100.10)."""
+    """The hash covers the 65,536 units that Apple's published driver compares (hfs-715.100.10)."""
     digest = hashlib.sha256(case_table().astype("<u2").tobytes()).hexdigest()
     assert digest == "8822b421f70ca541cf22d916cee5c409ce582610e1f1184622fdd6aa7a7a2253"
 
 
 @pytest.mark.parametrize("letter", ["\u04d8", "\u04e8", "\u0370", "\u03f9", "\u0500", "\u10c7", "\u2132", "\u01f6"])
 def test_letters_younger_than_the_table_keep_their_case(letter):
-    """Everyday Kazakh, Tatar and Mongolian letters came after Unicode 2: a sound folder with them is in order."""
+    """Common Kazakh, Tatar and Mongolian letters are newer than Unicode 2: a sound folder with them is in order."""
     found = keys((5, letter + "b"), (5, letter.lower() + "a"))
     assert case_table()[ord(letter)] == ord(letter)
     assert find_misplaced(fold_case(found)) == [False, ord(letter) > ord(letter.lower())]

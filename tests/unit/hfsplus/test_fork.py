@@ -9,7 +9,7 @@ from layoutscope.filesystems.hfsplus.forks import Fork, join_pieces, locate
 
 @dataclass
 class Blocks:
-    """All that locating needs of a volume."""
+    """The parts of a volume that locating needs."""
 
     block_size_bytes: int
 
@@ -25,7 +25,7 @@ def pieces(fork, block, offsets, lengths):
 
 
 def test_node_across_three_extents_has_three_pieces():
-    """A node of 2048 bytes at 512 in extents of one, two and five blocks of 512: 2 blocks, then 2 more."""
+    """A node of 2048 bytes at 512, in extents of one, two and five blocks of 512 bytes: 2 blocks, then 2 more."""
     fork = make_fork((10, 1), (20, 2), (30, 5))
     assert pieces(fork, 512, [0], [2048]) == [(0, 10 * 512, 512), (0, 20 * 512, 1024), (0, 30 * 512, 512)]
 
@@ -38,12 +38,12 @@ def test_parts_inside_one_extent_are_whole():
 
 
 def test_part_behind_the_last_extent_has_no_place():
-    """What no extent holds is left out."""
+    """Parts outside all extents are left out."""
     assert pieces(make_fork((7, 1)), 512, [0, 512], [512, 512]) == [(0, 3584, 512)]
 
 
 def test_neighbours_merge_into_one_request():
-    """Extents that follow one another on the volume are read at once."""
+    """Extents that are contiguous on the volume are read at once."""
     found = locate(
         Blocks(512), make_fork((1, 2), (3, 2), (9, 1)), np.array([0, 1024, 2048]), np.array([1024, 1024, 512])
     )

@@ -9,7 +9,7 @@ from layoutscope.structs.checksum import journal_checksums
 
 
 def one_by_one(data):
-    """The checksum as TN1150 gives it, in 32 bits."""
+    """The 32-bit checksum as defined in TN1150."""
     total = 0
     for byte in data:
         total = (total << 8 ^ total + byte) & 0xFFFFFFFF
@@ -18,7 +18,7 @@ def one_by_one(data):
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\xff" * 40, bytes(range(256))])
 def test_checksum_equals_the_definition(data):
-    """All blocks at once give what one byte after the other gives."""
+    """All blocks at once give the same sum as byte by byte."""
     block = np.frombuffer(data, np.uint8)
     assert journal_checksums(np.stack([block, block])).tolist() == [one_by_one(data)] * 2
 
@@ -40,6 +40,6 @@ def test_later_writes_cover_earlier_ones():
     ("start", "length"), [(0, 10), (500, 24), (511, 2), (1000, 1000), (1535, 1), (1536, 513), (4095, 1)]
 )
 def test_parts_equal_the_whole(start, length):
-    """Requests that start or end inside a replaced sector get the right part of it."""
+    """A request that starts or ends inside a replaced sector gets the right part of it."""
     overlay = make_overlay()
     assert overlay.read(start, length) == overlay.read(0, 4096)[start : start + length]

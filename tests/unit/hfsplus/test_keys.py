@@ -1,4 +1,4 @@
-"""Keys in one form, and the order in which they stand."""
+"""Keys in one common form, and their order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_keys_of_named_trees_sort_by_name_before_number():
 
 
 def test_equal_keys_are_not_after_one_another():
-    """A key does not come after itself, and a prefix comes before what it begins."""
+    """A key does not come after itself, and a prefix comes before longer keys."""
     units = np.frombuffer("abcdeabcdef".encode("utf-16-le"), np.uint16)
     starts, counts, same = numbers(0, 5), numbers(5, 6), np.zeros(2, np.int64)
     keys = Keys(same, units, starts, counts)
@@ -46,7 +46,7 @@ def test_equal_keys_are_not_after_one_another():
 
 
 def test_longest_keys_follow_from_the_longest_names():
-    """TN1150: 255 units in the catalog, 127 in attributes; two bytes a unit and what stands before the name."""
+    """TN1150: 255 units in the catalog, 127 in attributes; two bytes per unit plus the fields before the name."""
     assert FORMS["catalog"].max_length == FORMS["catalog"].fixed_length + 2 * 255 == 516
     assert FORMS["attributes"].max_length == FORMS["attributes"].fixed_length + 2 * 127 == 266
     assert FORMS["extents-overflow"].max_length == FORMS["extents-overflow"].fixed_length == 10
@@ -71,7 +71,7 @@ WORDS = [
 
 
 def keys_of(*pairs: tuple[int, str]) -> Keys:
-    """Make keys of numbers and names, units in native order."""
+    """Make keys from numbers and names, with units in native order."""
     counts = numbers(*(len(word) for _, word in pairs))
     units = np.frombuffer("".join(word for _, word in pairs).encode("utf-16-be"), np.uint16).astype(np.uint16)
     return Keys(
@@ -80,7 +80,7 @@ def keys_of(*pairs: tuple[int, str]) -> Keys:
 
 
 def test_keys_compare_by_number_then_unit_by_unit():
-    """As Python compares pairs of a number and a text, for names of every length around four units."""
+    """The order is that of Python's (number, text) pairs, for names of every length around four units."""
     pairs = [(number, word) for number in (1, 2) for word in WORDS]
     keys = keys_of(*pairs)
     rows = list(itertools.product(range(len(pairs)), repeat=2))
@@ -104,7 +104,7 @@ def test_keys_are_misplaced_that_do_not_come_after_the_one_before(pairs, expecte
 
 @pytest.mark.parametrize(("is_folded", "expected"), [(True, [False, True, False]), (False, [False, False, False])])
 def test_case_counts_where_names_are_not_folded(is_folded, expected):
-    """B, a, c: capitals come first by their numbers, and a before B by letters."""
+    """B, a, c: by number, capitals come first; by letter, a comes before B."""
     text = Texts(np.frombuffer(bytearray(b"Bac"), np.uint8), np.array([1, 1, 1], np.uint32))
     others = Texts(np.empty(0, np.uint8), np.empty(0, np.uint32))
     kept = names.KeptNames.of(text, others, None)
@@ -114,7 +114,7 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
 
 
 def test_characters_that_are_ignored_leave_a_shorter_key():
-    """A joiner, U+200D, counts for nothing: the names are the same without it, and the next one begins behind."""
+    """A joiner, U+200D, is ignored: the names are equal without it, and the next name follows it."""
     keys = fold_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
     assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
     assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
@@ -125,14 +125,14 @@ def test_characters_that_are_ignored_leave_a_shorter_key():
     [
         # Length, number of the parent, units of the name, the name: catalog.
         ("catalog", "000A 00000012 0002 0061 0062", 0x12, [0x61, 0x62]),
-        # Length, padding, file, first block, units, name: attributes. Units move up by one, and zero ends the name.
+        # Length, padding, file, first block, units, name: attributes. Units are incremented, and zero ends the name.
         ("attributes", "000E 0000 00000012 00030004 0001 0061", 0x12, [0x62, 0, 3, 4]),
         # Length, fork, padding, file, first block: extents.
         ("extents-overflow", "000A FF 00 00000012 00030004", 0x12, [0, 0xFF, 3, 4]),
     ],
 )
 def test_keys_are_read_from_their_bytes(tree, raw, ident, units):
-    """The same key twice, of which the second begins where the first ends, padded to an even place."""
+    """The same key occurs twice; the second one begins where the first ends, padded to an even offset."""
     data = bytes.fromhex(raw)
     buffer = np.frombuffer(data + data, np.uint8)
     keys = read_keys(FORMS[tree], buffer, numbers(0, len(data)))

@@ -1,4 +1,4 @@
-"""Hard links: which entries are links, and what they lead to."""
+"""Hard links: which entries are links, and their targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def file(number, **values):
 
 
 def resolved(*records):
-    """Resolve links among catalog records; return them and the codes of what is wrong."""
+    """Resolve links among catalog records; return them and the finding codes."""
     volume = SimpleNamespace(log=FindingLog(), block_size_bytes=4096)
     leaves = CatalogLeaves()
     catalog = collect_catalog(SimpleNamespace(records=decoded(leaves, node(list(records)))), leaves)
@@ -42,7 +42,7 @@ def resolved(*records):
 
 
 def test_a_link_leads_to_the_inode_with_its_number():
-    """The link says 20, and iNode20 lies in the private directory: its row is the link's target."""
+    """The link says 20, and iNode20 is in the private directory: its row is the link's target."""
     links, findings = resolved(
         named(KEY, "link", file(30, **LINK, **{"permissions.special": 20}), parent_id=2),
         named(KEY, "plain", file(31, **{"permissions.special": 20}), parent_id=2),
@@ -59,7 +59,7 @@ def test_a_link_leads_to_the_inode_with_its_number():
 
 
 def test_a_link_that_leads_nowhere_stands_for_itself():
-    """It is reported at its leaf, node 1 of the tree, which lies at block 11."""
+    """It is reported at its leaf, node 1 of the tree, at block 11."""
     links, (finding,) = resolved(
         named(KEY, "link", file(30, **LINK, **{"permissions.special": 99}), parent_id=2),
         named(KEY, FILE_LINKS_DIRECTORY, HOME, parent_id=2),
@@ -78,7 +78,7 @@ def private_folder(create_date):
 
 
 def test_a_file_of_a_links_type_with_another_date_is_a_file():
-    """Drivers follow links that were created, by their dates, with the root folder or the private one, no others."""
+    """Drivers follow a link only if its creation date is that of the root folder or the private folder."""
     links, (finding,) = resolved(
         *(link(f"link {date}", 30 + date, create_date=date) for date in (3, 4, 5)),
         named(KEY, "root", FOLDER.blank({"record_type": 1, "folder_id": 2, "create_date": 5}), parent_id=1),
@@ -91,7 +91,7 @@ def test_a_file_of_a_links_type_with_another_date_is_a_file():
 
 
 def test_dates_are_compared_as_times():
-    """A link whose dates count from 1970 may be as old as a folder whose dates count from 1904."""
+    """A link with dates from 1970 can be as old as a folder with dates from 1904."""
     links, findings = resolved(
         link("link", 30, flags=0x1000, create_date=7),
         private_folder(EPOCH_SECONDS + 7),

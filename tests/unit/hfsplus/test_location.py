@@ -1,4 +1,4 @@
-"""Where a volume starts whose copy of the header is known, and forks by their extents; arithmetic of TN1150."""
+"""Start of a volume from the copy of its header, and forks from their extents; arithmetic of TN1150."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SIZE = BLOCK * BLOCKS
 
 
 def raw_header(*, tree_block: int = 0, journal_block: int = 0, **fields: int) -> bytes:
-    """Return a volume header; where blocks are given, its catalog begins there, or its journal info block is there."""
+    """Return a volume header; given blocks, its catalog begins there, or its journal info block is there."""
     values = {"version": 4, "len_block": BLOCK, "num_blocks": BLOCKS, **fields}
     if journal_block:
         values |= {"attributes": 1 << 13, "journal_info_block": journal_block}
@@ -56,12 +56,12 @@ def raw_header(*, tree_block: int = 0, journal_block: int = 0, **fields: int) ->
 
 
 def header(**fields: int):
-    """Return a volume header as it is read."""
+    """Return a parsed volume header."""
     return read_header(MemorySource(raw_header(**fields)), 0, "volume header")
 
 
 def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
-    """Return zeros with some bytes at some places."""
+    """Return zeros with given bytes at given offsets."""
     data = bytearray(size)
     for place, part in parts:
         data[place : place + len(part)] = part
@@ -69,7 +69,7 @@ def disk(size: int, *parts: tuple[int, bytes]) -> MemorySource:
 
 
 def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096, longest: int = 516) -> bytes:
-    """Return a header node: its descriptor, and from byte 32 the size of a node and the length of the longest key."""
+    """Return a header node: its descriptor, and from byte 32 the node size and the length of the longest key."""
     return struct.pack(">IIBBHH18xHH", 0, 0, kind, height, count, 0, size, longest).ljust(512, b"\0")
 
 
@@ -85,13 +85,13 @@ def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096
     ],
 )
 def test_starts_that_a_copy_allows(place, expected):
-    """The copy is 1,024 bytes before the end, and the end less than a block of 4,096 behind the 64 blocks."""
+    """The copy is 1,024 bytes before the end, which is less than one 4,096-byte block after the 64 blocks."""
     assert [*starts_by_copy(place, header())] == expected
 
 
 @pytest.mark.parametrize(("block", "count"), [(512, 1), (1024**2, 2048), (2 * 1024**2, 0)])
 def test_starts_by_the_size_of_a_block(block, count):
-    """As many sectors as a block has; none where it has more than a MiB."""
+    """There are as many starts as sectors per block; none if a block has more than a MiB."""
     place = 10 * block - 1024 + block
     assert len(starts_by_copy(place, header(len_block=block, num_blocks=10))) == count
 
@@ -112,7 +112,7 @@ def test_a_header_of_another_volume_confirms_nothing(changed):
 
 @pytest.mark.parametrize("spare", [0, 511, 512, 3072])
 def test_a_copy_does_not_confirm_its_own_counts(spare):
-    """With blocks of a sector the counts allow one place; with a count that is one off it would be another one."""
+    """With blocks of one sector the counts allow one place; a count off by one would give another place."""
     copy = header(len_block=512, num_blocks=100)
     place = spare + 100 * 512 - 1024
     assert len(starts_by_copy(place, copy)) == 1
@@ -122,13 +122,13 @@ def test_a_copy_does_not_confirm_its_own_counts(spare):
 
 @pytest.mark.parametrize("start", [0, 512, 2048, 3584])
 def test_a_tree_confirms_the_start(start):
-    """Its header node lies where the first extent of the catalog begins, in block 10."""
+    """Its header node is where the first extent of the catalog begins, in block 10."""
     source = disk(SIZE + 3584, (start + 10 * BLOCK, header_node()))
     assert start_by_copy(source, SIZE + 3584 - 1024, header(tree_block=10)) == (start, False)
 
 
 def test_the_start_with_most_votes_is_taken():
-    """A journal info block and a tree against a tree alone."""
+    """A journal info block and a tree outvote a tree alone."""
     info = struct.pack(">I32xQQ", 1, 5 * BLOCK, BLOCK)
     known = header(tree_block=10, journal_block=20)
     parts = (512 + 10 * BLOCK, header_node()), (1024 + 10 * BLOCK, header_node()), (1024 + 20 * BLOCK, info)
@@ -157,7 +157,7 @@ def test_the_start_with_most_votes_is_taken():
     ],
 )
 def test_what_a_header_node_is_told_by(node, expected):
-    """Kind 1, height 0, three records, a size that is a power of two from 512 to 32,768, keys of up to 516 bytes."""
+    """Kind 1, height 0, three records, a power of two from 512 to 32,768 as size, keys of up to 516 bytes."""
     source = disk(SIZE, (10 * BLOCK, node))
     assert confirming(source, [0], header(tree_block=10)).tolist() == [expected]
 
@@ -167,20 +167,20 @@ def test_what_a_header_node_is_told_by(node, expected):
     [((1, 1, 1), 1), ((2, 1, 1), 0), ((3, 1, 1), 0), ((1, 0, 1), 0), ((1, 1, 0), 0)],
 )
 def test_what_a_journal_info_block_is_told_by(values, expected):
-    """It lies in the file system, at a place and with a length."""
+    """It is in the file system, with a valid place and length."""
     source = disk(SIZE, (20 * BLOCK, struct.pack(">I32xQQ", *values)))
     assert confirming(source, [0], header(journal_block=20)).tolist() == [expected]
 
 
 @pytest.mark.parametrize(("sectors", "expected"), [(1, [1]), (0, [0])])
 def test_a_node_at_the_very_end_confirms(sectors, expected):
-    """A source that ends with the sector of the node has it; one that ends before it has not."""
+    """A source that ends with the node's sector has it; one that ends before does not."""
     source = disk(10 * BLOCK + 512 * sectors, (10 * BLOCK, header_node()[: 512 * sectors]))
     assert confirming(source, [0], header(tree_block=10)).tolist() == expected
 
 
 def find_volume_starts(source: MemorySource, offset: int = 0):
-    """Return kind, start, size and codes of findings of each volume that a search brings out."""
+    """Return kind, start, size and finding codes of each volume that a search finds."""
     window = Window(source, 0, source.size_bytes)
     data = np.frombuffer(source.read(offset, source.size_bytes - offset), np.uint8)
     return [
@@ -191,7 +191,7 @@ def find_volume_starts(source: MemorySource, offset: int = 0):
 
 @pytest.mark.parametrize("spare", [0, 512, 4096])
 def test_a_header_with_its_copy_is_a_volume(spare):
-    """Up to a block may lie between the last block and the end of the volume."""
+    """Up to a block can be between the last block and the end of the volume."""
     at = 8192
     parts = (at + 1024, raw_header()), (at + SIZE + spare - 1024, raw_header())
     assert find_volume_starts(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
@@ -204,18 +204,18 @@ def test_a_header_with_a_tree_is_a_volume():
 
 @pytest.mark.parametrize(("size", "expected"), [(512 + SIZE, [("HFS+", 512, SIZE, ["start-uncertain"])]), (SIZE, [])])
 def test_a_header_alone_is_uncertain(size, expected):
-    """And none at all where the volume does not fit."""
+    """It gives no volume at all if the volume does not fit."""
     assert find_volume_starts(disk(size, (512 + 1024, raw_header()))) == expected
 
 
 def test_a_header_alone_at_the_start_is_uncertain():
-    """Byte 1,024 of a source that is as long as the volume, and of one that is a byte shorter."""
+    """The header is at byte 1,024 of a source as long as the volume, and of one a byte shorter."""
     assert find_volume_starts(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
     assert find_volume_starts(disk(SIZE - 1, (1024, raw_header()))) == []
 
 
 def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
-    """The header's finding is at byte 1,024 of the volume."""
+    """The finding about the header is at byte 1,024 of the volume."""
     source = disk(
         1024 + SIZE + BLOCK, (1024 + SIZE - 1024, raw_header(tree_block=10)), (1024 + 10 * BLOCK, header_node())
     )
@@ -241,13 +241,13 @@ def test_addresses_of_a_piece_count_from_the_stretch():
 
 
 def probed(source: MemorySource, *, thorough: bool = True):
-    """Return start, size and codes of what a whole source is taken for."""
+    """Return start, size and finding codes of the volume found in a whole source."""
     found = probe(Window(source, 0, source.size_bytes), thorough=thorough)
     return found and (found.kind, found.volume_offset, found.size_bytes, [item.code for item in found.findings])
 
 
 def test_a_copy_alone_tells_a_volume():
-    """To a block: where more than that lies before it, the volume begins there, and nothing confirms it."""
+    """The start is inferred to within a block; nothing confirms it if the source is longer than the volume."""
     assert probed(disk(SIZE, (SIZE - 1024, raw_header()))) == ("hfsplus", 0, SIZE, ["volume-header-lost"])
     assert probed(disk(SIZE, (SIZE - 1024, raw_header())), thorough=False) is None
     for spare, start in ((512, 0), (BLOCK - 512, 0), (BLOCK, BLOCK), (5 * BLOCK, 5 * BLOCK)):
@@ -258,7 +258,7 @@ def test_a_copy_alone_tells_a_volume():
 
 @pytest.mark.parametrize("count", [-8, -1, 1, 8])
 def test_a_tree_confirms_the_start_of_a_stretch_where_a_copy_has_a_wrong_count(count):
-    """The count alone would have the volume begin some blocks later, or before the stretch."""
+    """The count alone would place the start some blocks later, or before the stretch."""
     copy = raw_header(num_blocks=BLOCKS + count, tree_block=10)
     for parts, told in (
         ((), ["volume-header-lost", "start-uncertain"]),
@@ -272,10 +272,10 @@ def test_a_tree_confirms_the_start_of_a_stretch_where_a_copy_has_a_wrong_count(c
 @pytest.mark.parametrize("count", [BLOCKS - 9, BLOCKS + 1, BLOCKS + 3])
 @pytest.mark.parametrize("before", [512, 3 * BLOCK, 1024**2 - 1536])
 def test_a_header_near_the_start_is_believed_against_the_count_of_the_copy(before, count):
-    """With three blocks before the volume and three more, the copy's volume would fill the stretch."""
+    """With three blocks before the volume and three more in its count, the copy's volume would fill the stretch."""
     copy, header = (before + SIZE - 1024, raw_header(num_blocks=count)), (before + 1024, raw_header())
     assert probed(disk(before + SIZE, header, copy)) == ("hfsplus", before, SIZE, [])
-    # That of an image in a file ends before the stretch does.
+    # The volume of an image in a file ends before the stretch does.
     inner = (before + 1024, raw_header(num_blocks=20)), (before + 20 * BLOCK - 1024, raw_header(num_blocks=20))
     assert probed(disk(before + SIZE, *inner, copy))[3][0] == "volume-header-lost"
 
@@ -283,7 +283,7 @@ def test_a_header_near_the_start_is_believed_against_the_count_of_the_copy(befor
 @pytest.mark.parametrize("count", [20, BLOCKS + 9])
 @pytest.mark.parametrize("before", [BLOCK, 3 * BLOCK, 1024**2 - BLOCK])
 def test_trees_tell_the_start_where_header_and_copy_have_wrong_counts(before, count):
-    """The copy's count would have its volume fill the stretch, from byte 0."""
+    """By the copy's count, the volume would fill the stretch from byte 0."""
     copy = before + SIZE - 1024, raw_header(num_blocks=before // BLOCK + BLOCKS, tree_block=10)
     header, tree = (before + 1024, raw_header(num_blocks=count)), (before + 10 * BLOCK, header_node())
     assert probed(disk(before + SIZE, copy, tree, header)) == ("hfsplus", before, SIZE, [])
@@ -291,7 +291,7 @@ def test_trees_tell_the_start_where_header_and_copy_have_wrong_counts(before, co
 
 
 def test_a_copy_cannot_be_where_the_header_is():
-    """2,048 bytes have the header and no copy; 2,560 have both."""
+    """2,048 bytes have the header without a copy; 2,560 have both."""
     assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (
         "hfsplus", 0, 2560, ["volume-header-lost", "start-uncertain"],
     )  # fmt: skip
@@ -308,7 +308,7 @@ def test_a_copy_cannot_be_where_the_header_is():
     ],
 )
 def test_an_embedded_volume_is_cut_at_the_end(size, expected):
-    """It begins behind 20 sectors and three blocks of 4,096, and has a hundred of these.
+    """It begins after 20 sectors and three blocks of 4,096, and has a hundred of these.
 
     The part of the master directory block that leads to it has 130 bytes.
     """
@@ -319,7 +319,7 @@ def test_an_embedded_volume_is_cut_at_the_end(size, expected):
 
 
 def test_the_header_after_a_replay():
-    """What a transaction wrote over the header is read; a damaged one leaves what was known."""
+    """A header that a transaction wrote replaces the old one; a damaged one does not."""
     volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0)
     again = disk(SIZE, (1024, raw_header(num_files=4)))
     assert int(reread_header(volume, again).header.num_files) == 4
@@ -328,7 +328,7 @@ def test_the_header_after_a_replay():
 
 @pytest.mark.parametrize("wrong", [{"len_block": 2048}, {"len_block": 8192}, {"tree_block": 11, "num_blocks": 9}])
 def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
-    """The catalog begins in block 10 of 4,096 bytes; nothing confirms the header, which counts otherwise."""
+    """The catalog begins in block 10 of 4,096 bytes; nothing confirms the header, whose counts differ."""
     copy, tree = raw_header(tree_block=10), (10 * BLOCK, header_node())
     source = disk(2 * SIZE, (1024, raw_header(**({"tree_block": 10} | wrong))), (SIZE - 1024, copy), tree)
     volume = open_volume(source, 0, SIZE)
@@ -336,7 +336,7 @@ def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
     (finding,) = volume.log.findings
     assert (finding.code, finding.level, finding.image_offset) == ("volume-header-invalid", "error", 1024 + 40)
     assert finding.expected == "64 blocks of 4,096 bytes"
-    # The header stays what it was where no transaction writes it, and is no change of the volume.
+    # The header is unchanged if no transaction writes it, and it is no change of the volume.
     assert reread_header(volume, volume.source).block_size_bytes == BLOCK
     written = disk(SIZE, (1024, raw_header(tree_block=10, num_files=7)), tree)
     assert int(reread_header(volume, written).header.num_files) == 7
@@ -345,7 +345,7 @@ def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
 
 
 def test_a_header_that_a_tree_confirms_is_believed_against_its_copy():
-    """The copy is another volume's, whose tree is there as well."""
+    """The copy belongs to another volume, whose tree exists as well."""
     trees = (10 * BLOCK, header_node()), (20 * BLOCK, header_node())
     parts = (1024, raw_header(tree_block=10, num_blocks=50)), (SIZE - 1024, raw_header(tree_block=20))
     volume = open_volume(disk(SIZE, *parts, *trees), 0)
@@ -354,7 +354,7 @@ def test_a_header_that_a_tree_confirms_is_believed_against_its_copy():
 
 
 def test_a_volume_that_changed_is_told_at_its_write_count():
-    """Byte 68 of the header, behind 1,024."""
+    """The write count is byte 68 of the header, which is at 1,024."""
     data = bytearray(disk(SIZE, (1024, raw_header(write_count=7)), (SIZE - 1024, raw_header())).read(0, SIZE))
     volume = open_volume(MemorySource(memoryview(data)), 0)
     report_change(volume)
@@ -373,7 +373,7 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
 
 
 def test_a_copy_that_differs_is_told_at_its_first_field():
-    """Block counts, byte 44, and version, byte 2; counts of files and clump sizes may differ."""
+    """Block counts, byte 44, and version, byte 2, must agree; file counts and clump sizes may differ."""
     for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):
         volume = open_volume(disk(SIZE, (1024, raw_header()), (SIZE - 1024, raw_header(**changed))), 0)
         told = [(item.code, item.image_offset) for item in volume.log.findings]
@@ -391,7 +391,7 @@ def test_a_copy_that_was_never_read_is_told_where_it_should_be():
 
 
 def test_where_the_copy_should_be_in_a_cut_image():
-    """It would begin at 261,120; an image of a byte less than the volume has no place for it."""
+    """It would begin at 261,120; an image one byte shorter than the volume has no place for it."""
     for size, place in ((SIZE, SIZE - 1024), (SIZE - 1, None)):
         (finding,) = open_volume(disk(size, (1024, raw_header())), 0).log.findings
         assert (finding.code, finding.image_offset) == ("alternate-header-missing", place)
@@ -399,7 +399,7 @@ def test_where_the_copy_should_be_in_a_cut_image():
 
 @pytest.mark.parametrize(("space", "found"), [(SIZE, True), (SIZE + 512, False), (2 * SIZE, False)])
 def test_a_copy_before_the_end_of_a_partition(space, found):
-    """Without a header the partition's size tells where the copy is, where the image goes on behind it."""
+    """Without a header, the partition's size locates the copy, even if the image continues after the partition."""
     source = disk(2 * SIZE, (SIZE - 1024, raw_header()))
     if found:
         assert open_volume(source, 0, space).end_offset == SIZE - 1024
@@ -411,7 +411,7 @@ def test_a_copy_before_the_end_of_a_partition(space, found):
 
 @pytest.mark.parametrize("space", [SIZE - 512, SIZE, 2 * SIZE - 512])
 def test_a_copy_behind_a_partition_is_not_its_own(space):
-    """The volume in the image's last sectors has its copy there: it says nothing of one that starts at byte 0."""
+    """The volume in the image's last sectors has its own copy there, which does not belong to one at byte 0."""
     source = disk(2 * SIZE, (SIZE + 1024, raw_header()), (2 * SIZE - 1024, raw_header()))
     with pytest.raises(FormatError):
         open_volume(source, 0, space)
@@ -419,7 +419,7 @@ def test_a_copy_behind_a_partition_is_not_its_own(space):
 
 
 def test_bits_and_identifier_of_a_header():
-    """Bits 8 and 13; the identifier is made of the last two of eight words, bytes 104 to 111."""
+    """Bits 8 and 13 are set; the identifier is the last two of eight words, bytes 104 to 111."""
     assert attribute_names(header(attributes=1 << 13 | 1 << 8)) == ("unmounted", "journaled")
     data = bytearray(raw_header())
     assert volume_uuid(read_header(MemorySource(bytes(data)), 0, "")) == ""
@@ -437,7 +437,7 @@ def test_bits_and_identifier_of_a_header():
 
 
 def fork(*extents: tuple[int, int], size: int | None = None) -> Fork:
-    """Return a fork of extents, in the volume header."""
+    """Return a fork in the volume header with the given extents."""
     starts, counts = (np.array(values, np.int64) for values in zip(*extents, strict=True))
     return Fork(int(counts.sum()) * BLOCK if size is None else size, starts, counts, np.full(len(extents), -1))
 
@@ -454,12 +454,12 @@ GEOMETRY = SimpleNamespace(block_size_bytes=BLOCK)
         ((2 * BLOCK, BLOCK), [(30 * BLOCK, BLOCK)]),
         ((2 * BLOCK - 1, BLOCK + 2), [(12 * BLOCK - 1, 1), (30 * BLOCK, BLOCK), (20 * BLOCK, 1)]),
         ((5 * BLOCK, BLOCK), [(22 * BLOCK, BLOCK)]),
-        ((5 * BLOCK, BLOCK + 1), []),  # it would end behind the last extent
+        ((5 * BLOCK, BLOCK + 1), []),  # it would end after the last extent
         ((6 * BLOCK, 1), []),
     ],
 )
 def test_parts_of_a_fork_are_cut_at_its_extents(part, expected):
-    """Two blocks at 10, one at 30, three at 20."""
+    """The fork has two blocks at 10, one at 30, and three at 20."""
     pieces = locate(GEOMETRY, fork((10, 2), (30, 1), (20, 3)), np.array([part[0]]), np.array([part[1]]))
     assert [*zip(pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)] == expected
     assert pieces.part.tolist() == [0] * len(expected)
@@ -496,13 +496,13 @@ def test_extents_of_no_blocks_are_left_out():
         (b"\x00", 8, [(0, 8)]),
         (b"\x7f\xfe", 16, [(0, 1), (15, 1)]),
         (b"\xf0\x0f", 16, [(4, 8)]),
-        (b"\xff\x00", 12, [(8, 4)]),  # bits behind the last block say nothing
+        (b"\xff\x00", 12, [(8, 4)]),  # bits after the last block are ignored
         (b"\xff\xff", 9, []),
-        (b"\xff", 16, []),  # blocks behind the last bit are taken as used
+        (b"\xff", 16, []),  # blocks after the last bit count as used
     ],
 )
 def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
-    """The first block is the highest bit; the map is in block 5."""
+    """The first block is the highest bit; the bitmap is in block 5."""
     raw = raw_header(num_blocks=blocks, num_free_blocks=sum(count for _, count in expected))
     volume = open_volume(disk(SIZE, (1024, raw), (5 * BLOCK, bits)), 0)
     before = len(volume.log.findings)
@@ -512,7 +512,7 @@ def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
 
 
 def test_another_count_of_free_blocks_is_told():
-    """At byte 48 of the header."""
+    """The finding is at byte 48 of the header."""
     volume = open_volume(disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0)
     read_free_runs(volume, fork((5, 1), size=8))
     told = [(item.image_offset, item.expected, item.found) for item in volume.log.findings if "free" in item.code]
@@ -528,7 +528,7 @@ def test_a_fork_outside_the_image_is_told_by_its_address():
 
 
 def test_an_overlay_of_one_sector():
-    """Reads that end before the sector or begin behind it do not see it."""
+    """Reads that end before the sector or begin after it do not see it."""
     data = np.full(512, 7, np.uint8)
     overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
     for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):
@@ -536,7 +536,7 @@ def test_an_overlay_of_one_sector():
 
 
 def test_where_the_map_of_an_inferred_volume_is_read():
-    """A volume that a sweep inferred has no map where its fork has no blocks, and no count to compare with."""
+    """An inferred volume has no bitmap if its fork has no blocks, and no free count to compare with."""
     volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0)
     none = np.empty(0, np.int64)
     told = len(volume.log.findings)
@@ -551,7 +551,7 @@ def test_where_the_map_of_an_inferred_volume_is_read():
 
 
 def test_a_map_that_was_never_read_is_told_by_its_name():
-    """Of what leaves the image the address tells all; of unread sectors the structure is named."""
+    """Outside the image, the address is sufficient; for unread sectors, the structure is named."""
     source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[5 * BLOCK, 512]]))
     volume = open_volume(source, 0)
     read_free_runs(volume, fork((5, 1), size=8))
@@ -564,7 +564,7 @@ def test_a_map_that_was_never_read_is_told_by_its_name():
 
 @pytest.mark.parametrize("size", [1024, 2048])
 def test_the_smallest_place_of_a_copy(size):
-    """A volume of two or four sectors has its copy in its last two, be they its first two."""
+    """A volume of two or four sectors has its copy in the last two, even if these are its first two."""
     raw = raw_header(len_block=512, num_blocks=size // 512)
     source = disk(8192, (1024, raw), (size - 1024, raw))
     volume = open_volume(source, 0)
@@ -575,7 +575,7 @@ def test_the_smallest_place_of_a_copy(size):
 
 
 def test_a_copy_at_the_end_of_the_smallest_partition():
-    """1,024 bytes are all copy; fewer have none."""
+    """1,024 bytes are just the copy; fewer have none."""
     raw = raw_header()
     source = disk(SIZE, (0, raw))
     assert open_volume(source, 0, 1024).end_offset == 0
@@ -585,7 +585,7 @@ def test_a_copy_at_the_end_of_the_smallest_partition():
 
 @pytest.mark.parametrize("block", [512, 1024, 1 << 20])
 def test_headers_of_every_size_of_blocks_are_searched(block):
-    """A power of two has one bit, so that it and one less have none in common."""
+    """A power of two has a single bit, so it shares none with the number one less."""
     copy = raw_header(len_block=block, num_blocks=4)
     size = 4 * block
     assert find_volume_starts(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

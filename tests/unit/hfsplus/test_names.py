@@ -22,13 +22,13 @@ from layoutscope.structs.leaves import Texts
     ],
 )
 def test_name_is_shown(stored, shown):
-    """Halves of pairs that have no other half are replaced, everything else stays."""
+    """Unpaired surrogates are replaced, everything else stays."""
     raw = np.frombuffer(stored.encode("utf-16-be", "surrogatepass"), np.uint8)
     assert names.shown(names.gather(raw, np.array([0]), np.array([len(raw) // 2]))) == shown
 
 
 def test_names_of_leaves_get_their_colons():
-    """What was decoded as UTF-8 is shown with a colon for each slash."""
+    """Decoded UTF-8 names are shown with a colon for each slash."""
     texts = Texts(np.frombuffer(bytearray(b"a/b\xc3\xa9"), np.uint8), np.array([3, 2], np.uint32))
     assert names.to_shown(texts).tobytes() == b"a:b\xc3\xa9"
 
@@ -63,7 +63,7 @@ NAMES = [
 @pytest.mark.parametrize("order", [None, np.array([2, 0, 1], np.uint32)])
 @pytest.mark.parametrize("stored", NAMES)
 def test_stored_names_are_told_by_those_shown(stored, order):
-    """Bytes as stored come back, in any order, even where a colon is among them, which is shown as a slash is."""
+    """Stored bytes are found in any order, even if they contain a colon, which is also how a slash is shown."""
     text, others, raw = _decoded(stored)
     kept = names.KeptNames.of(text, others, order)
     rows = range(3) if order is None else order.tolist()
@@ -72,14 +72,14 @@ def test_stored_names_are_told_by_those_shown(stored, order):
 
 
 def test_names_of_ascii_are_not_kept_twice():
-    """Nothing is held of them as stored, not even lengths of nothing."""
+    """No stored form is kept for them, not even empty lengths."""
     text, others, _ = _decoded(["a/b", "c", ""])
     assert [len(each) for each in names.KeptNames.of(text, others, None).others] == [0, 0]
 
 
 @pytest.mark.parametrize("stored", NAMES)
 def test_sums_are_those_of_the_units(stored):
-    """Number and sum of all units, as they lie, in whichever form names are held."""
+    """The number and sum of all stored units are the same in whichever form names are held."""
     text, others, raw = _decoded(stored)
     units = np.frombuffer(b"".join(raw), np.uint16)
     assert names.sum_of_units(text, others) == (len(units), int(units.sum(dtype=np.uint64)))
@@ -87,7 +87,7 @@ def test_sums_are_those_of_the_units(stored):
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_names_that_differ_are_told(monkeypatch, at_once):
-    """By their length, or by any byte; however many are compared at a time."""
+    """Length or any byte makes names differ, however many are compared at a time."""
     monkeypatch.setattr(names, "COMPARED_AT_ONCE", at_once)
     first = names.stored(_texts([b"ab", b"abc", b"", b"xyz", b"q", b"ab"]), None)
     second = names.stored(_texts([b"aB", b"ab", b"", b"xyw", b"Q", b"ab"]), None)
@@ -95,7 +95,7 @@ def test_names_that_differ_are_told(monkeypatch, at_once):
 
 
 def test_names_of_some_rows():
-    """The third and the first: where they start, and how long they are."""
+    """Start and length of the third and the first name."""
     found = names.stored(_texts([b"ab", b"c", b"def"]), np.array([2, 0]))
     assert (found.start.tolist(), found.length.tolist()) == ([3, 0], [3, 2])
     assert names.stored(_texts([b"ab", b"c"]), None).take(np.array([1])).start.tolist() == [2]
@@ -104,7 +104,7 @@ def test_names_of_some_rows():
 @pytest.mark.parametrize("stored", NAMES)
 @pytest.mark.parametrize("order", [None, np.array([2, 0, 1], np.uint32)])
 def test_places_of_names_are_those_of_their_rows(stored, order):
-    """Start and length of each name as it is shown, and of those that this does not tell."""
+    """They are the start and length of each shown name, and of stored names that differ from it."""
     text, others, _ = _decoded(stored)
     kept = names.KeptNames.of(text, others, order)
     data, start, length, other_data, other_start, other_length = kept.placed()
@@ -118,7 +118,7 @@ def test_places_of_names_are_those_of_their_rows(stored, order):
 
 
 def test_ascii_is_folded_with_and_without_the_table():
-    """Capitals become small, NUL the last of all; a unit behind ASCII makes the table fold them all."""
+    """Capitals become small, NUL sorts last; a unit outside ASCII makes the table fold all units."""
     units = np.arange(128, dtype=np.uint16)
     expected = [0xFFFF, *(ord(chr(number).lower()) for number in range(1, 128))]
     every = np.array([0]), np.array([128])
@@ -132,8 +132,8 @@ def test_ascii_is_folded_with_and_without_the_table():
     [
         ("Ab", "Ab", "ab"),
         ("\u00c9", "E\u0301", "e\u0301"),
-        ("x\u2126\u00c9", "x\u2126E\u0301", "x\u2126e\u0301"),  # the sign for ohm stays as it is
-        ("a\u200db", "a\u200db", "ab"),  # a joiner is ignored where case is
+        ("x\u2126\u00c9", "x\u2126E\u0301", "x\u2126e\u0301"),  # the ohm sign is not folded
+        ("a\u200db", "a\u200db", "ab"),  # a joiner is ignored if case is
         ("\0", "\0", "\uffff"),
     ],
 )

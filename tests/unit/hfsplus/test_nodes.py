@@ -1,4 +1,4 @@
-"""Descriptors and records of nodes of 64 bytes, written down byte by byte."""
+"""Descriptors and records of nodes of 64 bytes, written byte by byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NODE_BYTES = 64
 
 
 def node(kind, body, offsets, *, count=None):
-    """Make a node: links 7 and 3, height 1 or 2, its body behind the descriptor, its offset table from the end."""
+    """Make a node: links 7 and 3, height 1 or 2, its body after the descriptor, its offset table from the end."""
     descriptor = (
         bytes.fromhex("00000007 00000003")  # forward and backward link
         + bytes([kind % 256, 1 if kind == LEAF else 2])
@@ -35,7 +35,7 @@ WHOLE = node(LEAF, LEAF_BODY, [14, 26, 36])
 
 
 def test_descriptors_are_read():
-    """Links, kind, height and count of node 40 stand in its first bytes."""
+    """Links, kind, height and count of node 40 are in its first bytes."""
     nodes = decoded(WHOLE)
     found = [getattr(nodes, name).item() for name in ("number", "f_link", "b_link", "kind", "height", "num_records")]
     assert found == [40, 7, 3, LEAF, 1, 2]
@@ -50,7 +50,7 @@ def test_data_start_at_an_even_place_behind_the_key():
 
 
 def test_records_of_the_second_node_start_behind_the_first():
-    """Places count from the start of the buffer: 64 more in the second node."""
+    """Offsets count from the start of the buffer: 64 more in the second node."""
     records = locate_records(decoded(WHOLE, WHOLE), None)
     assert records.node.tolist() == [0, 0, 1, 1]
     assert records.slot.tolist() == [0, 1, 0, 1]
@@ -63,20 +63,20 @@ def test_records_of_the_second_node_start_behind_the_first():
     ids=["odd", "inside the descriptor", "inside the table"],
 )
 def test_offsets_that_cannot_be_take_their_records_with_them(offsets):
-    """Both records that an impossible offset bounds drop out, and the node is damaged."""
+    """Both records next to an impossible offset are dropped, and the node is damaged."""
     records = locate_records(decoded(node(LEAF, LEAF_BODY, offsets)), None)
     assert 26 not in records.key.tolist()
     assert records.damaged.tolist() == [True]
 
 
 def test_nodes_that_claim_more_records_than_they_have_room_for_are_damaged():
-    """64 bytes less 14 hold at most 24 records and the end of the last one; 500 cannot be."""
+    """64 - 14 bytes hold at most 24 records and the end of the last one; 500 is impossible."""
     records = locate_records(decoded(node(LEAF, LEAF_BODY, [14, 26, 36], count=500)), None)
     assert records.damaged.tolist() == [True]
 
 
 def test_keys_of_index_nodes_may_have_a_fixed_length():
-    """A key that says 2 bytes takes 6 all the same, so that the pointer stands at 14 + 2 + 6 = 22."""
+    """A key of length 2 still takes 6 bytes, so the pointer is at 14 + 2 + 6 = 22."""
     body = bytes.fromhex("0002 0102 00000000 00000009")
     nodes = decoded(node(INDEX, body, [14, 26]))
     assert locate_records(nodes, 6).data.tolist() == [22]
@@ -84,7 +84,7 @@ def test_keys_of_index_nodes_may_have_a_fixed_length():
 
 
 def test_other_nodes_have_no_keyed_records():
-    """A map node is passed over."""
+    """A map node is skipped."""
     records = locate_records(decoded(node(2, LEAF_BODY, [14, 26, 36])), None)
     assert (records.key.tolist(), records.damaged.tolist()) == ([], [False])
 
@@ -99,7 +99,7 @@ def test_other_nodes_have_no_keyed_records():
     ],
 )
 def test_a_node_may_be_full(offsets, free, is_damaged):
-    """The last record ends where the table begins, and not behind it."""
+    """The last record ends exactly where the table begins."""
     records = locate_records(decoded(node(LEAF, LEAF_BODY, offsets)), None)
     assert (records.free_offset.tolist(), records.damaged.tolist()) == ([free], [is_damaged])
     assert records.stop.tolist() == [26, *[offsets[2]] * (not is_damaged)]
@@ -107,21 +107,21 @@ def test_a_node_may_be_full(offsets, free, is_damaged):
 
 @pytest.mark.parametrize(("offset", "free"), [(14, 14), (13, -1), (62, 62), (63, -1), (0, -1)])
 def test_a_node_without_records_is_free_behind_its_descriptor(offset, free):
-    """One offset of two bytes at its end: from 14 to 62."""
+    """One offset of two bytes is at its end, so bytes 14 to 62 are free."""
     records = locate_records(decoded(node(LEAF, b"", [offset])), None)
     assert (records.free_offset.tolist(), records.damaged.tolist(), records.key.tolist()) == ([free], [False], [])
 
 
 @pytest.mark.parametrize(("least", "keys"), [(8, [14, 26]), (9, [])])
 def test_keys_have_a_least_length(least, keys):
-    """Both take 8 bytes with their length, the second one with its padding."""
+    """Both take 8 bytes including their length, the second one with its padding."""
     records = locate_records(decoded(WHOLE), None, least)
     assert (records.key.tolist(), records.damaged.tolist()) == (keys, [not keys])
 
 
 @pytest.mark.parametrize(("stop", "is_sound"), [(26, True), (24, False)])
 def test_a_pointer_has_four_bytes_behind_its_key(stop, is_sound):
-    """A key at 14 takes 8 bytes, and the pointer lies from 22 to 26."""
+    """The key at 14 takes 8 bytes, and the pointer is from 22 to 26."""
     body = bytes.fromhex("0006 010203040506 00000009")
     records = locate_records(decoded(node(INDEX, body, [14, stop])), None)
     assert (records.data.tolist(), records.damaged.tolist()) == ([22] * is_sound, [not is_sound])
@@ -134,12 +134,12 @@ def test_a_pointer_has_four_bytes_behind_its_key(stop, is_sound):
         ([14, 26, 60], [26, 60], [True, False]),
         ([12, 26, 36], [26, 36], [False, True]),  # inside the descriptor
         ([14, 27, 36], [27, 36], [True, False]),  # odd
-        ([14, 16, 17], [16, 17], [True, False]),  # two bytes are the least, those of a key's length
+        ([14, 16, 17], [16, 17], [True, False]),  # the minimum is two bytes, the length of a key
         ([26, 14, 36], [14, 36], [False, True]),
     ],
 )
 def test_bounds_of_records(offsets, stops, is_sound):
-    """The second of two nodes; a record ends where the next one begins, all from the start of its own node."""
+    """The second of two nodes is read; a record ends where the next begins, relative to its own node."""
     found = record_bounds(decoded(WHOLE, node(LEAF, LEAF_BODY, offsets)))
     own = found.node == 1
     assert found.slot.tolist() == [0, 1, 0, 1]
@@ -148,7 +148,7 @@ def test_bounds_of_records(offsets, stops, is_sound):
 
 
 def test_bounds_of_nodes_without_records():
-    """A leaf without a record has the offset of its free space alone, at 62; a map node is not looked at."""
+    """A leaf without records has only the offset of its free space, at 62; a map node is not examined."""
     found = record_bounds(decoded(node(LEAF, b"", [14]), node(2, LEAF_BODY, [14, 26, 36]), WHOLE))
     assert (found.keyed.tolist(), found.counts.tolist()) == ([True, False, True], [0, 0, 2])
     assert (found.limit[0], found.limit[2], found.is_overfull.tolist()) == (62, 58, [False] * 3)
@@ -157,6 +157,6 @@ def test_bounds_of_nodes_without_records():
 
 @pytest.mark.parametrize(("count", "is_overfull"), [(24, False), (25, True)])
 def test_offsets_of_records_have_room(count, is_overfull):
-    """64 bytes less 14, of two each, of which one is that of the free space: 24."""
+    """64 - 14 bytes hold 25 offsets of two bytes, one of them for the free space: 24 records."""
     found = record_bounds(decoded(node(LEAF, b"", [14], count=count)))
     assert (found.counts.tolist(), found.limit.tolist(), found.is_overfull.tolist()) == ([24], [14], [is_overfull])

@@ -13,7 +13,7 @@ def eight(*values):
 
 
 def test_extents_become_rows_with_their_place_in_the_fork():
-    """A record that goes on at block 20 has extents of 3 and 2 blocks, so from 20 and 23; the next starts at 40."""
+    """A record that starts at block 20 has extents of 3 and 2 blocks, at 20 and 23; the next starts at 40."""
     starts, counts = np.stack([eight(100, 200), eight(300)]), np.stack([eight(3, 2), eight(7)])
     rows = flatten(starts, counts, np.array([20, 40]))
     assert {name: values.tolist() for name, values in rows.items()} == {
@@ -37,7 +37,7 @@ OVERFLOW = SimpleNamespace(records=RECORDS)
 
 
 def test_a_fork_goes_on_in_the_order_of_its_blocks():
-    """12 blocks stand in the header; 10 + 8 follow from block 12 on, 5 from block 30; the other fork stays out."""
+    """The header has 12 blocks; 10 + 8 follow from block 12, 5 from block 30; the other fork is left out."""
     fork = Fork(1 << 20, np.array([50]), np.array([12]), np.array([-1]))
     found = extend_fork(fork, OVERFLOW, 4, 0)
     assert found.start_blocks.tolist() == [50, 700, 800, 900]
@@ -46,7 +46,7 @@ def test_a_fork_goes_on_in_the_order_of_its_blocks():
 
 
 def test_other_files_have_no_overflow():
-    """File 6 has no record: its fork stays as it is."""
+    """File 6 has no record, so its fork is unchanged."""
     fork = Fork(1 << 20, np.array([50]), np.array([12]), np.array([-1]))
     assert extend_fork(fork, OVERFLOW, 6, 0) is fork
     assert extend_fork(fork, None, 4, 0) is fork

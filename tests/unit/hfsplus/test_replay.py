@@ -1,8 +1,8 @@
-"""The journal by its bytes: where it lies, which of its lists count, and what each of them writes.
+"""The journal by its bytes: its location, which of its lists count, and what each of them writes.
 
 TN1150, "Journal", in both byte orders. The volume has 64 blocks of 4 KiB; the journal info block is block 2, and the
-journal, a header of 512 bytes and a buffer of 15,872, lies in blocks 4 to 7. Block lists have 512 bytes: 16 for their
-header and 31 entries of 16, of which the first stands for no block.
+journal, a header of 512 bytes and a buffer of 15,872, is in blocks 4 to 7. Block lists have 512 bytes: 16 for their
+header and 31 entries of 16, and the first of these is not a block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JOURNALED, UNMOUNTED = 1 << 13, 1 << 8
 
 
 def checksum(data: bytes) -> int:
-    """The checksum as TN1150 gives it, in 32 bits."""
+    """The 32-bit checksum as defined in TN1150."""
     total = 0
     for byte in data:
         total = (total << 8 ^ total + byte) & 0xFFFFFFFF
@@ -35,7 +35,7 @@ def checksum(data: bytes) -> int:
 def block_list(
     blocks=(), sequence=0, order=">", *, flags=0, count=None, used=None, spoil=False, sizes=None, sums=None
 ) -> bytes:
-    """Return a block list with its contents: pairs of the sector where a block belongs, and its bytes."""
+    """Return a block list from pairs of a target sector and its bytes."""
     sizes = sizes or [len(data) for _, data in blocks]
     sums = sums or [checksum(data) for _, data in blocks]
     count = len(blocks) + 1 if count is None else count
@@ -50,7 +50,7 @@ def block_list(
 
 
 def journal_header(start: int, end: int, order=">", length=LENGTH, first=FIRST) -> bytes:
-    """Return a header whose checksum covers its first 44 bytes, with itself as zero."""
+    """Return a header whose checksum covers its first 44 bytes, with the checksum field as zero."""
     values = [0x4A4E4C78, 0x12345678, start, end, length, LIST, 0, first]
     values[6] = checksum(struct.pack(order + "IIQQQIII", *values))
     return struct.pack(order + "IIQQQIIII", *values, 0)
@@ -59,7 +59,7 @@ def journal_header(start: int, end: int, order=">", length=LENGTH, first=FIRST) 
 def disk(
     lists: bytes = b"", *, start=FIRST, end=None, order=">", flags=1, at=AT, length=LENGTH, attributes=0, **head
 ) -> bytearray:
-    """Return a journaled volume whose buffer has some lists from a place on, which go on behind its header."""
+    """Return a journaled volume whose buffer has some lists from a given offset, wrapping after its header."""
     data = bytearray(SIZE)
     fields = {
         "version": 4,
@@ -86,7 +86,7 @@ def opened(data: bytearray):
 
 
 def replayed(data: bytearray):
-    """Return what stands at sectors 200 to 203 after a replay, by their first byte, and the findings."""
+    """Return the first bytes of sectors 200 to 203 after a replay, and the findings."""
     volume, journal = opened(data)
     overlay = replay_journal(volume, journal)
     source = volume.source if overlay is None else overlay
@@ -97,7 +97,7 @@ def replayed(data: bytearray):
 
 
 def sectors(*values: int) -> list[tuple[int, bytes]]:
-    """Return a block of one sector for each value from sector 200 on."""
+    """Return a block of one sector for each value, from sector 200 on."""
     return [(200 + number, bytes([value]) * 512) for number, value in enumerate(values)]
 
 
@@ -106,7 +106,7 @@ REPLAYED = ("journal-replayed", "info", AT)
 
 @pytest.mark.parametrize("order", [">", "<"])
 def test_lists_are_applied_in_their_order(order):
-    """The second list writes sector 201 anew, and a block of two sectors behind it."""
+    """The second list rewrites sector 201, and a block of two sectors after it."""
     second = block_list([(201, b"\5" * 512), (202, b"\6" * 1024)], 4, order)
     lists = block_list(sectors(1, 2), 3, order) + second
     assert replayed(disk(lists, order=order)) == ([1, 5, 6, 6], [REPLAYED])
@@ -124,7 +124,7 @@ def test_what_was_applied_is_counted():
 
 @pytest.mark.parametrize("back", [16, 512, 700, 1024])
 def test_a_ring_goes_on_behind_its_header(back):
-    """A list that begins so many bytes before the end of the buffer, and one behind it."""
+    """One list begins the given number of bytes before the end of the buffer, and another follows it."""
     lists = block_list(sectors(1, 2), 3) + block_list([(202, b"\7" * 512)], 4)
     data = disk(lists, start=LENGTH - back)
     assert opened(data)[1].num_pending_bytes == len(lists)
@@ -136,7 +136,7 @@ def test_a_ring_goes_on_behind_its_header(back):
     [(512, 512, 0), (512, 513, 1), (513, 512, 15_871), (16_383, 512, 1), (16_383, 513, 2), (512, 16_384, 15_872)],
 )
 def test_how_much_is_pending(start, end, expected):
-    """The buffer has 15,872 bytes: what runs over its end goes on at byte 512."""
+    """The buffer has 15,872 bytes; data that reaches its end wraps to byte 512."""
     assert opened(disk(start=start, end=end))[1].num_pending_bytes == expected
 
 
@@ -149,7 +149,7 @@ def test_the_buffer_is_unrolled_from_the_oldest_transaction():
 
 @pytest.mark.parametrize(("start", "is_sound"), [(511, False), (512, True), (16_383, True), (16_384, False)])
 def test_where_transactions_may_begin(start, is_sound):
-    """Behind the header, before the end of the journal; told at the journal's header."""
+    """They begin after the header and before the end of the journal; findings are at the journal's header."""
     data = disk()
     data[AT : AT + 48] = journal_header(start, 600)
     found = replayed(data)[1]
@@ -173,8 +173,8 @@ def test_a_ring_is_no_longer_than_the_journal(length, is_sound):
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [
-        ((5, 5), [1, 2, 0, 0]),  # goes on with the same transaction
-        ((5, 6), [1, 2, 0, 0]),  # and with the next
+        ((5, 5), [1, 2, 0, 0]),  # continues the same transaction
+        ((5, 6), [1, 2, 0, 0]),  # continues with the next one
         ((5, 6, 7), [1, 2, 3, 0]),
         ((5, 6, 8), [1, 2, 0, 0]),
         ((5, 7), [1, 0, 0, 0]),
@@ -184,13 +184,13 @@ def test_a_ring_is_no_longer_than_the_journal(length, is_sound):
     ],
 )
 def test_lists_behind_the_end_count_as_long_as_their_numbers_go_on(numbers, expected):
-    """The header's end is that of the first list; nothing is told of what stands behind the last that counts."""
+    """The header's end is that of the first list; data after the last valid list is not reported."""
     each = [block_list([(200 + place, bytes([place + 1]) * 512)], number) for place, number in enumerate(numbers)]
     assert replayed(disk(b"".join(each), end=FIRST + len(each[0]))) == (expected, [REPLAYED])
 
 
 def test_a_block_that_was_freed_is_not_written():
-    """Its number is -1; those around it are."""
+    """Its number is -1; the blocks around it are written."""
     blocks = [(200, b"\1" * 512), (-1, b"\2" * 512), (202, b"\3" * 512)]
     assert replayed(disk(block_list(blocks, 3)))[0] == [1, 0, 3, 0]
 
@@ -208,13 +208,13 @@ def test_a_block_at_the_start_of_the_volume_is_written():
         (block_list(sectors(9), 4, count=32), 2),
         (block_list(sectors(9), 4, used=LIST - 1), 2),
         (block_list(sectors(9), 4, used=LENGTH - FIRST - 1024 + 1), 2),
-        (block_list(sectors(9), 4, used=LIST + 511), 0),  # less than its blocks take
+        (block_list(sectors(9), 4, used=LIST + 511), 0),  # less than its blocks need
         (block_list(sectors(9), 4, flags=1, sums=[7]), 0),  # the checksum of a block
     ],
 )
 @pytest.mark.parametrize("start", [FIRST, LENGTH - 100])
 def test_a_damaged_list_ends_the_replay_at_its_address(second, plus, start):
-    """The first list takes 1,024 bytes; where the ring goes on, the second lies so far behind its header."""
+    """The first list takes 1,024 bytes; if the ring wraps, the second is that far after the header."""
     first = block_list(sectors(1), 3)
     place = FIRST + (start - FIRST + 1024) % (LENGTH - FIRST)
     found = replayed(disk(first + second, start=start))
@@ -225,10 +225,10 @@ def test_a_damaged_list_ends_the_replay_at_its_address(second, plus, start):
     "second",
     [
         block_list([], 4),  # no block: one entry
-        block_list([(203, b"")] * 30, 4),  # 31 entries are its room
+        block_list([(203, b"")] * 30, 4),  # room for 31 entries
         block_list(sectors(1), 4, used=LIST + 600),
         block_list(sectors(1), 4, flags=1),
-        block_list(sectors(1), 4, flags=2, sums=[7]),  # no checksums of blocks
+        block_list(sectors(1), 4, flags=2, sums=[7]),  # no block checksums
         block_list([(200, b"\1" * 512), (201, b"\0" * 1024)], 4, flags=1),
         block_list(sectors(1), 4, used=LENGTH - FIRST - 1024),
     ],
@@ -255,7 +255,7 @@ def test_a_list_that_ends_early_is_told():
     ],
 )
 def test_where_a_journal_may_lie(at, length, field):
-    """It ends with the volume at most and has its header: offset at byte 36 of the info block, size at 44."""
+    """It must end within the volume and have a header: offset at byte 36 of the info block, size at 44."""
     data = disk(at=at, length=length)
     data[at : at + 48] = journal_header(512, 512)[: SIZE - at]
     volume, journal = opened(data)
@@ -268,18 +268,18 @@ def test_where_a_journal_may_lie(at, length, field):
     ("flags", "pending", "attributes", "codes"),
     [
         (1, True, 0, []),
-        (9, True, 0, ["journal-invalid"]),  # a bit that means nothing
+        (9, True, 0, ["journal-invalid"]),  # a bit without meaning
         (3, False, 0, ["journal-invalid"]),  # here and elsewhere
         (0, False, 0, ["journal-invalid"]),  # neither
         (2, False, 0, ["journal-external"]),
-        (2, True, 0, ["journal-invalid"]),  # elsewhere, but it is here
-        (5, True, UNMOUNTED, ["journal-invalid"]),  # empty, but it is not
+        (2, True, 0, ["journal-invalid"]),  # flagged as elsewhere, but it is here
+        (5, True, UNMOUNTED, ["journal-invalid"]),  # flagged as empty, but it is not
         (5, False, UNMOUNTED, []),
-        (5, False, 0, ["journal-invalid"]),  # empty, but the volume was not unmounted
+        (5, False, 0, ["journal-invalid"]),  # flagged as empty, but the volume was not unmounted
     ],
 )
 def test_flags_that_contradict_each_other(flags, pending, attributes, codes):
-    """In the file system 1, on another device 2, to be initialised 4."""
+    """In the file system is 1, on another device is 2, to be initialised is 4."""
     volume, journal = opened(disk(block_list(sectors(1), 3) * pending, flags=flags, attributes=attributes))
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [(code, INFO_AT) for code in codes]
     assert (journal.journal_offset, journal.size_bytes) == ((AT, LENGTH) if flags & 1 else (0, 0))
@@ -293,7 +293,7 @@ def test_an_external_journal_of_an_unmounted_volume_is_a_warning():
 
 @pytest.mark.parametrize(("start", "plus"), [(512, 36), (16_384, 36), (511, 8), (16_385, 8)])
 def test_a_wrong_checksum_is_told_at_what_is_impossible(start, plus):
-    """At the checksum, byte 36 of the header, or at their start, byte 8, where that is outside the ring."""
+    """The finding is at the checksum, byte 36 of the header, or at the start, byte 8, if that is outside the ring."""
     data = disk()
     data[AT : AT + 48] = journal_header(start, 600)
     data[AT + 36] ^= 1
@@ -307,7 +307,7 @@ def test_a_wrong_checksum_is_told_at_what_is_impossible(start, plus):
     ("name", "words"), [(b"8C1F", "not read: 8C1F"), (b"", "not read: signature 00000007 00000000 00000000")]
 )
 def test_an_external_journal_is_named(name, words):
-    """By its identifier, a text from byte 52 of the info block on; without one by the words from byte 4 on."""
+    """It is named by its identifier, a text at byte 52 of the info block, or else by the words at byte 4."""
     data = disk(flags=2)
     data[INFO_AT + 4 : INFO_AT + 8] = (7).to_bytes(4, "big")
     data[INFO_AT + 52 : INFO_AT + 52 + len(name)] = name

@@ -1,4 +1,4 @@
-"""Trees of a few nodes: which leaf comes when, and what pointers that lie do to it."""
+"""Trees of a few nodes: the order of leaves, and the effect of wrong pointers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reach(nodes, *children):
 
 
 def test_leaves_come_in_the_order_of_their_pointers():
-    """Not in that of their numbers: 3, 4, 2, with ranks 0, 1, 2."""
+    """The order is not that of their numbers: 3, 4, 2 have ranks 0, 1, 2."""
     nodes = rows()
     found = reach(nodes, 3, 4, 2)
     assert found.leaves.tolist() == [3, 4, 2]
@@ -51,7 +51,7 @@ def test_leaves_come_in_the_order_of_their_pointers():
 
 @pytest.mark.parametrize("pointer", [99, 5, 0, ROOT, 3], ids=["outside", "the end", "the header", "upwards", "twice"])
 def test_pointers_to_no_child_mislead_but_do_not_stop_the_walk(pointer):
-    """The root is to blame, and leaf 2 behind the wrong pointer is still found."""
+    """The root is reported, and leaf 2 after the wrong pointer is still found."""
     found = reach(rows(), 3, pointer, 2)
     assert found.leaves.tolist() == [3, 2]
     assert found.misled.tolist() == [ROOT]
@@ -59,7 +59,7 @@ def test_pointers_to_no_child_mislead_but_do_not_stop_the_walk(pointer):
 
 
 def test_a_child_that_was_not_read_is_missing():
-    """Node 4 was not decoded, as the map calls it free."""
+    """Node 4 was not decoded, because the bitmap marks it as free."""
     nodes = rows()
     nodes.kind[4] = UNKNOWN_KIND
     found = reach(nodes, 3, 4)
@@ -67,7 +67,7 @@ def test_a_child_that_was_not_read_is_missing():
 
 
 def test_lost_leaves_are_found_along_their_chain():
-    """Only leaf 3 has a pointer; it links to 4, and 4 to 2."""
+    """Only leaf 3 has a pointer; it links to 4, and 4 links to 2."""
     nodes = rows()
     found = follow_chain(FILE, nodes, reach(nodes, 3))
     assert found.leaves.tolist() == [3, 4, 2]
@@ -75,7 +75,7 @@ def test_lost_leaves_are_found_along_their_chain():
 
 
 def test_a_lost_first_leaf_comes_first():
-    """The header names 3, which links to 4, from where on pointers lead."""
+    """The header names 3, which links to 4, and pointers lead from there."""
     nodes = rows()
     found = follow_chain(FILE, nodes, reach(nodes, 4, 2))
     assert found.leaves.tolist() == [3, 4, 2]
@@ -83,21 +83,21 @@ def test_a_lost_first_leaf_comes_first():
 
 
 def test_a_chain_that_bites_its_tail_ends():
-    """3 links to 4, 4 to 3: each is counted once."""
+    """3 links to 4 and 4 to 3; each is counted once."""
     nodes = rows((-1, 0, 0, 4, 3))
     assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("link", [0, 5, 99])
 def test_a_chain_ends_at_what_is_no_leaf_of_the_file(link):
-    """3 links to 4, and that to node 0, which claims to be a leaf, or to one behind the file of five."""
+    """3 links to 4, which links to node 0, which claims to be a leaf, or to one after the file of five."""
     nodes = rows((-1, 0, 0, 4, link))
     nodes.kind[0], nodes.height[0] = LEAF, 1
     assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
 
 
 def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
-    """The root is node 4 and leads to leaf 3, which links to 1; that is the end."""
+    """The root is node 4 and leads to leaf 3, which links to 1; there the chain ends."""
     nodes = NodeRows.blank(5)
     nodes.f_link[:], nodes.kind[:], nodes.height[:] = (
         (-1, 0, 0, 1, 0),
@@ -111,7 +111,7 @@ def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
 
 @pytest.mark.parametrize("first", [0, 5])
 def test_no_chain_begins_outside_of_the_file(first):
-    """The header names node 0 or one behind the file as its first leaf, and pointers lead to no other."""
+    """The header names node 0 or a node after the file as first leaf, and pointers lead to no other."""
     nodes = rows()
     nodes.kind[0] = LEAF
     file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=ROOT, first_leaf_node=first))
@@ -127,7 +127,7 @@ def test_a_pointer_out_of_the_file_leads_to_no_leaf_that_node_0_claims_to_be(poi
 
 
 def test_a_lost_node_is_known_with_the_node_that_points_to_it():
-    """The root leads to the index nodes 2 and 3, of which 2 leads out of the file and to leaf 4, and 3 to the root."""
+    """Root leads to index nodes 2 and 3; node 2 leads out of the file and to leaf 4, node 3 to the root."""
     nodes = NodeRows.blank(6)
     nodes.kind[:], nodes.height[:] = [UNKNOWN_KIND, INDEX, INDEX, INDEX, LEAF, LEAF], [-1, 3, 2, 2, 1, 2]
     file = SimpleNamespace(num_nodes=6, header=SimpleNamespace(root_node=1))
@@ -143,7 +143,7 @@ def test_a_lost_node_is_known_with_the_node_that_points_to_it():
 
 @pytest.mark.parametrize("root", [0, 5, 6])
 def test_a_root_outside_of_the_file_leads_nowhere(root):
-    """Node 0 is the header, and there are five."""
+    """The header is node 0 of five."""
     file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=root))
     nodes = rows()
     assert len(find_reach(file, nodes, []).leaves) == 0
@@ -186,7 +186,7 @@ def some(*values: int):
 @pytest.mark.parametrize(
     ("leaves", "missing", "misled", "count", "expected"),
     [
-        ([3], [], [], 5, []),  # as many records as the header counts
+        ([3], [], [], 5, []),  # as many records as in the header's count
         ([3], [], [], 6, [2, 4]),
         ([3], [2], [], 5, [2, 4]),
         ([3], [2], [1], 5, [2, 4]),
@@ -195,7 +195,7 @@ def some(*values: int):
     ],
 )
 def test_nodes_apart_of_a_tree_that_has_lost_something(leaves, missing, misled, count, expected):
-    """Leaf 3 has five records; nodes 2 and 4 have no rank, and neither are they header or map nodes, as 0 and 5."""
+    """Leaf 3 has five records; nodes 2 and 4 have no rank and, unlike 0 and 5, are not header or map nodes."""
     nodes = NodeRows.blank(6)
     nodes.kind[:] = [HEADER, INDEX, LEAF, LEAF, 7, MAP]
     nodes.key_rank[:], nodes.num_records[:] = [-1, 0, -1, 0, -1, -1], 5
@@ -207,7 +207,7 @@ def test_nodes_apart_of_a_tree_that_has_lost_something(leaves, missing, misled, 
 def high_tree(**header: int):
     """Return a tree of three levels: root 1, index nodes 2 and 3, leaves 4 and 5; nothing leads to nodes 6 and 7.
 
-    Node 7 is of a kind that there is none of. The header counts three records, and the leaves have one each.
+    Node 7 has an invalid kind. The header counts three records, and the leaves have one each.
     """
     nodes = NodeRows.blank(8)
     nodes.kind[:] = [HEADER, INDEX, INDEX, INDEX, LEAF, LEAF, LEAF, 7]
@@ -226,7 +226,7 @@ def high_tree(**header: int):
 
 @pytest.mark.parametrize(("damaged", "expected"), [([], []), ([2], [7]), ([3], [7]), ([4], []), ([6], [])])
 def test_what_nothing_leads_to_counts_where_index_nodes_are_damaged(damaged, expected):
-    """A damaged leaf led to nothing; and an index node that is no part of the tree led to nothing in it."""
+    """A damaged leaf has no pointers, and an index node outside the tree points to nothing in it."""
     file, nodes, reach = high_tree()
     nodes.damaged[damaged] = True
     nodes.kind[6] = INDEX
@@ -238,7 +238,7 @@ def test_what_nothing_leads_to_counts_where_index_nodes_are_damaged(damaged, exp
 
 @pytest.mark.parametrize(("lost_from", "expected"), [(1, [6, 7]), (2, [6])])
 def test_what_nothing_leads_to_counts_where_index_nodes_are_lost(lost_from, expected):
-    """The root leads to index nodes, and node 2 to leaves: of these node 6 is none, as it has no record."""
+    """Root points to index nodes, and node 2 to leaves; node 6 is not one of these, as it has no record."""
     file, nodes, reach = high_tree()
     nodes.num_records[6] = 0
     reach = replace(reach, lost=some(6), lost_from=some(lost_from))
@@ -260,7 +260,7 @@ def test_what_nothing_leads_to_counts_where_index_nodes_are_lost(lost_from, expe
     ],
 )
 def test_what_nothing_leads_to_counts_where_the_root_is_lost(header, root_records, expected):
-    """Map nodes are none of the tree's, nor is node 0, whatever they are."""
+    """Map nodes do not belong to the tree, nor does node 0, whatever their contents."""
     file, nodes, reach = high_tree(**header)
     nodes.num_records[1] = root_records
     assert unusable_nodes(file, nodes, reach).tolist() == expected
@@ -273,7 +273,7 @@ def test_what_nothing_leads_to_counts_where_the_root_is_lost(header, root_record
     [(6, 2, -1, True), (6, 7, -1, False), (6, 2, 0, False)],
 )
 def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(lost, lost_from, rank, is_damaged):
-    """Node 2 leads to leaf 4 as well, and node 7 to nothing; what the chain leads to has a rank, be it the first."""
+    """Node 2 also leads to leaf 4, and node 7 to nothing; nodes that the chain reaches have a rank, even the first."""
     file, nodes, reach = high_tree()
     nodes.key_rank[lost] = rank
     tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {})
@@ -297,7 +297,7 @@ def test_node_0_is_damaged_where_it_is_no_header_and_none_was_made_up(kind, dama
 
 
 def test_a_leaf_that_was_dropped_is_damaged():
-    """Node 3 leads to leaf 5, which has no rank any more; sound records of node 4 do not change that."""
+    """Node 3 leads to leaf 5, which has lost its rank; sound records of node 4 do not change that."""
     file, nodes, reach = high_tree()
     nodes.key_rank[5] = -1
     assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [5]

@@ -1,4 +1,4 @@
-"""A whole tree of extents on a volume of a few blocks: its file, its map, its nodes and its records."""
+"""A tree on a volume of a few blocks: its file, its bitmap, its nodes and its records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pointer(file_id, child):
 
 
 def header(used=0b1111_0000, **changed):
-    """Return the header node of a tree with root 1 and leaves 3 and 2; the first bit is that of node 0."""
+    """Return the header node of a tree with root 1 and leaves 3 and 2; the first bit belongs to node 0."""
     usual = {"tree_depth": 2, "root_node": 1, "leaf_records": 3, "first_leaf_node": 3, "last_leaf_node": 2}
     sizes = {"len_node": SIZE, "len_key_max": 10, "num_nodes": 4}
     record = HEADER_RECORD.blank({**usual, **sizes, **changed})
@@ -64,7 +64,7 @@ FIRST = node([record(7), record(8)], size=SIZE, f_link=2)
 
 
 def volume_of(*nodes):
-    """Return a volume that has the nodes from block 2 on, and where to find them."""
+    """Return a volume with the nodes from block 2 on, and their location."""
     data = bytes(HEADER_AT) + b"".join(nodes)
     known = SimpleNamespace(len_block=SIZE, num_blocks=len(data) // SIZE)
     volume = Volume(MemorySource(data), 0, known, None, FindingLog())
@@ -77,7 +77,7 @@ def codes(volume):
 
 
 def test_records_come_in_the_order_of_keys():
-    """Leaf 3 stands before leaf 2, as the root says; nothing is wrong."""
+    """Leaf 3 comes before leaf 2, as the root says, and there is no finding."""
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
@@ -87,7 +87,7 @@ def test_records_come_in_the_order_of_keys():
 
 
 def test_rows_of_nodes_say_what_the_nodes_do():
-    """By number: header, root, the last leaf, the first; keys from 7 to 9, and free space behind the records."""
+    """By number: header, root, the last leaf, the first; keys are 7 to 9, and free space follows the records."""
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     nodes = read_tree(volume, place, overflow_leaves()).nodes
     assert nodes.kind.tolist() == [HEADER, INDEX, LEAF, LEAF]
@@ -98,7 +98,7 @@ def test_rows_of_nodes_say_what_the_nodes_do():
 
 
 def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
-    """Node 3 has no bit; what it holds is there all the same, and the byte of the map is finding."""
+    """The bit of node 3 is clear; its contents are read all the same, and the bitmap's byte is reported."""
     volume, place = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
     tree = read_tree(volume, place, overflow_leaves())
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
@@ -106,7 +106,7 @@ def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
 
 
 def test_a_file_of_another_size_than_the_header_counts_is_told():
-    """The header counts five nodes, the file has four."""
+    """The header counts five nodes, but the file has four."""
     volume, place = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
     assert open_tree(volume, place).num_nodes == 4
     assert codes(volume) == [("tree-size-differs", HEADER_AT + 14 + HEADER_RECORD.num_nodes.offset)]
@@ -114,14 +114,14 @@ def test_a_file_of_another_size_than_the_header_counts_is_told():
 
 @pytest.mark.parametrize("size", [0, 500, 256, 513, 3 * 512])
 def test_a_tree_with_an_impossible_size_of_nodes_is_lost(size):
-    """None of these is a power of two from 512 on."""
+    """None of these sizes is a power of two from 512 on."""
     volume, place = volume_of(header(len_node=size), ROOT, LAST, FIRST)
     assert read_tree(volume, place, overflow_leaves()) is None
     assert codes(volume) == [("tree-header-invalid", HEADER_AT + 14 + HEADER_RECORD.len_node.offset)]
 
 
 def test_no_blocks_are_no_tree():
-    """A volume may have no such file; that is no finding."""
+    """A volume need not have such a file, so there is no finding."""
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     none = np.empty(0, np.int64)
     assert read_tree(volume, place._replace(fork=Fork(0, none, none, none)), overflow_leaves()) is None
@@ -129,7 +129,7 @@ def test_no_blocks_are_no_tree():
 
 
 def test_a_leaf_without_a_whole_record_is_damaged():
-    """The record of file 8 lacks four bytes: it drops out, and its leaf is finding."""
+    """The record of file 8 lacks four bytes: it is dropped, and its leaf is reported."""
     short = node([record(7), record(8)[:-4]], size=SIZE, f_link=2)
     volume, place = volume_of(header(), ROOT, LAST, short)
     tree = read_tree(volume, place, overflow_leaves())
@@ -139,13 +139,13 @@ def test_a_leaf_without_a_whole_record_is_damaged():
 
 
 def read(*nodes):
-    """Read the tree of some nodes; return it, and its findings without words."""
+    """Read the tree of some nodes; return it, and its findings without messages."""
     volume, place = volume_of(*nodes)
     return read_tree(volume, place, overflow_leaves()), codes(volume), volume
 
 
 def test_a_tree_without_nodes_but_its_header_is_whole():
-    """Depth, root and counts are zero, and so is each leaf."""
+    """Depth, root, counts and leaf links are zero."""
     empty = {"tree_depth": 0, "root_node": 0, "leaf_records": 0, "first_leaf_node": 0, "last_leaf_node": 0}
     tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
     assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
@@ -156,7 +156,7 @@ def test_a_tree_without_nodes_but_its_header_is_whole():
 
 @pytest.mark.parametrize(("count", "is_right"), [(2, True), (3, True), (4, False)])
 def test_a_tree_is_whole_with_as_many_records_as_its_header_counts(count, is_right):
-    """Its leaves have three; more than the header counts are no loss."""
+    """Its leaves have three; more than the header's count is not a loss."""
     tree, _, _ = read(header(leaf_records=count), ROOT, LAST, FIRST)
     assert is_whole(tree) == is_right
 
@@ -171,7 +171,7 @@ def test_a_tree_is_whole_with_as_many_records_as_its_header_counts(count, is_rig
     ],
 )
 def test_links_that_contradict_the_keys_are_told_at_their_field(first, last, place, sides):
-    """Leaf 3 comes before leaf 2: the links are the first two words of a node, forward, then backward."""
+    """Leaf 3 comes before leaf 2; the links are the first two words of a node, forward, then backward."""
     nodes = node([record(9)], size=SIZE, **last), node([record(7), record(8)], size=SIZE, **first)
     tree, found, volume = read(header(), ROOT, *nodes)
     assert found == [("leaf-chain-broken", HEADER_AT + place)]
@@ -185,12 +185,12 @@ def test_links_that_contradict_the_keys_are_told_at_their_field(first, last, pla
     [
         ({"kind": 5}, [7, 8]),
         ({"kind": INDEX}, [7, 8]),
-        ({"height": 2}, [7, 8, 9]),  # what the chain of leaves leads to is used
+        ({"height": 2}, [7, 8, 9]),  # leaves that the chain leads to are used
         ({"height": 0}, [7, 8, 9]),
     ],
 )
 def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
-    """The pointer to node 2 is right, and the node itself damaged; the other leaf is read."""
+    """The pointer to node 2 is right, but the node is damaged; the other leaf is read."""
     tree, found, _ = read(header(), ROOT, node([record(9)], size=SIZE, b_link=3, **changed), FIRST)
     assert tree.records["key.file_id"].tolist() == records
     invalid = [item for item in found if item[0] in ("node-invalid", "pointer-invalid")]
@@ -198,12 +198,12 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     assert not is_whole(tree)
     damaged = find_damaged_nodes(tree)
     assert damaged.tolist() == [False, False, True, False]
-    # A node of another kind gives no record. The chain leads to a leaf of another height, which gives its own.
+    # A node of another kind gives no record. The chain leads to a leaf of another height, which gives its records.
     assert is_unusable(tree, damaged).tolist() == [False, False, "kind" in changed, False]
 
 
 def test_a_pointer_out_of_the_file_is_told_at_its_node():
-    """The root's second record leads to node 9 of four; leaf 2 is found by the chain all the same."""
+    """The root's second record leads to node 9 of four; leaf 2 is found along the chain all the same."""
     root = node([pointer(7, 3), pointer(9, 9)], kind=INDEX, height=2, size=SIZE)
     tree, found, _ = read(header(), root, LAST, FIRST)
     assert ("pointer-invalid", HEADER_AT + SIZE) in found
@@ -215,7 +215,7 @@ def test_a_pointer_out_of_the_file_is_told_at_its_node():
 
 @pytest.mark.parametrize("root", [0, 4, 9, 3])
 def test_a_root_that_leads_to_no_leaf(root):
-    """Node 0 is the header, 4 and 9 are behind the file; node 3 is a leaf with fewer records than the header counts."""
+    """Node 0 is the header, 4 and 9 are after the file; leaf 3 has fewer records than the header counts."""
     tree, found, _ = read(header(root_node=root), ROOT, LAST, FIRST)
     invalid = [item for item in found if item[0] == "tree-unreachable"]
     assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root != 3 else [])
@@ -223,7 +223,7 @@ def test_a_root_that_leads_to_no_leaf(root):
 
 
 def test_a_damaged_root_is_told_at_its_place():
-    """It has a kind that no node has; its leaves are found along their chain."""
+    """Its kind is invalid; its leaves are found along their chain."""
     tree, found, _ = read(header(), node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE), LAST, FIRST)
     assert ("tree-unreachable", HEADER_AT + SIZE) in found
     assert ("node-invalid", HEADER_AT + SIZE) in found
@@ -233,15 +233,15 @@ def test_a_damaged_root_is_told_at_its_place():
 
 @pytest.mark.parametrize(("pointers", "plus"), [([], 10), ([pointer(7, 99)], 0)])
 def test_an_index_node_that_leads_nowhere_is_told(pointers, plus):
-    """At the number of its records, bytes 10 and 11, if it has none."""
+    """The finding is at its number of records, bytes 10 and 11, if it has none."""
     _, found, _ = read(header(), node(pointers, kind=INDEX, height=2, size=SIZE), LAST, FIRST)
     assert [place for code, place in found if code == "tree-unreachable"] == [HEADER_AT + SIZE + plus]
 
 
 def test_a_node_that_the_tree_does_not_reach_is_told():
-    """Node 4 is a leaf in use that nothing leads to; without a record it is its bit that is wrong, byte 248 of node 0.
+    """Nothing leads to leaf 4, which is in use; without a record, its bit (byte 248 of node 0) is wrong instead.
 
-    That is behind the descriptor, the header record and 128 bytes for users: 14 + 106 + 128.
+    That byte follows the descriptor, the header record and 128 bytes for users: 14 + 106 + 128.
     """
     used = 0b1111_1000
     spare = node([record(11)], size=SIZE)
@@ -264,13 +264,13 @@ def test_a_header_node_of_another_kind_is_told_at_its_field():
 
 
 MAP_BYTES = SIZE - 248 - 8
-"""Of the map in the header node, behind which four offsets of records stand: 256 bytes, the bits of 2,048 nodes."""
+"""The bitmap in the header node ends before four record offsets: 256 bytes, the bits of 2,048 nodes."""
 
 NODES = 8 * MAP_BYTES + 4
 
 
 def long_tree(*, leaf: int, map_node: int = 0, used: int = 0b1000_0000, kind: int = MAP) -> tuple[bytes, ...]:
-    """Return a tree of 2,052 nodes: root 1, leaf 3, another leaf, and map node 2 where it has one.
+    """Return a tree of 2,052 nodes: root 1, leaf 3, another leaf, and optionally map node 2.
 
     `used` is the first byte of the map node, that of nodes 2,048 to 2,055.
     """
@@ -287,7 +287,7 @@ def long_tree(*, leaf: int, map_node: int = 0, used: int = 0b1000_0000, kind: in
 
 
 def test_the_map_goes_on_in_map_nodes():
-    """It has 256 bytes in the header node and 494 in node 2, from byte 14 on: bit 2,048 is the first of the latter."""
+    """It has 256 bytes in the header node and 494 in node 2, from byte 14: the first of these has bit 2,048."""
     tree, found, volume = read(*long_tree(leaf=2048, map_node=2))
     file = tree.file
     assert found == []
@@ -304,7 +304,7 @@ def test_the_map_goes_on_in_map_nodes():
 
 
 def test_a_map_that_ends_before_the_file_is_told():
-    """Without a map node 2,048 of 2,052 nodes have bits: no harm, unless the tree uses one that has none."""
+    """Without a map node, 2,048 of 2,052 nodes have bits; that is valid unless the tree uses one without a bit."""
     nodes = list(long_tree(leaf=2047))
     nodes[2] = bytes(SIZE)
     head = bytearray(nodes[0])
@@ -326,7 +326,7 @@ def test_a_map_that_ends_before_the_file_is_told():
 
 
 def test_a_map_node_that_is_none_ends_the_map():
-    """Node 2 is of another kind: it is told at byte 8 of it, and is damaged; the second leaf has no bit."""
+    """Node 2 is of another kind: it is reported at its byte 8 and damaged; the second leaf has no bit."""
     tree, found, _ = read(*long_tree(leaf=2048, map_node=2, kind=5))
     assert found[0] == ("node-invalid", HEADER_AT + 2 * SIZE + 8)
     assert tree.file.lost_map_nodes.tolist() == [2]
@@ -337,7 +337,7 @@ def test_a_map_node_that_is_none_ends_the_map():
 
 @pytest.mark.parametrize("link", [2, 0, NODES])
 def test_a_chain_of_map_nodes_ends(link):
-    """At a link to itself, to nothing, or behind the file; nodes that have no bit are then free."""
+    """A link to itself, to nothing, or beyond the file ends it; nodes without a bit then count as free."""
     nodes = list(long_tree(leaf=2048, map_node=2))
     nodes[2] = link.to_bytes(4, "big") + nodes[2][4:]
     volume, place = volume_of(*nodes)
@@ -348,14 +348,14 @@ def test_a_chain_of_map_nodes_ends(link):
 
 @pytest.mark.parametrize("link", [NODES, NODES + 1, 2**32 - 1])
 def test_a_header_that_leads_out_of_the_file_has_no_map_nodes(link):
-    """The first number that no node of 2,052 has is 2,052; then 2,048 nodes have bits."""
+    """The first invalid number of 2,052 nodes is 2,052; then 2,048 nodes have bits."""
     volume, place = volume_of(*long_tree(leaf=2047, map_node=link))
     file = open_tree(volume, place)
     assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [], 2048)
 
 
 def test_nodes_lie_where_the_extents_of_the_file_are():
-    """Two blocks from block 2 on, then two from block 7 on; node 4 is behind the file, and -1 before it."""
+    """Two blocks are at block 2 and two at block 7; node 4 is after the file, and -1 is before it."""
     volume, place = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
     pieces = Fork(4 * SIZE, np.array([2, 7]), np.array([2, 2]), np.array([-1, -1]))
     tree = read_tree(volume, place._replace(fork=pieces), overflow_leaves())
@@ -373,7 +373,7 @@ def test_rows_of_several_trees_follow_one_another():
 
 
 def test_a_file_that_is_smaller_than_a_node_is_no_tree():
-    """511 bytes of 512."""
+    """The file has 511 of 512 bytes."""
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     fork = place.fork
     small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
@@ -382,14 +382,14 @@ def test_a_file_that_is_smaller_than_a_node_is_no_tree():
 
 
 def test_a_file_has_no_more_nodes_than_the_image_has_room_for():
-    """An image of 6 blocks of 512 bytes has room for 6 nodes and a part of one more, whatever its file says."""
+    """An image of 6 blocks of 512 bytes has room for 6 nodes and part of one more, whatever its file claims."""
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
     assert open_tree(volume, place._replace(fork=fork)).num_nodes == 7
 
 
 def test_which_damaged_nodes_have_no_record_that_is_used():
-    """None of a sound tree, were they damaged; of a header node only what is none."""
+    """None if the tree is sound, even were they damaged; for a header node only invalid ones."""
     tree, _, _ = read(header(), ROOT, LAST, FIRST)
     assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [False] * 4
     whole = bytearray(header())
@@ -399,11 +399,11 @@ def test_which_damaged_nodes_have_no_record_that_is_used():
 
 
 SPARE = node([record(11)], size=SIZE, kind=5)
-"""A node of a kind that there is none of."""
+"""A node of an invalid kind."""
 
 
 def test_nodes_apart_count_where_index_nodes_are_lost():
-    """Node 4 is in use, and nothing leads to it: what it is says something only where the root is lost.
+    """Node 4 is in use, but nothing leads to it; its contents matter only if the root is lost.
 
     A pointer that leads out of the file makes the tree broken, and yet loses no index node; nor does a lost leaf.
     """
@@ -417,7 +417,7 @@ def test_nodes_apart_count_where_index_nodes_are_lost():
 
 @pytest.mark.parametrize(("most", "words"), [(2, [""]), (1, ["; 1 further nodes"])])
 def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
-    """Both leaves are none, of which as many are told as may be."""
+    """Neither leaf is valid; as many findings are listed as the limit allows."""
     monkeypatch.setattr("layoutscope.filesystems.hfsplus.tree.MAX_REPORTED", most)
     _, _, volume = read(header(), ROOT, SPARE, SPARE)
     told = [item.message for item in volume.log.findings if item.code == "node-invalid"]
@@ -425,7 +425,7 @@ def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
 
 
 def test_a_node_of_32_kib_is_the_largest():
-    """TN1150, "Node Size"; the file has one."""
+    """TN1150, "Node Size"; the file has one such node."""
     volume, place = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
     assert open_tree(volume, place).num_nodes == 1
     assert codes(volume) == []
@@ -436,9 +436,9 @@ def test_a_node_of_32_kib_is_the_largest():
     [(1, 1), (100, 100), (256, 256), (257, 256), (0, 0), (-100, 0), (14 - 248, 256), (15 - 248, 0), (-248, 256)],
 )
 def test_the_map_ends_where_its_node_is_free(length, expected):
-    """The record begins at byte 248; the last offset of the node says where it ends.
+    """The record begins at byte 248; the node's last offset is its end.
 
-    Byte 15 is the first that can be free; what lies in the descriptor, or behind byte 504, is no offset.
+    Byte 15 is the first that can be free; a value inside the descriptor, or after byte 504, is not an offset.
     """
     whole = bytearray(header(0b1000_0000, num_nodes=1, tree_depth=0, root_node=0, leaf_records=0))
     whole[SIZE - 8 : SIZE - 6] = (248 + length).to_bytes(2, "big")
@@ -448,7 +448,7 @@ def test_the_map_ends_where_its_node_is_free(length, expected):
 
 @pytest.mark.parametrize("count", [0, 247, 248, 249, 2**16 - 1])
 def test_a_map_node_with_any_number_of_records(count):
-    """Offsets of two bytes each leave 512 - 2 * (count + 1) bytes, of which the descriptor takes 14."""
+    """Offsets of two bytes each leave 512 - 2 * (count + 1) bytes, and the descriptor takes 14 of them."""
     nodes = list(long_tree(leaf=2048, map_node=2))
     nodes[2] = nodes[2][:10] + count.to_bytes(2, "big") + nodes[2][12:-2] + bytes(2)
     volume, place = volume_of(*nodes)
@@ -457,7 +457,7 @@ def test_a_map_node_with_any_number_of_records(count):
 
 
 def test_map_nodes_that_a_file_does_not_need_are_not_looked_at():
-    """2,048 nodes have their bits in the header node, whose link then leads nowhere."""
+    """2,048 nodes have their bits in the header node, so its invalid link is not followed."""
     nodes = list(long_tree(leaf=2047, map_node=2))[:2048]
     volume, place = volume_of(*nodes)
     file = open_tree(volume, place)
@@ -474,7 +474,7 @@ def test_the_chain_of_map_nodes_ends_where_one_cannot_be_read():
 
 
 def test_nodes_in_use_that_were_never_read_are_told():
-    """Leaf 3 was not read, and neither was node 4, which is not in use; leaf 2 gives its record."""
+    """Leaf 3 was not read, nor was node 4, which is not in use; leaf 2 gives its record."""
     spare = bytes(SIZE)
     volume, place = volume_of(header(num_nodes=5), ROOT, LAST, FIRST, spare)
     source = RescuedSource(volume.source, np.array([[HEADER_AT + 3 * SIZE, 2 * SIZE]]))
@@ -488,7 +488,7 @@ def test_nodes_in_use_that_were_never_read_are_told():
 
 @pytest.mark.parametrize(("batch", "expected"), [(2 * SIZE, [1.0, 0.0]), (3 * SIZE, [1 / 3, 0.0]), (4 * SIZE, [0.0])])
 def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expected):
-    """Of four nodes two follow the first two, and one the first three; then there is none."""
+    """Two of four nodes follow the first two, and one follows the first three; then none is left."""
     monkeypatch.setattr("layoutscope.filesystems.hfsplus.btree.BATCH_BYTES", batch)
     volume, place = volume_of(header(), ROOT, LAST, FIRST)
     leaves, seen = overflow_leaves(), []
@@ -508,7 +508,7 @@ def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expecte
     [(0x4858, 0xBC, True), (0x4858, 0xCF, False), (0x482B, 0xBC, False)],
 )
 def test_case_counts_on_hfsx_where_the_catalog_compares_numbers(signature, compare, expected):
-    """BC stands for a comparison of numbers, CF for one that folds case (TN1150, "HFSX")."""
+    """BC means binary comparison, CF means case folding (TN1150, "HFSX")."""
     volume, place = volume_of(header(key_compare_type=compare), ROOT, LAST, FIRST)
     known = SimpleNamespace(len_block=SIZE, num_blocks=6, signature=grammar.HfsplusVolume.Signature(signature))
     volume = replace(volume, header=known)

@@ -15,13 +15,13 @@ COPY = SIZE - 1024
 
 
 def header(**changed: int) -> bytes:
-    """Return a volume header: H+, version 4, its block size and number of blocks."""
+    """Return a volume header with H+, version 4, a block size and a number of blocks."""
     fields = {"version": 4, "len_block": BLOCK, "num_blocks": BLOCKS, **changed}
     return b"H+" + VOLUME_HEADER.blank(fields)[2:]
 
 
 def opened(*headers: tuple[int, bytes], size: int = SIZE):
-    """Open a volume that has headers at some places."""
+    """Open a volume that has headers at given places."""
     data = bytearray(size)
     for place, raw in headers:
         data[place : place + len(raw)] = raw
@@ -33,34 +33,34 @@ def codes(volume) -> list[str]:
 
 
 def test_the_copy_is_1024_bytes_before_the_end():
-    """Header at 1,024, copy at 31,744, as TN1150 has them: the volume ends with its copy's kilobyte."""
+    """Header at 1,024, copy at 31,744, as in TN1150: the volume ends with the copy's kilobyte."""
     volume = opened((1024, header()), (COPY, header()))
     assert (volume.end_offset, volume.size_bytes, codes(volume)) == (COPY, SIZE, [])
 
 
 @pytest.mark.parametrize("slack", [512, 2048, BLOCK])
 def test_the_copy_is_up_to_a_block_behind_the_last_block(slack):
-    """A partition that is no whole number of blocks has its copy in the rest."""
+    """If a partition is not a whole number of blocks, the copy is in the rest."""
     volume = opened((1024, header()), (COPY + slack, header()), size=SIZE + slack)
     assert (volume.end_offset, volume.size_bytes) == (COPY + slack, SIZE + slack)
 
 
 def test_a_copy_of_another_block_size_is_of_another_volume():
-    """What an older volume with blocks of 512 left at the end is passed over; the copy one sector on is taken."""
+    """A copy left by an older volume with blocks of 512 is skipped; the copy one sector on is taken."""
     older = header(len_block=512, num_blocks=8 * BLOCKS)
     volume = opened((1024, header()), (COPY, older), (COPY + 512, header()), size=SIZE + 2 * BLOCK)
     assert (volume.end_offset, codes(volume)) == (COPY + 512, [])
 
 
 def test_a_copy_of_another_block_size_alone_is_no_copy():
-    """The volume has none then, and that is a finding."""
+    """The volume then has no copy, which is a finding."""
     volume = opened((1024, header()), (COPY, header(len_block=512, num_blocks=8 * BLOCKS)))
     assert volume.end_offset is None
     assert len(codes(volume)) == 1
 
 
 def test_a_lost_header_is_replaced_by_its_copy():
-    """The copy is in the last kilobyte of the source; the loss is told at byte 1,024."""
+    """The copy is in the last kilobyte of the source; the loss is reported at byte 1,024."""
     volume = opened((COPY, header(num_files=5)))
     assert (int(volume.header.num_files), volume.end_offset) == (5, COPY)
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [("volume-header-invalid", 1024)]
@@ -71,7 +71,7 @@ def test_a_lost_header_is_replaced_by_its_copy():
     [({"len_block": 256}, 1024 + 40), ({"len_block": 3 * 512}, 1024 + 40), ({"num_blocks": 0}, 1024 + 44)],
 )
 def test_impossible_sizes_are_refused_at_their_place(changed, place):
-    """Blocks are a power of two of at least 512 bytes (blockSize, byte 40); a volume has blocks (totalBlocks, 44)."""
+    """Blocks are powers of two of at least 512 bytes (blockSize, byte 40); a volume has blocks (totalBlocks, 44)."""
     with pytest.raises(FormatError) as refused:
         opened((1024, header(**changed)))
     assert refused.value.image_offset == place

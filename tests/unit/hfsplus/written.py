@@ -1,4 +1,4 @@
-"""Nodes written from their records, for tests of what is read of them."""
+"""Nodes built from records, for tests of the reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from layoutscope.structs.records import NODE_DESCRIPTOR
 
 
 def node(records, *, kind=LEAF, height=1, size=4096, f_link=0, b_link=0):
-    """Return a node: its descriptor, records one after the other, and their offsets from the end."""
+    """Return a node: its descriptor, contiguous records, and their offsets from the end."""
     starts = np.cumsum([NODE_DESCRIPTOR.width, *map(len, records)]).tolist()
     fields = {"f_link": f_link, "b_link": b_link, "kind": kind, "height": height, "num_records": len(records)}
     table = b"".join(start.to_bytes(2, "big") for start in reversed(starts))
@@ -17,14 +17,14 @@ def node(records, *, kind=LEAF, height=1, size=4096, f_link=0, b_link=0):
 
 
 def named(key_type, name, data, **values):
-    """Return a record: a key of a type with a name of UTF-16, and its data."""
+    """Return a record: a key of a given form with a UTF-16 name, and its data."""
     raw = name.encode("utf-16-be", "surrogatepass")
     fixed = {"len_key": key_type.width - 2 + len(raw), "num_name_units": len(raw) // 2, **values}
     return key_type.blank(fixed) + raw + data
 
 
 def decoded(leaves, *nodes, size=4096):
-    """Decode leaves with numbers from 1 on; return what is decoded of their records."""
+    """Decode leaves numbered from 1 on; return what their records decode to."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     read = decode_nodes(buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
     records = locate_records(read, None, leaves.key_type.width)
@@ -33,6 +33,6 @@ def decoded(leaves, *nodes, size=4096):
 
 
 def find_misplaced(keys):
-    """Say which keys do not come after the key before them, one pair after the other."""
+    """Return which keys do not come after the previous key, comparing pair by pair."""
     rows = np.arange(1, len(keys.ident), dtype=np.int64)
     return [*[False] * min(1, len(keys.ident)), *keys.not_after(rows - 1, rows).tolist()]

@@ -15,14 +15,14 @@ EXTENTS = st.lists(st.tuples(st.integers(0, 199_000), st.integers(0, 1_000)), ma
 
 @given(EXTENTS)
 def test_extents_come_in_the_order_given(extents):
-    """Whatever the order, overlap and length, the result is the slices one after the other."""
+    """For any order, overlap and length, the result is the concatenated slices."""
     starts, lengths = (np.array(column, np.int64) for column in (zip(*extents, strict=True) if extents else ([], [])))
     found = MemorySource(DATA).read_extents(starts, lengths).tobytes()
     assert found == b"".join(DATA[start : start + length] for start, length in extents)
 
 
 def test_adjacent_extents_are_one_request():
-    """A hundred nodes in a row, asked for backwards, cost one read."""
+    """A hundred contiguous nodes, requested backwards, cost one read."""
     source = MemorySource(DATA)
     starts = np.arange(100)[::-1] * 512
     found = source.read_extents(starts, np.full(100, 512)).reshape(100, 512)
@@ -32,7 +32,7 @@ def test_adjacent_extents_are_one_request():
 
 @pytest.mark.parametrize(("gap", "expected"), [(1_000, (1, 101_000)), (1_001, (2, 100_000))])
 def test_gaps_are_read_over_up_to_the_limit_of_the_source(gap, expected):
-    """Two extents of 50,000 bytes, with a gap of 1,000 bytes or one more between them."""
+    """Two extents of 50,000 bytes, with a gap of 1,000 bytes or one more."""
     source = MemorySource(DATA)
     source.gap_bytes = 1_000
     source.read_extents(np.array([50_000 + gap, 0]), np.array([50_000, 50_000]))
@@ -40,7 +40,7 @@ def test_gaps_are_read_over_up_to_the_limit_of_the_source(gap, expected):
 
 
 def test_requests_have_a_limited_size():
-    """Small extents that fill 20 MiB come in at least three requests, so that memory stays bounded."""
+    """Small extents of 20 MiB in total come in at least three requests, so memory stays bounded."""
     source = MemorySource(bytes(20 * 1024**2))
     starts = np.arange(0, 20 * 1024**2, 4096)
     source.read_extents(starts[::-1].copy(), np.full(len(starts), 4096))
@@ -48,7 +48,7 @@ def test_requests_have_a_limited_size():
 
 
 def test_extent_past_the_end_names_its_address():
-    """The first extent that leaves the image is the one the error names."""
+    """The error names the first extent that leaves the image."""
     with pytest.raises(TruncatedError) as caught:
         MemorySource(DATA).read_extents(np.array([0, 199_999]), np.array([1, 2]))
     assert caught.value.image_offset == 199_999

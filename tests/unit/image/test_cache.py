@@ -1,4 +1,4 @@
-"""The cache of decompressed images: whose image it hands out, how much it keeps, what a crash leaves."""
+"""The cache of decompressed images: which image it returns, how much it keeps, what a crash leaves behind."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ KIB = 1024
 
 
 def packed(path, byte, size=256 * KIB):
-    """Write a compressed image that is full of one byte."""
+    """Write a compressed image that is filled with one byte."""
     path.write_bytes(zstd.compress(bytes([byte]) * size))
     return path
 
 
 def names(folder):
-    """List what lies in a folder."""
+    """List the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def first_byte(path, folder):
-    """Read the image, from the cache or into it."""
+    """Read the image's first byte, through the cache."""
     with open_image(path, cache_dir=folder) as source:
         return source.read(0, 1)[0]
 
 
 def set_back(path, before):
-    """Give a file the times that it had, a step of its file system's clock later at least."""
+    """Restore a file's times, at least one tick of its file system's clock later."""
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     while path.stat().st_ctime_ns == before.st_ctime_ns:
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def test_another_image_of_the_same_name_size_and_time_is_another_one(tmp_path):
-    """Name, length and time of change do not make an image the same: it is never handed out for another."""
+    """Equal name, length and modification time do not make two images the same."""
     places = [tmp_path / name for name in ("one", "two")]
     for byte, place in enumerate(places, 1):
         place.mkdir()
@@ -51,7 +51,7 @@ def test_another_image_of_the_same_name_size_and_time_is_another_one(tmp_path):
 
 
 def test_a_file_that_is_written_anew_is_another_image(tmp_path):
-    """Also where its length is the same and its time of change was set back."""
+    """Its length may be the same and its modification time set back."""
     path = packed(tmp_path / "disk.zst", 1)
     before = path.stat()
     assert first_byte(path, tmp_path / "kept") == 1
@@ -62,7 +62,7 @@ def test_a_file_that_is_written_anew_is_another_image(tmp_path):
 
 
 def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
-    """What was read of two states of a file stands under no name."""
+    """Data read from two states of a file is stored under no name."""
     from layoutscope.image import cache
 
     whole = cache._decompress
@@ -78,7 +78,7 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
 
 
 def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
-    """With room for two images the third takes the place of the one that nobody used."""
+    """With room for two images, the third replaces the least recently used one."""
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(600 * KIB))
     for byte, name in enumerate(("a.zst", "b.zst"), 1):
         first_byte(packed(tmp_path / name, byte), tmp_path / "kept")
@@ -90,7 +90,7 @@ def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
 
 
 def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, monkeypatch):
-    """It is decompressed each time, and nothing else has to go for it."""
+    """It is decompressed each time, and no other image is removed for it."""
     first_byte(packed(tmp_path / "a.zst", 1, 8 * KIB), tmp_path / "kept")
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "64KiB")
     assert first_byte(packed(tmp_path / "b.zst", 2), tmp_path / "kept") == 2
@@ -99,7 +99,7 @@ def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, m
 
 
 def test_only_the_user_may_look_into_it(tmp_path):
-    """Folder and images are the user's alone: they hold disks."""
+    """Folder and images are accessible only to the user, because they hold disks."""
     first_byte(packed(tmp_path / "a.zst", 1), tmp_path / "kept")
     (item,) = cache.list_cached_images(tmp_path / "kept")
     assert item.path.stat().st_mode & 0o077 == 0
@@ -108,7 +108,7 @@ def test_only_the_user_may_look_into_it(tmp_path):
 
 @pytest.mark.usefixtures("marks")
 def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
-    """A partial image of yesterday is removed, one of now is not, nor a file that nobody here began."""
+    """A partial image of yesterday is removed; a current one, and a file that the cache did not create, are kept."""
     from layoutscope import ownfiles
 
     folder, left = tmp_path / "kept", {}
@@ -117,7 +117,7 @@ def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
         with ownfiles.part_file(folder, f"{cache.PARTIAL}{name}-") as (_, part):
             left[name] = part
             part.rename(tmp_path / name)
-        (tmp_path / name).rename(part)  # as a process leaves it that was killed
+        (tmp_path / name).rename(part)  # the state that a killed process leaves
     (folder / ".partial-mine").write_text("mine")
     for path in (left["old"], folder / ".partial-mine"):
         os.utime(path, (time.time() - 2 * 24 * 3600,) * 2)
@@ -130,7 +130,7 @@ EVIDENCE = "case12-9dd4e461268c8034f5c8564e155c67a6.raw"
 
 
 def test_evidence_in_a_cache_is_never_removed(tmp_path, monkeypatch):
-    """An image named by its MD5 that somebody put there counts for nothing, and neither room nor clearing takes it."""
+    """An image named by its MD5 that a user put there is not used, and neither making room nor clearing removes it."""
     folder = tmp_path / "kept"
     first_byte(packed(tmp_path / "a.zst", 1), folder)
     (folder / EVIDENCE).write_bytes(b"evidence" * 100_000)
@@ -146,7 +146,7 @@ def test_evidence_in_a_cache_is_never_removed(tmp_path, monkeypatch):
 
 
 def test_an_image_that_somebody_named_is_not_removed(tmp_path, monkeypatch):
-    """Whoever reads an image in the cache by its own name has it as long as the process lives."""
+    """An image that was opened by its own name in the cache stays as long as the process lives."""
     folder = tmp_path / "kept"
     first_byte(packed(tmp_path / "a.zst", 1), folder)
     (item,) = cache.list_cached_images(folder)
@@ -159,7 +159,7 @@ def test_an_image_that_somebody_named_is_not_removed(tmp_path, monkeypatch):
 @pytest.mark.parametrize("stranger", ["notes.txt", EVIDENCE, "disk.E01", "folder", cache.TAG])
 @pytest.mark.parametrize("is_tagged", [False, True])
 def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_tagged):
-    """It is refused in one line before anything is written; names of the cache's own kind are passed over in one."""
+    """It is refused in one line before any write; a tagged cache ignores files named like its own."""
     folder = tmp_path / "kept"
     folder.mkdir()
     if is_tagged and stranger != cache.TAG:
@@ -180,7 +180,7 @@ def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_ta
 
 @pytest.mark.parametrize("stranger", ["another tag", "another image"])
 def test_no_seal_is_written_in_a_folder_that_is_refused(tmp_path, stranger):
-    """Nor is one renewed: something else keeps the folder from use."""
+    """No seal is renewed either, because another file prevents the use of the folder."""
     folder, image = tmp_path / "kept", packed(tmp_path / "b.zst", 1)
     first_byte(image, folder)
     (kept,) = folder.glob("*.raw")
@@ -200,7 +200,7 @@ def test_no_seal_is_written_in_a_folder_that_is_refused(tmp_path, stranger):
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize("way", ["as it is", "behind a link"])
 def test_a_folder_of_the_system_is_no_cache(tmp_path, monkeypatch, is_there, way):
-    """No folder is made where devices are, and no image is kept in an empty one there."""
+    """No folder is created among devices, and no image is kept in an empty one there."""
     devices = tmp_path / "dev"
     devices.mkdir()
     monkeypatch.setattr(ownfiles, "SPECIAL", (str(devices),))
@@ -214,7 +214,7 @@ def test_a_folder_of_the_system_is_no_cache(tmp_path, monkeypatch, is_there, way
 
 
 def test_a_cache_of_an_earlier_version_goes_on(tmp_path):
-    """Without a tag, and with seals that do not name their image: where all fit, the folder gets its tag."""
+    """It has no tag, and seals that do not name their image; if all of them match, the folder gets its tag."""
     folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
     first_byte(image, folder)
     (kept,) = folder.glob("*.raw")
@@ -228,7 +228,7 @@ def test_a_cache_of_an_earlier_version_goes_on(tmp_path):
 
 
 def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
-    """The image is decompressed for this once; the file stays as it is."""
+    """The image is decompressed for this use only, and the file stays as it is."""
     folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
     first_byte(packed(tmp_path / "b.zst", 2), folder)
     stranger = folder / cache.make_cached_name("a.zst", image.stat())
@@ -239,12 +239,12 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
 
 @pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
 def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
-    """Systems bound the bytes of a name, 255 mostly, and letters of many scripts take three or four."""
+    """Systems limit names, mostly to 255 bytes, and letters of many scripts take three or four bytes."""
     assert len(os.fsencode(cache.make_cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
 
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
-    """It follows the system's rule; the environment names another one, or none with an empty name."""
+    """It follows the system's rule; the environment can name another folder, or disable it with an empty name."""
     monkeypatch.delenv(cache.FOLDER_VARIABLE)
     assert cache.default_folder().parts[-2:] == ("layoutscope", "images")
     monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "own"))
@@ -255,14 +255,14 @@ def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("told", ["plenty", "-5"])
 def test_a_limit_that_is_no_size_is_refused(monkeypatch, told):
-    """It is said where it stands."""
+    """The error names the setting's source."""
     monkeypatch.setenv(cache.LIMIT_VARIABLE, told)
     with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
         cache.limit_bytes()
 
 
 def sparse(path):
-    """Write a compressed image with data at its start, in its midst, and at an end that is no whole block."""
+    """Write a compressed image with data at its start, in its middle, and at an end that is not a whole block."""
     image = bytearray(5 << 20)
     image[0], image[(2 << 20) + 5000], image[-1:] = 1, 2, b"\3abc"
     path.write_bytes(zstd.compress(bytes(image)))
@@ -271,7 +271,7 @@ def sparse(path):
 
 @pytest.mark.parametrize("change", ["byte", "hole", "length", "seal"])
 def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, change):
-    """Whoever writes to it, or to its seal, changes nothing of what is read; sizes and times may be as before."""
+    """Writing to it, or to its seal, does not change what is read, even if sizes and times are unchanged."""
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
     (item,) = cache.list_cached_images(tmp_path / "kept")
@@ -290,7 +290,7 @@ def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, chang
 
 
 def test_an_image_that_was_touched_is_made_again_and_kept(tmp_path, monkeypatch):
-    """What was touched may have been changed; the next use finds it as it was made."""
+    """A touched image may have been changed; it is decompressed again, and the next use finds it whole."""
     from layoutscope.image import cache
 
     image = sparse(tmp_path / "disk.zst")
@@ -307,7 +307,7 @@ def test_an_image_that_was_touched_is_made_again_and_kept(tmp_path, monkeypatch)
 
 
 def test_what_is_removed_leaves_no_seal(tmp_path):
-    """Nothing of an image stays in the folder."""
+    """All files of an image are removed from the folder."""
     first_byte(packed(tmp_path / "disk.zst", 1), tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 3
     cache.remove(cache.list_cached_images(tmp_path / "kept"))
@@ -315,7 +315,7 @@ def test_what_is_removed_leaves_no_seal(tmp_path):
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch):
-    """A container or a bare root knows no user: images are read there, and not kept."""
+    """A container or a bare root has no user: images are read there, but not kept."""
 
     def homeless(*_args, **_named):
         raise RuntimeError("could not determine the home directory")
@@ -327,7 +327,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
 
 @pytest.mark.parametrize("way", ["moved", "linked"])
 def test_an_image_that_has_another_name_is_not_touched(tmp_path, way):
-    """A user moved it elsewhere and left a link, or gave it a second name: its times are not the cache's any more."""
+    """If the user moved it and left a link, or added a second name, the cache no longer changes its times."""
     path, kept, mine = packed(tmp_path / "disk.zst", 1), tmp_path / "kept", tmp_path / "mine.img"
     assert first_byte(path, kept) == 1
     image = cache.list_cached_images(kept)[0].path

@@ -39,7 +39,7 @@ def way(request):
 
 
 def test_a_compressed_image_reads_as_the_image(tmp_path, way):
-    """Told by content: a compressed image named .img is decompressed."""
+    """The content decides: a compressed image named .img is decompressed."""
     path = tmp_path / "disk.img"
     path.write_bytes(COMPRESS[way](IMAGE))
     with open_image(path) as source:
@@ -48,7 +48,7 @@ def test_a_compressed_image_reads_as_the_image(tmp_path, way):
 
 
 def test_several_frames_are_one_image(tmp_path, way):
-    """Frames, members and streams one after the other, as parallel compressors write them, are joined."""
+    """Concatenated frames, members and streams, as parallel compressors write them, are joined."""
     path = tmp_path / "disk"
     path.write_bytes(b"".join(COMPRESS[way](IMAGE[start : start + MIB]) for start in range(0, len(IMAGE), MIB)))
     with open_image(path) as source:
@@ -56,7 +56,7 @@ def test_several_frames_are_one_image(tmp_path, way):
 
 
 def test_a_long_window_is_accepted(tmp_path):
-    """The option --long=31 of zstd asks for a window of 2 GiB, which the library refuses by default."""
+    """The option --long=31 of zstd needs a window of 2 GiB, which the library refuses by default."""
     parameter = zstd.CompressionParameter
     compressor = zstd.ZstdCompressor(options={parameter.window_log: 31, parameter.enable_long_distance_matching: 1})
     path = tmp_path / "disk.zst"
@@ -67,7 +67,7 @@ def test_a_long_window_is_accepted(tmp_path):
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_skippable_frame_may_come_anywhere(tmp_path, place):
-    """A parallel compressor writes frames of its own that hold no data."""
+    """A parallel compressor writes frames that hold no data."""
     path = tmp_path / "disk.zst"
     frames = [zstd.compress(IMAGE[:MIB]), zstd.compress(IMAGE[MIB:])]
     frames.insert(place, bytes.fromhex("502a4d18 04000000 01020304"))
@@ -78,7 +78,7 @@ def test_a_skippable_frame_may_come_anywhere(tmp_path, place):
 
 @pytest.mark.parametrize("cut", [5, 100, 100_000, -1])
 def test_a_file_that_breaks_off_is_an_error(tmp_path, way, cut):
-    """Half an image is no smaller image: every way of compressing tells."""
+    """A truncated file is not a smaller image: every compression format detects it."""
     path = tmp_path / "disk"
     packed = COMPRESS[way](IMAGE)
     path.write_bytes(packed[:cut] if cut < 0 or cut > 20 else packed[: len(packed) - cut])
@@ -87,7 +87,7 @@ def test_a_file_that_breaks_off_is_an_error(tmp_path, way, cut):
 
 
 def test_zeros_become_holes(tmp_path):
-    """64 MiB with one block of data take little space: no more than two MiB are stored."""
+    """64 MiB with one block of data store no more than two MiB."""
     path = tmp_path / "disk.zst"
     path.write_bytes(COMPRESS["zstd"](bytes(32 * MIB) + b"x" * 4096 + bytes(32 * MIB - 4096)))
     with open_image(path) as source:
@@ -98,7 +98,7 @@ def test_zeros_become_holes(tmp_path):
 
 
 def test_the_temporary_file_is_gone(tmp_path, monkeypatch):
-    """Nothing with a name is left, not even while the image is open."""
+    """No named file remains, even while the image is open."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
     path = tmp_path / "disk.zst"
@@ -109,7 +109,7 @@ def test_the_temporary_file_is_gone(tmp_path, monkeypatch):
 
 
 def test_the_cache_is_used_the_second_time(tmp_path):
-    """With a cache folder the image is decompressed once, and again only if the file changes."""
+    """With a cache folder, the image is decompressed once, and again only if the file changes."""
     path, calls = tmp_path / "disk.zst", []
     path.write_bytes(COMPRESS["zstd"](IMAGE))
 
@@ -125,7 +125,7 @@ def test_the_cache_is_used_the_second_time(tmp_path):
 
 
 def test_a_failed_decompression_leaves_nothing_in_the_cache(tmp_path):
-    """A damaged file leaves no partial image that a later run would take for whole."""
+    """A damaged file leaves no partial image that a later run could mistake for a whole one."""
     path = tmp_path / "disk.zst"
     path.write_bytes(COMPRESS["zstd"](IMAGE)[:-100])
     with pytest.raises(ImageError):
@@ -144,7 +144,7 @@ def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
 
 
 def test_a_bomb_of_zeros_is_refused(tmp_path, monkeypatch):
-    """A small file that holds nothing but zeros for a long way is no disk image."""
+    """A small file with nothing but a long run of zeros is not a disk image."""
     monkeypatch.setattr(cache, "MAX_LEADING_ZEROS_BYTES", 16 * MIB)
     path = tmp_path / "bomb.zst"
     path.write_bytes(COMPRESS["zstd"](bytes(64 * MIB)))
@@ -153,7 +153,7 @@ def test_a_bomb_of_zeros_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_bomb_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
-    """However it starts, an image is not decompressed beyond a bound."""
+    """Whatever its start, an image is not decompressed beyond a limit."""
     monkeypatch.setattr(cache, "MAX_IMAGE_BYTES", 16 * MIB)
     path = tmp_path / "bomb.gz"
     path.write_bytes(COMPRESS["gzip"](b"\x01" + bytes(32 * MIB)))
@@ -162,7 +162,7 @@ def test_a_bomb_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
-    """When the space left falls below the reserve, decompression ends with advice."""
+    """If free space falls below the reserve, decompression ends with advice."""
     monkeypatch.setattr(cache, "_CHECK_EVERY_BYTES", MIB)
     monkeypatch.setattr(cache, "RESERVE_BYTES", 2**62)
     path = tmp_path / "disk.zst"
@@ -172,7 +172,7 @@ def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
 
 
 def test_without_a_folder_to_decompress_into_the_way_out_is_named(tmp_path, monkeypatch):
-    """As in a container that may write nowhere: it is not the output that cannot be written."""
+    """In a container without writable folders, the message does not blame the output."""
     path = tmp_path / "disk.zst"
     path.write_bytes(COMPRESS["zstd"](IMAGE))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -182,12 +182,12 @@ def test_without_a_folder_to_decompress_into_the_way_out_is_named(tmp_path, monk
 
 
 def no_folder(*_words) -> str:
-    """What ``tempfile`` does where no folder can be written to."""
+    """Fail as ``tempfile`` does if no folder is writable."""
     raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
 
 
 def test_an_image_compressed_twice_is_named(tmp_path):
-    """A gzip file in a zstd file is not guessed at."""
+    """A gzip file in a zstd file is refused by name."""
     path = tmp_path / "disk.gz.zst"
     path.write_bytes(COMPRESS["zstd"](COMPRESS["gzip"](IMAGE)))
     with pytest.raises(ImageError, match="compressed twice"):
@@ -195,7 +195,7 @@ def test_an_image_compressed_twice_is_named(tmp_path):
 
 
 def test_a_compressed_split_image_is_joined_first(tmp_path):
-    """Parts of a compressed image are one stream."""
+    """Parts of a compressed image form one stream."""
     packed = COMPRESS["zstd"](IMAGE)
     half = (len(packed) + 1) // 2
     (tmp_path / "disk.zst.001").write_bytes(packed[:half])
@@ -206,7 +206,7 @@ def test_a_compressed_split_image_is_joined_first(tmp_path):
 
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(1, 40))
 def test_blocks_hold_what_the_chunks_held(chunks, length):
-    """Cutting into blocks keeps every byte, and every block but the last has the length."""
+    """Cutting into blocks keeps every byte, and every block but the last has the given length."""
     blocks = list(cut_into_blocks(iter(chunks), length))
     assert b"".join(blocks) == b"".join(chunks)
     assert all(len(block) == length for block in blocks[:-1])
@@ -215,7 +215,7 @@ def test_blocks_hold_what_the_chunks_held(chunks, length):
 @settings(max_examples=60)
 @given(st.data())
 def test_damaged_files_end_in_one_error(tmp_path_factory, data):
-    """Whatever byte is changed, an image comes out or an error of this package."""
+    """Changing any byte gives an image or an error of this package."""
     way = data.draw(st.sampled_from(list(COMPRESS)))
     packed = bytearray(COMPRESS[way](IMAGE[: 2 * MIB : 16]))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -227,7 +227,7 @@ def test_damaged_files_end_in_one_error(tmp_path_factory, data):
 
 
 def test_damage_is_told_in_words_of_ours(tmp_path, way):
-    """Where the file was, and not what the library calls it, nor its numbers."""
+    """The message has the position in the file, but not the library's own words or numbers."""
     path = tmp_path / "disk"
     packed = bytearray(COMPRESS[way](IMAGE))
     del packed[len(packed) // 2 : len(packed) // 2 + 4096]

@@ -32,25 +32,25 @@ def rescued(tmp_path):
 
 
 def test_everything_not_finished_is_unread(rescued):
-    """Bad, trimmed, untried and unmapped areas are joined; they are listed by address."""
+    """Bad, trimmed, untried and unmapped areas are joined and listed by address."""
     assert rescued.unread_ranges().tolist() == UNREAD
 
 
 def test_reading_an_unread_area_fails_with_its_address(rescued):
-    """A read that runs into the bad area names the first byte that was not read."""
+    """A read that reaches the bad area names the first unread byte."""
     with pytest.raises(UnreadError) as caught:
         rescued.read(0x0F00, 0x200)
     assert caught.value.image_offset == 0x1000
 
 
 def test_reading_beside_an_unread_area_works(rescued):
-    """Up to the last good byte nothing is in the way."""
+    """Reads up to the last good byte succeed."""
     assert rescued.read(0x0F00, 0x100) == b"\xd5" * 0x100
     assert rescued.read(0x2000, 0x800) == b"\xd5" * 0x800
 
 
 def test_extents_are_blank_where_unread_and_marked(rescued):
-    """Bulk reads go on: unread bytes are zeros whatever the file holds there, and the extents are marked."""
+    """Bulk reads continue: unread bytes are zeros whatever the file holds there, and the extents are marked."""
     starts, lengths = np.array([0x2000, 0x0FF0, 0x2700]), np.array([0x100, 0x20, 0x400])
     found = rescued.read_extents(starts, lengths).tobytes()
     assert found == b"\xd5" * 0x100 + b"\xd5" * 0x10 + bytes(0x10) + b"\xd5" * 0x100 + bytes(0x300)
@@ -58,7 +58,7 @@ def test_extents_are_blank_where_unread_and_marked(rescued):
 
 
 def test_a_window_sees_its_own_unread_areas(rescued):
-    """Seen from 0x2000 on, the second bad area starts at 0x800; errors still carry the address in the image."""
+    """From 0x2000 on, the second bad area starts at 0x800; errors still have the address in the image."""
     window = Window(rescued, 0x2000, 0x1000)
     assert window.unread_ranges().tolist() == [[0x800, 0x400]]
     with pytest.raises(UnreadError) as caught:
@@ -78,7 +78,7 @@ def test_a_window_sees_its_own_unread_areas(rescued):
     ],
 )
 def test_a_broken_map_names_its_line(tmp_path, text, message):
-    """What is no map file is an error with the line number."""
+    """A file that is not a map is an error with the line number."""
     (tmp_path / "disk.img").write_bytes(b"\xd5" * 512)
     (tmp_path / "disk.map").write_text(text)
     with pytest.raises(ImageError, match=message):
@@ -86,14 +86,14 @@ def test_a_broken_map_names_its_line(tmp_path, text, message):
 
 
 def test_a_missing_map_is_an_error(tmp_path):
-    """A map that is asked for and absent is not ignored."""
+    """A requested map that does not exist is not ignored."""
     (tmp_path / "disk.img").write_bytes(b"\xd5" * 512)
     with pytest.raises(ImageError, match="no such file"):
         open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")
 
 
 def test_unread_end_of_an_image_hides_nothing_else(tmp_path):
-    """Whether a disk image's trailer stands there cannot be told, but the rest of the disk can be read."""
+    """A disk image's trailer cannot be detected there, but the rest of the disk can be read."""
     from layoutscope.image import open_image
 
     image, rescue = tmp_path / "disk.img", tmp_path / "disk.map"
@@ -105,7 +105,7 @@ def test_unread_end_of_an_image_hides_nothing_else(tmp_path):
 
 @pytest.mark.parametrize(("length", "is_refused"), [(0x3000, False), (0x2FFF, True)])
 def test_a_map_that_has_more_than_its_image_is_refused(tmp_path, length, is_refused):
-    """It speaks of other places, as where a partition was rescued to a file, or the image is cut off."""
+    """The map covers other areas, as if a partition was rescued to a file, or the image is cut."""
     (tmp_path / "disk.img").write_bytes(b"\xd5" * length)
     (tmp_path / "disk.map").write_text(MAP)
     if is_refused:

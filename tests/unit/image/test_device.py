@@ -39,7 +39,7 @@ def disk(tmp_path, monkeypatch):
 
 
 def test_a_device_reads_what_is_asked(disk):
-    """The caller gets just its bytes, from within sectors and across them."""
+    """The caller gets only the requested bytes, within sectors and across them."""
     assert disk.read(4000, 200) == bytes(value % 256 for value in range(4000, 4200))
     assert disk.read(64 * 4096 - 3, 3) == bytes([253, 254, 255])
     assert disk.read(8192, 4096) == bytes(range(256)) * 16
@@ -58,14 +58,14 @@ def test_darwin_is_asked_for_blocks(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the devices are Linux's")
 def test_a_device_without_a_size_is_no_disk():
-    """/dev/zero has no end; it is refused in one line."""
+    """/dev/zero has no end and is refused in one line."""
     with pytest.raises(ImageError, match="is not a disk"):
         open_image("/dev/zero")
 
 
 @pytest.mark.parametrize(("platform", "advice"), [("darwin", "Full Disk Access"), ("linux", "sudo")])
 def test_a_denied_device_says_what_to_do(tmp_path, monkeypatch, platform, advice):
-    """The advice is the platform's own."""
+    """The advice is specific to the platform."""
 
     def deny(*_):
         raise PermissionError(1, "Operation not permitted")
@@ -78,7 +78,7 @@ def test_a_denied_device_says_what_to_do(tmp_path, monkeypatch, platform, advice
 
 @pytest.fixture
 def loop_device(tmp_path):
-    """Return a loop device over 1 MiB of counting bytes; skips where the system does not let us make one."""
+    """Return a loop device over 1 MiB of counting bytes; skip if the system does not allow one."""
     path = tmp_path / "disk"
     path.write_bytes(bytes(range(256)) * 4096)
     if shutil.which("losetup") is None:
@@ -91,7 +91,7 @@ def loop_device(tmp_path):
 
 
 def test_a_block_device_of_linux(loop_device):
-    """A real block device tells its size and sector size, and reads from within a sector."""
+    """A real block device has a size and a sector size, and can be read from within a sector."""
     with open_image(loop_device) as source:
         assert (source.size_bytes, source.sector_size_bytes) == (1 << 20, 512)
         assert source.read(1001, 3) == bytes([1001 % 256, 1002 % 256, 1003 % 256])

@@ -20,7 +20,7 @@ DATA = bytes(range(1, 256)) * 4112  # 1,048,560 bytes, none of them zero
 
 
 class Disk(Source):
-    """A disk of which some areas are not given; knows what it was asked for in vain."""
+    """A disk that fails in some areas and records the failed requests."""
 
     def __init__(self, *bad: tuple[int, int], size_bytes: int = len(DATA)) -> None:
         self.name, self.size_bytes, self.counter = "disk", size_bytes, ReadCounter()
@@ -35,14 +35,14 @@ class Disk(Source):
 
 
 def filled(source: Source, start: int, length: int) -> bytes:
-    """Read into a buffer that holds something else before."""
+    """Read into a buffer that has other content before."""
     target = bytearray(b"\xff" * length)
     source.read_into(start, memoryview(target))
     return bytes(target)
 
 
 def test_a_request_that_fails_loses_the_sector_alone():
-    """Sectors 3 and 9 are lost; what lies around them in the same request is there."""
+    """Sectors 3 and 9 are lost; their neighbours in the same request are read."""
     source = FailingSource(Disk((3 * SECTOR + 7, 3 * SECTOR + 8), (9 * SECTOR, 10 * SECTOR)))
     data = filled(source, 0, 16 * SECTOR)
     assert source.unread_ranges().tolist() == [[3 * SECTOR, SECTOR], [9 * SECTOR, SECTOR]]
@@ -52,7 +52,7 @@ def test_a_request_that_fails_loses_the_sector_alone():
 
 
 def test_the_sector_is_that_of_the_device():
-    """On a drive with sectors of 4,096 bytes nothing smaller is asked for."""
+    """On a drive with sectors of 4,096 bytes, nothing smaller is requested."""
     disk = Disk((5000, 5001))
     disk.sector_size_bytes = 4096
     source = FailingSource(disk)
@@ -61,7 +61,7 @@ def test_the_sector_is_that_of_the_device():
 
 
 def test_what_is_known_to_fail_is_not_asked_for_again():
-    """A failing disk takes its time for each attempt: the second reading makes none."""
+    """A failing disk takes time for each attempt, so the second read makes none."""
     disk = Disk((4096, 8192))
     source = FailingSource(disk)
     first = filled(source, 0, 65536)
@@ -81,7 +81,7 @@ def test_single_reads_raise_with_the_address_that_fails():
 
 
 def test_an_error_that_passes_loses_nothing():
-    """What comes when it is asked for by sector was read."""
+    """Data that is read in the retry by sector is not lost."""
     disk = Disk((4096, 4608))
     source = FailingSource(disk)
     real = disk._fetch
@@ -98,7 +98,7 @@ def test_an_error_that_passes_loses_nothing():
 
 
 def test_pieces_beside_one_that_fails_are_read():
-    """Of three pieces the one in the middle is lost, before that is known and after."""
+    """Of three pieces, the middle one is lost, before the failure is known and after."""
     source = FailingSource(Disk((8192, 8704)))
     starts, lengths = np.array([0, 8000, 20000]), np.array([100, 300, 50])
     for _ in range(2):
@@ -111,7 +111,7 @@ def test_pieces_beside_one_that_fails_are_read():
 
 
 def test_a_long_stretch_takes_few_requests_and_is_found_whole():
-    """A lost track of 256 KiB: all of it counts as lost, and at most a quarter more than it is long."""
+    """A lost track of 256 KiB counts as lost in full, with at most a quarter more."""
     start, stop = 3 * COARSE_BYTES, 7 * COARSE_BYTES
     disk = Disk((start, stop))
     source = FailingSource(disk)
@@ -123,14 +123,14 @@ def test_a_long_stretch_takes_few_requests_and_is_found_whole():
 
 
 def test_a_page_that_fails_is_told_to_the_sector():
-    """Systems give or refuse 4,096 bytes; the sector behind is there."""
+    """Systems read 4,096 bytes or fail; the sector after the page is read."""
     source = FailingSource(Disk((8192, 12288)))
     filled(source, 0, 65536)
     assert source.unread_ranges().tolist() == [[8192, 4096]]
 
 
 def test_a_disk_that_fails_too_often_is_left_alone():
-    """One line that says so, and not a request more than is allowed."""
+    """One line says so, and no more requests are made than allowed."""
     disk = Disk(*((start, start + SECTOR) for start in range(0, len(DATA), 2 * SECTOR)))
     source = FailingSource(disk)
     with pytest.raises(FailingError, match="fails too often: 256 reads failed") as caught:
@@ -142,7 +142,7 @@ def test_a_disk_that_fails_too_often_is_left_alone():
 
 
 def test_areas_of_a_map_and_areas_that_fail_come_together():
-    """A map calls the first sector unread, the disk refuses the third; each is told in its words."""
+    """A map marks the first sector as unread, and the disk fails at the third; each keeps its own message."""
     source = FailingSource(RescuedSource(Disk((1024, 1536)), np.array([[0, 512]])))
     assert filled(source, 0, 2048) == bytes(512) + DATA[512:1024] + bytes(512) + DATA[1536:2048]
     assert source.unread_ranges().tolist() == [[0, 512], [1024, 512]]
@@ -153,7 +153,7 @@ def test_areas_of_a_map_and_areas_that_fail_come_together():
 
 
 def test_a_window_has_its_own_addresses():
-    """An area that fails is known to windows, counted from their start; errors tell the image's address."""
+    """Windows see failed areas relative to their start; errors have the image's address."""
     window = Window(FailingSource(Disk((4096, 4608))), 4000, 4000)
     with pytest.raises(UnreadError, match="at byte 4,096"):
         window.read(0, 500)
@@ -161,7 +161,7 @@ def test_a_window_has_its_own_addresses():
 
 
 def test_a_sound_disk_is_read_as_it_is():
-    """Nothing is lost, and nothing is read twice."""
+    """No data is lost, and nothing is read twice."""
     source = FailingSource(MemorySource(DATA))
     calls = []
     assert around_failures([source], lambda: calls.append(0) or source.read(0, 1000)) == DATA[:1000]
@@ -169,7 +169,7 @@ def test_a_sound_disk_is_read_as_it_is():
 
 
 def test_a_work_is_done_again_until_it_knows_of_all_that_fails():
-    """The first attempt takes zeros for data, the second one knows better."""
+    """The first attempt takes zeros for data; the second one knows the failed areas."""
     source = FailingSource(Disk((4096, 4608)))
     attempts = []
 
@@ -183,7 +183,7 @@ def test_a_work_is_done_again_until_it_knows_of_all_that_fails():
 
 
 def test_errors_count_where_nothing_new_failed():
-    """What zeros led to is forgotten; an error that stays is told."""
+    """Errors caused by zeros are dropped; an error that persists is reported."""
     source = FailingSource(Disk((4096, 4608)))
 
     def work() -> None:
@@ -196,7 +196,7 @@ def test_errors_count_where_nothing_new_failed():
 
 
 def test_attempts_have_an_end():
-    """A work that comes to another bad sector each time ends with one line."""
+    """Work that hits another bad sector each time ends with one line."""
     source = FailingSource(Disk((0, len(DATA))))
     attempts = []
 

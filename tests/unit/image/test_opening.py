@@ -26,24 +26,24 @@ def message(path) -> str:
 
 
 def test_a_missing_file(tmp_path):
-    """The path and the reason in one line."""
+    """One line has the path and the reason."""
     assert message(tmp_path / "none") == f"{tmp_path / 'none'}: no such file"
 
 
 def test_a_directory(tmp_path):
-    """A folder is told from an image."""
+    """A folder is not mistaken for an image."""
     assert message(tmp_path) == f"{tmp_path}: is a directory, not an image"
 
 
 def test_an_empty_file(tmp_path):
-    """No byte, no image."""
+    """An empty file is not an image."""
     (tmp_path / "empty").touch()
     assert message(tmp_path / "empty").endswith("empty: is empty")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(tmp_path):
-    """A denied file says what to do."""
+    """The message for a denied file says what to do."""
     (tmp_path / "locked").write_bytes(b"x")
     (tmp_path / "locked").chmod(0)
     assert "permission denied" in message(tmp_path / "locked")
@@ -61,25 +61,25 @@ def test_permission_denied_is_told_for_root_too(tmp_path, monkeypatch):
 
 
 def test_a_pipe(tmp_path):
-    """What is neither file nor disk is not waited for."""
+    """A path that is neither file nor disk is not waited for."""
     os.mkfifo(tmp_path / "pipe")
     assert message(tmp_path / "pipe").endswith("is neither a file nor a disk")
 
 
 def test_a_path_through_a_file(tmp_path):
-    """A file used as a folder is one line too."""
+    """A file used as a folder gives one line too."""
     (tmp_path / "file").touch()
     assert "not a directory" in message(tmp_path / "file" / "image")
 
 
 def test_a_path_with_a_null():
-    """A name that no system has is no traceback."""
+    """An impossible name does not give a traceback."""
     assert "null" in message("a\0b")
 
 
 @pytest.mark.parametrize("text", ["hello\n", "caf\u00e9 \u4e2d\n" * 1000, "key: value\n" * 2000])
 def test_a_text_file(tmp_path, text):
-    """A text is told from an image, long or short, in any script, even where a character is cut at 4096 bytes."""
+    """A text is recognised, long or short, in any script, even if a character is cut at 4096 bytes."""
     (tmp_path / "image.img").write_text(text, encoding="utf-8")
     assert message(tmp_path / "image.img").endswith("is a text file, not a disk image")
 
@@ -92,12 +92,12 @@ def test_bytes_are_no_text():
 
 
 NAMED = [signature for signature in SIGNATURES if not signature.reader]
-"""What is read has tests of its own."""
+"""Supported formats have tests of their own."""
 
 
 @for_each("signature", NAMED)
 def test_containers_are_named_with_advice(tmp_path, signature):
-    """Each container is told by its bytes alone; the message says what to do."""
+    """Each container is recognised by its bytes alone; the message says what to do."""
     data = bytearray(b"\x01" * 8192)
     place = signature.head_offset if signature.head_offset is not None else 8192 - 512 + signature.trailer_offset
     data[place : place + len(signature.magic)] = signature.magic
@@ -110,7 +110,7 @@ def test_containers_are_named_with_advice(tmp_path, signature):
 
 
 def test_an_lfs_pointer(tmp_path):
-    """A pointer of git LFS has a refusal of its own."""
+    """A git LFS pointer has its own refusal."""
     (tmp_path / "image.raw").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
     with pytest.raises(UnsupportedError, match="git lfs pull") as caught:
         open_image(tmp_path / "image.raw")
@@ -118,14 +118,14 @@ def test_an_lfs_pointer(tmp_path):
 
 
 def test_a_damaged_sparse_bundle(tmp_path):
-    """A folder of bands whose list of properties is empty is named."""
+    """A folder of bands with an empty property list is named."""
     (tmp_path / "bands").mkdir()
     (tmp_path / "Info.plist").touch()
     assert message(tmp_path).endswith("its Info.plist is not that of a sparse bundle")
 
 
 def test_a_second_image_is_opened(tmp_path):
-    """Both images of a Fusion set are read by the number of their device."""
+    """Both images of a Fusion set are read by device number."""
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)
     with open_images(tmp_path / "ssd", fill(ReadOptions, {"second": tmp_path / "hdd"})) as images:
@@ -142,10 +142,10 @@ def test_a_missing_second_image_is_an_error(tmp_path):
 
 @pytest.mark.parametrize(("sector", "exit_code"), [(0, 0), (2, 3), (-1, 0)])
 def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_code):
-    """A disk that fails at a sector that may tell what is around a volume does not stop a scan of the volume.
+    """A disk that fails at a sector with structures around a volume does not stop a scan of the volume.
 
-    A volume of HFS+ begins in the third one. In the first one is nothing that it needs: a map of partitions beside a
-    volume that fills the image is left aside. In the last one is nothing but what disk images of Apple end with.
+    An HFS+ volume begins in the third sector. It needs nothing from the first one: a partition map next to a volume
+    that fills the image is ignored. The last sector has only what Apple disk images end with.
     """
     path = tmp_path / "disk.img"
     write(SCENARIOS["hard-links"], path)
@@ -166,7 +166,7 @@ def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_co
 
 
 def test_a_container_that_cannot_be_opened_in_a_file_that_is_cut(tmp_path):
-    """The first reason is the file: 100 of its bytes are missing, and with them the trailer of the disk image in it."""
+    """The first reason is the file: 100 bytes are missing, including the trailer of the disk image in it."""
     from fixtures.wrappers import apple_single
     from tests.unit.image.containers.test_udif import PLAIN, udif
 

@@ -14,7 +14,7 @@ OFFSETS = st.lists(st.integers(0, (1 << 20) - 8192), max_size=40)
 
 
 def reader(source, steps, size, *, levels=None):
-    """Read pieces at each step's offsets; return where each piece began and what it held, by step."""
+    """Read pieces at each step's offsets; return the start and content of each piece, by step."""
     found = []
     for number, offsets in enumerate(steps):
         got = {}
@@ -31,14 +31,14 @@ def reader(source, steps, size, *, levels=None):
 
 @given(st.lists(st.tuples(st.lists(OFFSETS, max_size=3), st.sampled_from([1, 512, 4096, 8192])), max_size=4))
 def test_each_reader_gets_what_it_wanted(readers):
-    """Whatever the sizes and steps, every piece comes once, and by address."""
+    """For any sizes and steps, every piece comes once, in address order."""
     read = read_together([reader(SOURCE, steps, size) for steps, size in readers])
     expected = [[[DATA[at : at + size].tobytes() for at in offsets] for offsets in steps] for steps, size in readers]
     assert read == expected
 
 
 def test_readers_share_each_pass(monkeypatch):
-    """Two readers of two steps each, read in parts of 8 KiB: two passes, each from the start to the end."""
+    """Two readers of two steps each read parts of 8 KiB: two passes, each from start to end."""
     monkeypatch.setattr(passes, "PART_BYTES", 8192)
     source = RecordingSource(SOURCE)
     one = reader(source, [[900_000, 100_000], [500_000, 300_000]], 4096)
@@ -48,7 +48,7 @@ def test_readers_share_each_pass(monkeypatch):
 
 
 def test_the_last_pieces_of_all_readers_are_one_pass():
-    """A tree of three levels and one of two: the leaves of the second wait for those of the first."""
+    """Leaves of a tree of two levels wait for those of a tree of three levels."""
     source = RecordingSource(SOURCE)
     high = reader(source, [[500_000], [600_000], [100_000, 900_000]], 512, levels=[2, 1, 0])
     low = reader(source, [[400_000], [200_000, 800_000]], 512, levels=[1, 0])
@@ -57,7 +57,7 @@ def test_the_last_pieces_of_all_readers_are_one_pass():
 
 
 def test_each_device_is_crossed_once():
-    """Pieces of two sources, wanted by one reader."""
+    """One reader wants pieces of two sources."""
     first, second = RecordingSource(SOURCE), RecordingSource(SOURCE)
 
     def both():
@@ -72,7 +72,7 @@ def test_each_device_is_crossed_once():
 
 
 def test_a_reader_that_wants_nothing_is_finished():
-    """Of three readers one wants nothing, and one has an empty want."""
+    """One of three readers wants nothing, and one has an empty request."""
     source = RecordingSource(SOURCE)
     assert read_together([reader(source, [], 1), reader(source, [[]], 1), reader(source, [[3]], 1)]) == [
         [], [[]], [[DATA[3:4].tobytes()]],

@@ -14,7 +14,7 @@ MIB = 1024**2
 
 @pytest.fixture
 def sparse_file(tmp_path):
-    """Return 16 MiB with one MiB of 0xAA at 4 MiB and one of 0xBB at 12 MiB; skips where files have no holes."""
+    """Return 16 MiB with one MiB of 0xAA at 4 MiB and one of 0xBB at 12 MiB; skip if files have no holes."""
     path = tmp_path / "sparse.img"
     with path.open("wb") as file:
         for start, value in ((4 * MIB, 0xAA), (12 * MIB, 0xBB)):
@@ -27,14 +27,14 @@ def sparse_file(tmp_path):
 
 
 def test_holes_cost_no_request(sparse_file):
-    """A read of two MiB that is half hole counts one MiB read and one MiB of hole."""
+    """A read of two MiB, half of it a hole, counts one MiB read and one MiB of hole."""
     with RawFile(sparse_file) as source:
         assert source.read(3 * MIB, 2 * MIB) == bytes(MIB) + b"\xaa" * MIB
         assert (source.counter.reads, source.counter.bytes, source.counter.hole_bytes) == (1, MIB, MIB)
 
 
 def test_a_read_within_a_hole_is_zeros(sparse_file):
-    """The end of the file is a hole: zeros, no request."""
+    """The end of the file is a hole: it reads as zeros without a request."""
     with RawFile(sparse_file) as source:
         assert source.read(16 * MIB - 4096, 4096) == bytes(4096)
         assert source.counter.reads == 0
@@ -57,13 +57,13 @@ def test_extents_of_a_sparse_file_are_right(sparse_file):
 
 
 def test_holes_are_listed(sparse_file):
-    """The three holes lie around the two stretches of data."""
+    """The three holes are around the two stretches of data."""
     with RawFile(sparse_file) as source:
         assert source.holes.tolist() == [[0, 4 * MIB], [5 * MIB, 7 * MIB], [13 * MIB, 3 * MIB]]
 
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
-    """Bytes that vanish while the image is open are an error, not zeros."""
+    """Bytes that disappear while the image is open are an error, not zeros."""
     path = tmp_path / "image"
     path.write_bytes(b"x" * 1000)
     with RawFile(path) as source:
@@ -73,7 +73,7 @@ def test_a_file_that_shrinks_is_noticed(tmp_path):
 
 
 def test_a_read_error_of_the_system_has_an_address(tmp_path, monkeypatch):
-    """A disk that answers with an input/output error yields an error with the place, not a traceback."""
+    """An input/output error of the disk gives an error with the address, not a traceback."""
     path = tmp_path / "image"
     path.write_bytes(b"x" * 1000)
 
@@ -110,7 +110,7 @@ def test_reading_without_preadv_is_the_same(tmp_path, monkeypatch):
 
 
 def test_pieces_come_to_their_places(tmp_path):
-    """Small and large pieces, stored and in a hole, land where they belong; the stored bytes are counted."""
+    """Small and large pieces, stored or in a hole, are read to their places; stored bytes are counted."""
     path = tmp_path / "a.img"
     with path.open("wb") as file:
         file.write(b"a" * 4096)
@@ -122,7 +122,7 @@ def test_pieces_come_to_their_places(tmp_path):
 
 
 def test_pieces_past_a_cut_are_truncated(tmp_path):
-    """A file that became shorter is an error, with the address of the piece that is missing."""
+    """A file that became shorter is an error with the address of the missing piece."""
     path = tmp_path / "a.img"
     path.write_bytes(b"a" * 8192)
     with RawFile(path) as source:
@@ -141,6 +141,6 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="the system shows no memory as a file")
 def test_a_file_without_a_size_is_no_disk():
-    """It opens, and has no end to look for; the message speaks of the image, not of an output."""
+    """It opens but has no end to search; the message is about the image, not an output."""
     with pytest.raises(ImageError, match="has no size, so it holds no disk"):
         RawFile(Path("/proc/self/mem"))

@@ -22,7 +22,7 @@ def made(*, keeps_all=True):
 
 @pytest.fixture
 def opened():
-    """Return a source that remembers, and the one around which it is, which records what it is asked."""
+    """Return a remembering source, and the wrapped one, which records its requests."""
     source, inner = made()
     with source:
         yield source, inner
@@ -35,7 +35,7 @@ def read_all(source, pieces):
 
 @given(st.lists(st.one_of(PIECES, st.tuples(st.integers(0, 199_999), st.integers(0, 90_000))), max_size=8))
 def test_any_reads_give_the_bytes_of_the_source(reads):
-    """Together or by themselves, in any order and overlap."""
+    """Reads alone or together, in any order and overlap."""
     with made()[0] as source:
         for read in reads:
             if isinstance(read, list):
@@ -46,7 +46,7 @@ def test_any_reads_give_the_bytes_of_the_source(reads):
 
 
 def test_what_was_read_is_not_read_again(opened):
-    """Neither as it was, nor in other pieces, nor as part of a long read, of which the rest alone is asked for."""
+    """It is not read as it was, in other pieces, or as part of a long read, which requests only the rest."""
     source, inner = opened
     read_all(source, [(4096, 4096), (8192, 4096), (50_000, 512)])
     source.read(0, 100)
@@ -74,7 +74,7 @@ def test_memory_is_bounded(monkeypatch, keeps_all, asked):
 
 
 def test_a_full_disk_costs_reads_and_nothing_else(monkeypatch, opened):
-    """What cannot be written is read again."""
+    """Data that cannot be written is read again."""
     source, inner = opened
 
     def refuse(_):

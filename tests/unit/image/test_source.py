@@ -62,12 +62,12 @@ def test_window_reads_extents_in_its_own_addresses():
     [(0, 10, False), (0, 11, True), (19, 1, True), (20, 10, False), (25, 6, True), (15, 0, False), (0, 100, True)],
 )
 def test_overlap_is_exact_to_the_byte(start, length, is_hit):
-    """Ranges 10 to 20 and 30 to 35 are met by what shares at least one byte with them."""
+    """A range from 10 to 20 and one from 30 to 35 overlap any extent that shares at least one byte with them."""
     ranges = np.array([[10, 10], [30, 5]])
     assert overlaps(ranges, np.array([start]), np.array([length])).tolist() == [is_hit]
 
 
 def test_nothing_overlaps_no_ranges():
-    """An image that was read in full has no extent that was not."""
+    """A fully read image has no unread extent."""
     source = MemorySource(DATA)
     assert source.touches_unread(np.array([0, 50]), np.array([256, 1])).tolist() == [False, False]

@@ -30,7 +30,7 @@ def write_parts(folder, suffixes, size=1024):
     ],
 )
 def test_parts_are_joined(tmp_path, suffixes):
-    """Opening the first part yields all of them, and reads cross from one to the next."""
+    """Opening the first part gives all of them, and reads cross from one to the next."""
     data = write_parts(tmp_path, suffixes)
     with open_image(tmp_path / f"disk.{suffixes[0]}") as source:
         assert source.size_bytes == len(data)
@@ -48,7 +48,7 @@ def test_the_last_part_may_be_shorter(tmp_path):
 
 
 def test_a_part_count_beyond_az_goes_on(tmp_path):
-    """After az comes ba: 28 parts are found."""
+    """The suffix after az is ba, so all 28 parts are found."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     suffixes = ["a" + letter for letter in letters] + ["ba", "bb"]
     for suffix in suffixes:
@@ -59,7 +59,7 @@ def test_a_part_count_beyond_az_goes_on(tmp_path):
 
 @pytest.mark.parametrize("missing", [["002"], ["002", "003"]])
 def test_a_missing_part_is_named(tmp_path, missing):
-    """What it held is unread, and the parts behind it are where their numbers say."""
+    """Its data is unread, and later parts are at the positions that their numbers give."""
     data = write_parts(tmp_path, ["001", "002", "003", "004", "005"])
     for suffix in missing:
         (tmp_path / f"disk.{suffix}").unlink()
@@ -80,14 +80,14 @@ def test_a_missing_part_is_named(tmp_path, missing):
 
 
 def test_names_that_are_alike_are_no_set(tmp_path):
-    """Where more parts are missing than are there, nothing is opened."""
+    """If more parts are missing than present, nothing is opened."""
     write_parts(tmp_path, ["001", "002", "007"])
     with pytest.raises(ImageError, match=r"disk\.003 of the split image is missing, and many more are"):
         open_image(tmp_path / "disk.001")
 
 
 def test_a_short_part_in_between_is_read_in_part(tmp_path):
-    """A part that a broken copy left short does not shift what follows; one that is too long is refused."""
+    """A truncated part does not shift later parts; a part that is too long is refused."""
     data = write_parts(tmp_path, ["001", "002", "003"])
     (tmp_path / "disk.002").write_bytes(data[1024:1029])
     with open_image(tmp_path / "disk.001") as source:
@@ -103,28 +103,28 @@ def test_a_short_part_in_between_is_read_in_part(tmp_path):
 
 @pytest.mark.parametrize(("suffixes", "later"), [(["001", "002"], "002"), (["aa", "ab"], "ab")])
 def test_a_later_part_names_the_first(tmp_path, suffixes, later):
-    """Opening the second part tells which one to open."""
+    """For the second part, the message says which one to open."""
     write_parts(tmp_path, suffixes)
     with pytest.raises(ImageError, match=rf"Open disk\.{suffixes[0]}"):
         open_image(tmp_path / f"disk.{later}")
 
 
 def test_a_missing_first_part_is_named(tmp_path):
-    """Parts two and three without part one are no image."""
+    """Parts two and three without part one are not an image."""
     write_parts(tmp_path, ["002", "003"])
     with pytest.raises(ImageError, match=r"disk\.001, is missing"):
         open_image(tmp_path / "disk.002")
 
 
 def test_a_single_numbered_file_is_a_raw_image(tmp_path):
-    """A file that only looks like a part stands for itself."""
+    """A file that only looks like a part is opened alone."""
     (tmp_path / "disk.001").write_bytes(bytes(100))
     with open_image(tmp_path / "disk.001") as source:
         assert source.size_bytes == 100
 
 
 def test_words_as_suffixes_are_no_parts(tmp_path):
-    """disk.img beside disk.map are two files, not two parts."""
+    """disk.img and disk.map are two files, not two parts."""
     (tmp_path / "disk.img").write_bytes(bytes(100))
     (tmp_path / "disk.map").write_bytes(bytes(50))
     with open_image(tmp_path / "disk.img") as source:
@@ -132,7 +132,7 @@ def test_words_as_suffixes_are_no_parts(tmp_path):
 
 
 def test_counters_add_up_over_parts(tmp_path):
-    """A read over two parts is two requests of the sum of bytes."""
+    """A read over two parts counts as two requests with the sum of bytes."""
     write_parts(tmp_path, ["001", "002"])
     with open_image(tmp_path / "disk.001") as source:
         before = source.counter.bytes
@@ -141,7 +141,7 @@ def test_counters_add_up_over_parts(tmp_path):
 
 
 def test_a_part_that_is_no_file_is_named(tmp_path):
-    """A pipe with a part's name is neither waited for nor passed over; a folder of such a name is nobody's part."""
+    """A pipe with a part's name is neither waited for nor skipped; a folder with such a name is not a part."""
     write_parts(tmp_path, ["001", "002"])
     (tmp_path / "disk.002").unlink()
     os.mkfifo(tmp_path / "disk.002")

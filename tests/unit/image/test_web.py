@@ -1,4 +1,4 @@
-"""Files on web servers: what a server may do wrong, each kind with its own message, and none without a bound."""
+"""Files on web servers: each kind of server error has its own message, and all are bounded."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from layoutscope.image import remote
 DATA = bytes(range(256)) * 256
 TOTAL = len(DATA)
 FIRST = 4096
-"""What is read when a file is opened."""
+"""Bytes that are read when a file is opened."""
 MAX_SENT = 16 * 1024**2
-"""More than what a client and a server have in their sockets' buffers; the endless answers would pass it at once."""
+"""More than the socket buffers of client and server hold; endless answers would exceed it at once."""
 
 
 class Server:
-    """Gives the N-th request the N-th answer, and the last one to all that follow; notes requests and counts bytes.
+    """Gives the N-th answer to the N-th request, and the last one to all later ones; counts requests and bytes.
 
     An answer is a function of the connection and the range that was asked for.
     """
@@ -73,7 +73,7 @@ class Server:
         self.sent += len(data)
 
     def close(self):
-        """Listen no more, and send nothing more."""
+        """Stop listening and sending."""
         self.closing.set()
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -81,7 +81,7 @@ class Server:
 
 
 CLOSE = object()
-"""What an answer returns after which the server closes the connection."""
+"""Return value of an answer after which the server closes the connection."""
 
 
 def head(status, *fields):
@@ -90,7 +90,7 @@ def head(status, *fields):
 
 
 def part(**changes):
-    """Answer with a range as it should be, but for some fields, which may be functions of the range; None: left out."""
+    """Answer correctly with a range, except for some fields, which may be functions of the range; None omits one."""
     body = changes.pop("body", lambda first, stop: DATA[first:stop])
 
     def answer(send, first, stop):
@@ -108,7 +108,7 @@ def part(**changes):
 
 
 def status(code, *fields):
-    """Answer with a status alone."""
+    """Answer with only a status."""
 
     def answer(send, _first, _stop):
         send(head(code, *fields, "Content-Length: 0"))
@@ -117,7 +117,7 @@ def status(code, *fields):
 
 
 def endless(start, data):
-    """Answer with something that never ends."""
+    """Answer with endless data."""
 
     def answer(send, first, stop):
         send(start(first, stop))
@@ -128,7 +128,7 @@ def endless(start, data):
 
 
 def slowly(start):
-    """Answer with a byte now and then, forever."""
+    """Answer with single bytes at intervals, forever."""
     pause = threading.Event()
 
     def answer(send, first, stop):
@@ -140,11 +140,11 @@ def slowly(start):
 
 
 def silent(_send, _first, _stop):
-    """Answer nothing until the client gives up: it has 10 seconds, after which the server closes."""
+    """Answer nothing until the client gives up; the server closes after 10 seconds."""
 
 
 def raw(data):
-    """Answer with any bytes, and close."""
+    """Answer with given bytes, and close."""
 
     def answer(send, _first, _stop):
         send(data)
@@ -154,7 +154,7 @@ def raw(data):
 
 
 def ranged(first, stop, *fields):
-    """Write the head of an answer that has a range and no length."""
+    """Write the head of an answer with a range but without a length."""
     return head(206, f"Content-Range: bytes {first}-{stop - 1}/{TOTAL}", *fields)
 
 
@@ -162,14 +162,14 @@ OPEN = []
 
 
 def open_file(address, first_bytes):
-    """Open a file that is closed after the test."""
+    """Open a file and close it after the test."""
     OPEN.append(remote.WebFile(address, first_bytes))
     return OPEN[-1]
 
 
 @pytest.fixture(autouse=True)
 def close_files():
-    """Close what tests opened."""
+    """Close the files that tests opened."""
     yield
     while OPEN:
         OPEN.pop().close()
@@ -177,7 +177,7 @@ def close_files():
 
 @pytest.fixture
 def serve(monkeypatch):
-    """Return a function that starts a server; attempts follow one another at once."""
+    """Return a function that starts a server; retries follow without delay."""
     monkeypatch.setattr(remote, "WAITS_S", (0.0, 0.0))
     started = []
 
@@ -263,12 +263,12 @@ BAD = {
     "slow body": (slowly(ranged), LATE, 1),
     "waits on": (endless(lambda *_: b"", head(100)), LATE, 1),
 }  # fmt: skip
-"""What a server does once a file is open: the message, and how often it is asked, on new connections or the first."""
+"""Server behaviour after opening: the message, the number of requests, and on which connections."""
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name):
-    """One line that says what was asked and what came; few requests, a bounded time, and no more bytes than wanted."""
+    """One line says what was requested and received; requests, time and bytes are bounded."""
     answer, message, tries = BAD[name]
     server = serve(good, answer)
     file = open_file(server.address, FIRST)
@@ -286,7 +286,7 @@ def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name)
 
 @pytest.mark.parametrize("name", ["404", "401", "500", "whole", "no range", "negative length", "circle", "packed"])
 def test_the_first_answer_is_judged_likewise(serve, name):
-    """A file that cannot be opened says why, and is never taken for an absent one."""
+    """A file that cannot be opened has a reason, and is never mistaken for an absent one."""
     answer, message, tries = BAD[name]
     server = serve(answer)
     with pytest.raises(ImageError, match=message.replace("8,192 to 12,287", "0 to 4,095")):
@@ -316,7 +316,7 @@ ODD_BUT_RIGHT = {
 
 @pytest.mark.parametrize("name", ODD_BUT_RIGHT)
 def test_no_more_is_read_than_was_asked_for(serve, name):
-    """Whatever follows the bytes of the range, they are the answer, and the rest stays with the server."""
+    """The range is the whole answer, and later bytes stay with the server."""
     server = serve(good, ODD_BUT_RIGHT[name])
     file = open_file(server.address, FIRST)
     assert file.start == DATA[:FIRST]
@@ -327,7 +327,7 @@ def test_no_more_is_read_than_was_asked_for(serve, name):
 
 @pytest.mark.parametrize("answer", [status(503), raw(b""), part(body=lambda first, _stop: DATA[first : first + 7])])
 def test_what_passes_is_asked_again(serve, answer):
-    """A failure of the server, and a connection that is lost before or within the answer."""
+    """A server failure and a connection lost before or within the answer are retried."""
     server = serve(good, answer, good)
     file = open_file(server.address, FIRST)
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
@@ -335,7 +335,7 @@ def test_what_passes_is_asked_again(serve, answer):
 
 
 def test_the_waits_end_with_the_deadline(serve, monkeypatch):
-    """An hour between the attempts is cut to what is left of the request's time; the clock is the test's."""
+    """An hour between attempts is cut to the rest of the request's time; the clock is the test's."""
     now = [0.0]
     waits = []
 
@@ -361,7 +361,7 @@ def test_the_waits_end_with_the_deadline(serve, monkeypatch):
 
 
 def test_many_ranges_come_in_order_over_few_connections(serve):
-    """Each range once, whatever the order of the answers; the first failure ends the others."""
+    """Each range arrives once, in any order of answers; the first failure ends the others."""
     server = serve(good)
     file = open_file(server.address, FIRST)
     ranges = [(at, at + 512) for at in range(0, TOTAL, 1024)]
@@ -376,12 +376,12 @@ def test_many_ranges_come_in_order_over_few_connections(serve):
 
 
 def test_an_empty_file_is_empty(serve):
-    """No range fits into it: its server says 416 with its length."""
+    """No range fits; the server answers 416 with the length."""
     assert open_file(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
 
 
 def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
-    """Servers close what was idle: that is no failure, and takes none of the attempts."""
+    """Servers close idle connections; that is not a failure and does not count as an attempt."""
 
     def good_once(send, first, stop):
         good(send, first, stop)
@@ -394,7 +394,7 @@ def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
 
 
 def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
-    """A redirection is followed once; where its target refuses later, the address is asked for a new one."""
+    """A redirection is followed once; if its target fails later, the original address is asked again."""
     first, second = serve(good, status(403)), serve(good)
     server = serve(status(302, f"Location: {first.address}"), status(302, f"Location: {second.address}"))
     file = open_file(server.address, FIRST)
@@ -403,7 +403,7 @@ def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
 
 
 def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
-    """Neither it nor configured fields go where a server redirects to; messages do not name it."""
+    """Neither it nor configured fields are sent to a redirection's target; messages do not contain it."""
     monkeypatch.setattr(remote, "_read_header_settings", lambda: {"X-Token": "abc"})
     other = serve(good)
     server = serve(status(302, f"Location: {other.address}"))
@@ -416,7 +416,7 @@ def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
 
 
 def test_the_request_is_plain(serve):
-    """No packing is asked for, and nothing of the address leaves its line."""
+    """No compression is requested, and no part of the address leaves its line."""
     server = serve(good)
     open_file(server.address + "?a=b c\r\nX: y", FIRST).close()
     line, *fields = server.requests[0].split("\r\n")
@@ -426,7 +426,7 @@ def test_the_request_is_plain(serve):
 
 
 def test_https_leads_to_no_http():
-    """What was asked for over a safe connection is not read over another."""
+    """Data requested over https is not read over http."""
 
     class Answer:
         status = 302
@@ -440,13 +440,13 @@ def test_https_leads_to_no_http():
 
 @pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])
 def test_an_address_without_a_host_is_one_line(address):
-    """What is not an address is never looked up."""
+    """A string that is not an address is never looked up."""
     with pytest.raises(ImageError, match="is not an address"):
         open_file(address, FIRST)
 
 
 def test_a_closed_port_is_one_line(serve):
-    """Nobody listens there."""
+    """No server listens there."""
     server = serve(good)
     server.close()
     server.close = lambda: None

@@ -24,25 +24,25 @@ def pieces(*runs: tuple[int, int]) -> Pieces:
 
 
 def test_touching_pieces_are_one_clump_at_gap_zero():
-    """Three nodes, two of them touching, are two clumps of 200 and 100 bytes."""
+    """Three nodes, two of them contiguous, are two clumps of 200 and 100 bytes."""
     held = pieces((0, 100), (100, 100), (201, 100))
     assert clump_bytes(held, 0).tolist() == [200, 100]
 
 
 def test_gap_is_inclusive_and_not_counted_as_metadata():
-    """A gap of exactly the limit joins; its bytes belong to nobody."""
+    """A gap of exactly the limit joins; its bytes are not counted."""
     held = pieces((0, 100), (100 + 64 * KIB, 100))
     assert clump_bytes(held, 64 * KIB).tolist() == [200]
     assert clump_bytes(held, 64 * KIB - 1).tolist() == [100, 100]
 
 
 def test_overlapping_pieces_count_their_bytes_once():
-    """A node claimed twice does not make the clump larger than the disk it covers."""
+    """A node claimed twice does not make the clump larger than the disk area."""
     assert clump_bytes(pieces((0, 100), (50, 100), (60, 10)), 0).tolist() == [150]
 
 
 def test_span_cuts_the_outer_hundredths_of_the_bytes():
-    """Of 100 touching bytes the middle 98 span 98; one far byte at the end is cut off."""
+    """The middle 98 of 100 contiguous bytes span 98; one far byte at the end is cut off."""
     assert span_bytes(pieces((1000, 100))) == pytest.approx(98)
     assert span_bytes(pieces((0, 99), (10**9, 1))) == pytest.approx(98)
 
@@ -53,12 +53,12 @@ def test_span_of_nothing_is_unknown():
 
 
 def test_touching_nodes_have_nearest_neighbour_ratio_zero():
-    """Nodes without gaps are as clustered as can be."""
+    """Nodes without gaps are maximally clustered."""
     assert nearest_neighbour_ratio(pieces((0, 10), (10, 10), (20, 10)), 1000) == 0
 
 
 def test_nearest_neighbour_expectation_of_two_objects_is_a_third():
-    """Two points at random on a line are a third of it apart: such a gap has the ratio 1."""
+    """Two random points on a line are a third of it apart on average: such a gap has the ratio 1."""
     assert nearest_neighbour_ratio(pieces((0, 50), (350, 50)), 1000) == pytest.approx(1)
 
 
@@ -80,7 +80,7 @@ def test_random_placement_has_ratio_one():
     st.integers(0, 10**12),
 )
 def test_moving_the_volume_leaves_locality_unchanged(runs, shift):
-    """Clumps and span do not depend on where the volume lies in the image."""
+    """Clumps and span do not depend on the volume's place in the image."""
     held = pieces(*sorted(runs))
     moved = Pieces(held.start + shift, held.stop + shift)
     assert clump_bytes(moved, MIB).tolist() == clump_bytes(held, MIB).tolist()
@@ -106,7 +106,7 @@ def test_a_node_in_two_pieces_lies_in_both():
 
 
 def test_unclaimed_blocks_and_free_nodes_are_no_metadata():
-    """Only what is known to be metadata in use counts."""
+    """Only known metadata that is in use counts."""
     regions = {
         "device": 0,
         "volume": 0,

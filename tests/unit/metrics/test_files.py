@@ -7,7 +7,7 @@ from layoutscope.tables import Table
 
 
 def test_scattered_extents_of_a_fork_are_put_together():
-    """Extents of two files in turns, out of order: file 16 lies at 0 to 8192 in one piece, file 17 in two."""
+    """Two files' extents alternate, out of order: file 16 is in one piece at 0 to 8192, file 17 in two."""
     extents = pl.DataFrame(
         {
             "file_id": pl.Series([16, 17, 16, 17], dtype=pl.UInt64),
@@ -24,7 +24,7 @@ def test_scattered_extents_of_a_fork_are_put_together():
 
 
 def test_extents_in_the_order_of_the_table_have_the_same_fragments():
-    """Forks of file 16 in one piece and with a gap; that of file 17 begins with a hole, which counts for nothing."""
+    """Forks of file 16 are in one piece and with a gap; that of file 17 begins with a hole, which does not count."""
     extents = pl.DataFrame(
         {
             "file_id": pl.Series([16, 16, 16, 16, 17, 17], dtype=pl.UInt64),

@@ -1,4 +1,4 @@
-"""How volumes were written: streams and orders by hand, and on plans whose history is known."""
+"""Write history of volumes: hand-made streams and orders, and plans with known history."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ APPLE = {"modified by": "apfs_kext (945.260.7) (xid 9)"}
 
 
 def states(placement, ages, order="hash", files=FILES, **policy):
-    """Age a plan whose driver places as told."""
+    """Age a plan with a driver that allocates as given."""
     told = replace(placement, policy=replace(placement.policy, **policy))
     return list(aging(FileSet(files=files, order=order), told, ages))
 
 
 def by_apple(layout):
-    """Say that Apple's driver wrote a volume."""
+    """Mark a volume as written by Apple's driver."""
     return layout.changed(facts=msgspec.structs.replace(layout.facts, details=APPLE))
 
 
@@ -45,7 +45,7 @@ def values(metrics):
 @pytest.mark.parametrize(
     ("xid", "streams"),
     [
-        ([1, 1, 2, 3, 3], 1),  # one copy in key order
+        ([1, 1, 2, 3, 3], 1),  # one copy, in key order
         ([1, 9, 2, 9, 3, 9], 2),  # every second leaf changed later
         ([1, 9, 5, 2, 6, 9, 3, 6, 9], 3),
         ([4, 3, 2, 1], 4),
@@ -58,13 +58,13 @@ def test_streams_are_the_fewest_sequences_in_key_order(xid, streams):
 
 
 def test_few_leaves_are_no_stream():
-    """Of 200 leaves one is left out, and three are not."""
+    """Of 200 leaves, one is ignored but three are not."""
     assert count_streams(np.array([500, *range(199)])) == 1
     assert count_streams(np.array([500, 500, 500, *range(197)])) == 2
 
 
 def test_half_of_the_neighbours_ascend_at_random():
-    """Of random numbers the excess is a few standard deviations at most: their variance is n / 12."""
+    """For random numbers, the excess is at most a few standard deviations: the variance is n / 12."""
     rng = np.random.default_rng(1)
     found = [Ascents(999, int((np.diff(rng.permutation(1000)) > 0).sum())).excess for _ in range(300)]
     assert np.std(found) == pytest.approx(1, abs=0.1)
@@ -74,7 +74,7 @@ def test_half_of_the_neighbours_ascend_at_random():
 @pytest.mark.parametrize("order", ["hash", "alphabetical", "numbered"])
 @pytest.mark.parametrize("placement", [MACOS_HFSPLUS, MACOS_APFS], ids=["hfsplus", "apfs"])
 def test_the_order_of_creation_is_shown_by_numbers_after_twenty_cycles_too(placement, order):
-    """HFS+ lists by name: where files came by hash, its numbers show no order."""
+    """HFS+ lists by name: if files were created in hash order, its numbers show no order."""
     known = {"hash": AS_LISTED, "alphabetical": BY_NAME, "numbered": FOLDERS_FIRST}[order]
     expected = "" if placement is MACOS_HFSPLUS and order == "hash" else known
     for layout in states(placement, (0, 20), order):
@@ -82,7 +82,7 @@ def test_the_order_of_creation_is_shown_by_numbers_after_twenty_cycles_too(place
 
 
 def test_a_fresh_volume_has_its_files_one_after_the_other():
-    """In the order of creation every file has the next number, and in another order about half a higher one."""
+    """In the order of creation, every file has the next number; in another order, about half have a higher one."""
     (fresh,) = states(MACOS_APFS, (0,))
     found = values(creation_metrics(fresh))
     assert found["next-number"] == found["created-as-listed"] == 1
@@ -94,7 +94,7 @@ def test_a_fresh_volume_has_its_files_one_after_the_other():
 
 
 def test_each_cycle_adds_a_stream():
-    """At most: leaves that are changed again leave the stream that they were in."""
+    """A cycle adds at most one: leaves that change again leave their stream."""
     counts = [values(writing_metrics(layout))["write-streams"] for layout in states(MACOS_APFS, (0, 4, 8))]
     assert counts[0] <= 3
     assert counts[0] < counts[1] < counts[2] <= counts[0] + 9
@@ -102,20 +102,20 @@ def test_each_cycle_adds_a_stream():
 
 @pytest.mark.parametrize("length", [50, 150, 300])
 def test_transactions_are_as_long_as_their_driver_makes_them(length):
-    """By the newest files, before and after files are replaced; a cycle replaces 1,000."""
+    """Measured on the newest files, before and after files are replaced; a cycle replaces 1,000."""
     for layout in states(MACOS_APFS, (0, 3), files=20_000, files_per_transaction=length):
         assert values(writing_metrics(layout))["files-per-transaction"] == pytest.approx(length, rel=0.15)
 
 
 def test_freed_blocks_that_are_used_again_are_behind_no_more():
-    """Blocks behind the last ones: every transaction. The first free ones: about half of them after ten cycles."""
+    """Blocks after the last ones: every transaction. The first free ones: about half of them after ten cycles."""
     (behind,), (first,) = (states(MACOS_APFS, (10,), files_per_transaction=50, next_fit=fit) for fit in (True, False))
     assert values(writing_metrics(behind))["written-behind"] == 1
     assert values(writing_metrics(first))["written-behind"] < 0.8
 
 
 def test_leaves_that_were_written_last_are_emptier():
-    """Those that were split; quarters go from the oldest to the newest."""
+    """Leaves that were split are emptier; quarters go from the oldest to the newest."""
     (layout,) = states(MACOS_APFS, (10,))
     (fill,) = (metric for metric in writing_metrics(layout) if metric.name == "leaf-fill-newest")
     assert [name.partition(" ")[0] for name, _ in fill.parts] == ["oldest", "second", "third", "newest"]
@@ -123,13 +123,13 @@ def test_leaves_that_were_written_last_are_emptier():
 
 
 def test_nodes_without_transactions_have_no_streams():
-    """Those of HFS+."""
+    """HFS+ nodes have no transactions."""
     (layout,) = states(MACOS_HFSPLUS, (1,))
     assert list(writing_metrics(layout)) == []
 
 
 def test_a_forecast_takes_transactions_and_blocks_from_the_volume():
-    """If the system wrote it that is assumed from here on; else what is assumed of it stays."""
+    """If the system wrote the volume, its values are used; otherwise the assumptions stay."""
     usual = MACOS_APFS.policy
     (layout,) = states(MACOS_APFS, (10,), files_per_transaction=50, next_fit=False)
     assert shown_policy(layout, "macos", usual) is usual
@@ -144,7 +144,7 @@ def test_a_forecast_takes_transactions_and_blocks_from_the_volume():
 
 
 def test_a_volume_like_that_has_its_order_of_creation(monkeypatch):
-    """Several are drawn of a volume whose numbers show none."""
+    """If its numbers show no order, several orders are drawn."""
     (layout,) = states(MACOS_APFS, (0,))
     assert {order for order, _, _ in volumes_alike(layout, "macos")} == {AS_LISTED}
     monkeypatch.setattr(alike, "infer_creation_order", lambda _: "")

@@ -15,7 +15,7 @@ def values(*blocks: int, **changes):
 
 
 def test_packed_leaves_are_all_adjacent_and_in_order():
-    """Four leaves one behind the other have nothing against them."""
+    """Four contiguous leaves have no breaks."""
     assert values(5, 6, 7, 8) == {
         "next-leaf-adjacent": 1,
         "backward-steps": 0,
@@ -25,7 +25,7 @@ def test_packed_leaves_are_all_adjacent_and_in_order():
 
 
 def test_reversed_leaves_are_wholly_inverted():
-    """Four leaves in falling order: every step back, every pair inverted, ranks 3 + 1 + 1 + 3 of 4 x 4 apart."""
+    """Four leaves in falling order: each step goes back, each pair is inverted, ranks are 3 + 1 + 1 + 3 of 4 x 4."""
     assert values(8, 7, 6, 5) == {
         "next-leaf-adjacent": 0,
         "backward-steps": 1,
@@ -35,7 +35,7 @@ def test_reversed_leaves_are_wholly_inverted():
 
 
 def test_one_gap_breaks_one_adjacency():
-    """Of the two steps between three leaves one has a gap; the order is untouched."""
+    """One of two steps between three leaves has a gap; the order is unchanged."""
     assert values(1, 2, 9)["next-leaf-adjacent"] == 0.5
     assert values(1, 2, 9)["key-order-inversions"] == 0
 
@@ -47,17 +47,17 @@ def test_a_single_leaf_has_no_order():
 
 
 def test_key_rank_decides_not_the_row():
-    """Rows in any order give the same result: the leaves are sorted by their key rank."""
+    """Rows in any order give the same result, because leaves are sorted by key rank."""
     assert values(7, 5, 6, key_rank=[2, 0, 1]) == values(5, 6, 7)
 
 
 def test_leaves_of_snapshots_have_no_place_in_the_order():
-    """Leaves 1 and 2 lie side by side; the one that a snapshot holds between their keys lies elsewhere."""
+    """Leaves 1 and 2 are contiguous; a snapshot's leaf with keys between theirs is elsewhere."""
     assert values(1, 90, 2, key_rank=[0, 1, 1], state=["live", "snapshot", "live"]) == values(1, 2)
 
 
 def test_a_node_in_pieces_ends_with_its_last_piece():
-    """The leaf behind the last piece of a straddling leaf is adjacent to it."""
+    """A leaf after the last piece of a straddling leaf is adjacent to it."""
     split = {"node_row": [0, 0], "device": 0, "image_offset": [NODE, 30 * NODE], "length_bytes": NODE // 2}
     measured = order_metrics(
         layout(nodes=leaves(1, 30, image_offset=[NODE, 30 * NODE + NODE // 2]), fragments=split), "catalog"
@@ -68,7 +68,7 @@ def test_a_node_in_pieces_ends_with_its_last_piece():
 @settings(max_examples=200)
 @given(st.permutations(list(range(13))))
 def test_inversions_equal_the_count_of_all_pairs(permutation):
-    """The bit-by-bit count equals the definition, pair by pair."""
+    """The count bit by bit equals the definition, pair by pair."""
     brute = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
     assert count_inversions(np.array(permutation)) == brute
 
@@ -80,5 +80,5 @@ def test_a_reversed_sequence_inverts_every_pair(n):
 
 
 def test_disk_rank_is_the_place_in_address_order():
-    """Addresses 30, 10, 20 have the places 2, 0, 1."""
+    """Addresses 30, 10, 20 have the ranks 2, 0, 1."""
     assert rank_on_disk(np.array([30, 10, 20])).tolist() == [2, 0, 1]

@@ -16,14 +16,14 @@ def by_name(metrics):
 
 
 def test_contiguous_extents_are_one_fragment():
-    """Two extents that touch are no fragmentation: score 1, one fragment."""
+    """Two contiguous extents are not fragmented: score 1, one fragment."""
     measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 12, 3)))))
     assert measured["file-layout-score"].value == 1
     assert measured["fragments-per-file"].value == 1
 
 
 def test_layout_score_counts_breaks_over_all_blocks():
-    """Files of 4 blocks in 2 pieces and of 3 in 1: 1 break on 3 + 2 steps; a file of one block does not count."""
+    """Files of 4 blocks in 2 pieces and of 3 in 1 have 1 break in 3 + 2 steps; a file of one block does not count."""
     measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 50, 2), (21, 80, 3), (22, 99, 1)))))
     assert measured["file-layout-score"].value == pytest.approx(1 - 1 / 5)
     assert measured["fragments-per-file"].value == pytest.approx(4 / 3)
@@ -31,7 +31,7 @@ def test_layout_score_counts_breaks_over_all_blocks():
 
 
 def test_holes_are_no_fragments():
-    """A hole takes no block; the block behind it that touches the one before stays in one piece."""
+    """A hole takes no block; if the blocks on both sides touch, they are one piece."""
     measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, -1, 5), (20, 12, 2)))))
     assert measured["fragments-per-file"].value == 1
 
@@ -44,7 +44,7 @@ def test_a_neighbour_of_another_file_is_a_new_fragment():
 
 
 def test_free_space_is_binned_by_powers_of_two():
-    """Runs of 1, 2 and 3 blocks fall into the bins 4 KiB and 8 KiB; the largest is half of the space."""
+    """Runs of 1, 2 and 3 blocks are in the bins 4 KiB and 8 KiB; the largest is half of the space."""
     free = {
         "device": 0,
         "volume": 0,
@@ -58,7 +58,7 @@ def test_free_space_is_binned_by_powers_of_two():
 
 
 def test_histogram_bins_are_lower_bounds():
-    """2^k is the first size of its bin and 2^k - 1 the last of the one below; 0 has its own."""
+    """2^k is the first size of its bin and 2^k - 1 the last of the bin below; 0 has its own bin."""
     import numpy as np
 
     assert power_of_two_histogram(np.array([0, 1023, 1024, 2047])) == (("0", 1), ("512 B", 1), ("1.00 KiB", 2))
@@ -82,14 +82,14 @@ def test_fill_is_used_over_room_and_by_level():
 
 
 def test_density_counts_nodes_per_thousand_entries():
-    """Three nodes for two entries are 1,500 for a thousand."""
+    """Three nodes for two entries are 1,500 per thousand."""
     rows = entries((1, 2, "a", "directory", 0), (2, 16, "b", "file", 1))
     measured = by_name(health_metrics(layout(nodes=leaves(1, 2, 3), entries=rows), "catalog"))
     assert measured["nodes-per-1000-entries"].value == 1500
 
 
 def test_nodes_of_snapshots_hold_no_entries_of_this_view():
-    """Two leaves hold the entries; a third one, half as full, is a snapshot's."""
+    """Two leaves hold the entries; a third one, half as full, belongs to a snapshot."""
     rows = entries((1, 2, "root", "directory", 0), (2, 20, "a", "file", 1))
     more = {"state": ["live", "live", "snapshot"], "used_bytes": [2000, 2000, 1000], "free_bytes": [2000, 2000, 3000]}
     found = by_name(health_metrics(layout(nodes=leaves(1, 2, 3, **more), entries=rows), "catalog"))
@@ -98,7 +98,7 @@ def test_nodes_of_snapshots_hold_no_entries_of_this_view():
 
 
 def test_age_is_counted_from_the_newest_transaction():
-    """Nodes of transactions 7, 5 and 1 on a volume at 7 are 0, 2 and 6 old."""
+    """On a volume at transaction 7, nodes of 7, 5 and 1 have the ages 0, 2 and 6."""
     nodes = leaves(1, 2, 3, tree="fs", xid=[7, 5, 1])
     measured = by_name(health_metrics(layout(nodes=nodes, filesystem="apfs", stamp=7), "fs"))
     assert measured["age-xid"].value == 2
@@ -108,19 +108,19 @@ def test_age_is_counted_from_the_newest_transaction():
     ("xid", "stamp", "age"), [([2**64 - 1], 7, 0), ([5], 2**64 - 1, 2**64 - 6), ([9], 2**63, 2**63)]
 )
 def test_ages_of_damaged_numbers_are_numbers(xid, stamp, age):
-    """Damage makes transactions of 64 bits: a node from the future is not old, and nothing wraps or ends the scan."""
+    """Damaged transactions have 64 bits: a node from the future has age 0, and no number wraps or ends the scan."""
     nodes = leaves(1, tree="fs", xid=np.array(xid, np.uint64))
     measured = by_name(health_metrics(layout(nodes=nodes, filesystem="apfs", stamp=stamp), "fs"))
     assert measured["age-xid"].value == pytest.approx(age)
 
 
 def test_age_is_left_out_where_nodes_carry_no_transaction():
-    """HFS+ nodes have no xid and so no age."""
+    """HFS+ nodes have no xid, so they have no age."""
     assert "age-xid" not in by_name(health_metrics(layout(nodes=leaves(1, 2)), "catalog"))
 
 
 def test_inode_to_data_is_the_gap_between_edges():
-    """Leaf at block 1, data at block 11: nine blocks between; data right in front of the leaf: nothing."""
+    """Leaf at block 1, data at block 11: a gap of nine blocks; data right before the leaf has no gap."""
     rows = entries((2, 20, "a", "file", 0), (2, 21, "b", "file", 1))
     made = layout(nodes=leaves(1, 31), entries=rows, extents=data((20, 11, 2), (21, 29, 2)))
     measured = by_name(distance_metrics(made))
@@ -135,7 +135,7 @@ def test_hard_links_count_once():
 
 
 def test_parent_to_child_and_object_map_follow_references():
-    """The child at block 5 lies 3 blocks behind its parent at 1; the object map at block 9 also 3 from it."""
+    """The child at block 5 is 3 blocks after its parent at 1; the object map at block 9 is also 3 away."""
     nodes = leaves(
         1,
         5,
@@ -171,14 +171,14 @@ def test_metadata_zone_follows_the_kernel():
 
 @pytest.mark.parametrize(("size_bytes", "reason"), [(GIB, "10 GiB"), (20 * GIB, "journal")])
 def test_small_or_unjournaled_volumes_have_no_zone(size_bytes, reason):
-    """The kernel keeps no zone there, and the metric says so."""
+    """The kernel has no zone there, and the metric says so."""
     metric = zone_metric(layout(nodes=leaves(1), size_bytes=size_bytes))
     assert metric.value is None
     assert reason in metric.note
 
 
 def test_tree_summary_counts_levels_pieces_and_clumps():
-    """Two touching leaves and one far index node: 2 + 1 nodes, two pieces, two thirds clumped; one free node apart."""
+    """Two contiguous leaves and a far index node: 2 + 1 nodes, two pieces, two thirds clumped; one free node."""
     nodes = leaves(
         1, 2, 1000, 1001, level=[0, 0, 1, None], kind=["leaf", "leaf", "index", "free"], key_rank=[0, 1, 0, None]
     )
@@ -190,13 +190,13 @@ def test_tree_summary_counts_levels_pieces_and_clumps():
 
 
 def test_empty_layout_has_metrics_without_values():
-    """Nothing to measure is no error: every metric comes without a value or with zero."""
+    """Every metric comes without a value or with zero, without an error."""
     for metric in measure(layout()):
         assert metric.value in (None, 0)
 
 
 def test_every_definition_says_unit_denominator_text_and_source():
-    """A metric is printed with its definition, so none may be missing."""
+    """A metric is printed with its definition, so none may lack one."""
     assert len(DEFINITIONS) > 20
     for definition in DEFINITIONS.values():
         assert all((definition.unit, definition.denominator, definition.text, definition.citation))
@@ -205,7 +205,7 @@ def test_every_definition_says_unit_denominator_text_and_source():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 99, 100, 101, 1000, 4097])
 def test_medians_and_percentiles_are_those_of_numpy(count):
-    """To the last bit: between two values in proportion."""
+    """They agree to the last bit, with linear interpolation."""
     values = np.random.default_rng(count).integers(0, 2**50, count)
     middle, parts = median_and_percentiles(values)
     assert middle == np.median(values)

@@ -10,13 +10,13 @@ from tests.layouts import NODE, layout, leaves
 
 
 def walk(*reads: tuple[int, int], **tables):
-    """Measure reads ``(offset, length)`` of a walk."""
+    """Compute metrics for a walk's reads ``(offset, length)``."""
     trace = AccessTrace.from_reads(np.array([r[0] for r in reads]), np.array([r[1] for r in reads]))
     return {metric.name: metric.value for metric in measure_trace(trace, layout(**tables))}
 
 
 def test_a_sweep_over_packed_leaves_scores_one():
-    """Three touching leaves read in order: every node and every request starts where the last one ended."""
+    """Three contiguous leaves are read in order: every node and request starts where the last one ended."""
     measured = walk((NODE, NODE), (2 * NODE, NODE), (3 * NODE, NODE), nodes=leaves(1, 2, 3))
     assert measured["enumeration-layout-score"] == 1
     assert measured["request-layout-score"] == 1
@@ -24,7 +24,7 @@ def test_a_sweep_over_packed_leaves_scores_one():
 
 
 def test_split_nodes_change_requests_but_not_the_score():
-    """Halving each read of strewn leaves makes requests look sequential; the score of nodes stays 0."""
+    """Halving each read of scattered leaves makes requests look sequential; the node score stays 0."""
     half = NODE // 2
     reads = [(place + part, half) for place in (NODE, 9 * NODE, 5 * NODE) for part in (0, half)]
     measured = walk(*reads, nodes=leaves(1, 9, 5))
@@ -33,13 +33,13 @@ def test_split_nodes_change_requests_but_not_the_score():
 
 
 def test_second_touches_do_not_count():
-    """Reading a leaf again is no new node: 1, 2, then 1 and 3: the first touches are 1, 2, 3."""
+    """Reading a leaf again adds no node: 1, 2, then 1 and 3 have the first touches 1, 2, 3."""
     measured = walk((NODE, NODE), (2 * NODE, NODE), (NODE, NODE), (3 * NODE, NODE), nodes=leaves(1, 2, 3))
     assert measured["enumeration-layout-score"] == 1
 
 
 def test_reads_outside_of_all_nodes_are_left_out():
-    """Data before, between and behind the nodes is not touched metadata."""
+    """Data before, between and after the nodes is not metadata."""
     start, stop = np.array([100, 300]), np.array([200, 400])
     assert first_touches(np.array([50, 310, 250, 199, 400]), start, stop).tolist() == [1, 0]
 
@@ -59,6 +59,6 @@ def test_head_travel_in_strokes_is_relative_to_the_volume():
 
 
 def test_empty_and_single_walks_have_no_score():
-    """Without a second read there is nothing to measure."""
+    """Without a second read there is no distance."""
     assert walk(nodes=leaves(1))["enumeration-layout-score"] is None
     assert walk((NODE, NODE), nodes=leaves(1))["seek-distance-end"] is None

@@ -1,4 +1,4 @@
-"""Buffers between fences, and numbers that break things: what the tests of kernels hand over."""
+"""Fenced buffers and hostile numbers for the tests of kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 TIMES = int(os.environ.get("LAYOUTSCOPE_FUZZ", "1"))
-"""How many times as many examples as usual are tried, new ones each time if more than once."""
+"""Factor for the number of examples; above one, the examples are new each time."""
 EXAMPLES = settings(max_examples=80 * TIMES)
 
 FENCE = 64
@@ -24,7 +24,7 @@ EVIL = st.one_of(
 
 
 class Fenced:
-    """Copies of arrays, each in the middle of a larger one."""
+    """Copies of arrays, each inside a larger one."""
 
     def __init__(self, *arrays: np.ndarray) -> None:
         self.originals = [np.ascontiguousarray(array) for array in arrays]
@@ -38,16 +38,16 @@ class Fenced:
             self.copies.append(inner.reshape(array.shape))
 
     def hold(self) -> bool:
-        """Whether nothing was written outside of the buffers."""
+        """Return whether nothing was written outside the buffers."""
         return all((wide[:FENCE] == MARK).all() and (wide[-FENCE:] == MARK).all() for wide in self._wide)
 
     def unchanged(self, *numbers: int) -> bool:
-        """Whether nothing was written into these buffers."""
+        """Return whether these buffers are unchanged."""
         return all(np.array_equal(self.originals[number], self.copies[number]) for number in numbers)
 
 
 def spoil(draw: st.DrawFn, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the arrays with some elements replaced, or with an end cut off."""
+    """Return the arrays with some elements replaced, or with one cut short."""
     arrays = [array.copy() for array in arrays]
     for _ in range(draw(st.integers(1, 6))):
         number = draw(st.integers(0, len(arrays) - 1))

@@ -1,4 +1,4 @@
-"""Sets of runs, first places and reads with their ways in C against those in numpy."""
+"""Sets of runs, first places and reads with their paths, in C and in numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = st.lists(st.integers(0, 40), max_size=60)
 
 
 def a_set(draw) -> np.ndarray:
-    """Return a set of runs with gaps, of which some touch, some are empty, and some are before the first block."""
+    """Return a set of runs with gaps; some touch, some are empty, and some are before the first block."""
     steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)), max_size=20))
     ends = np.cumsum([gap + length for gap, length in steps]) - draw(st.sampled_from([0, 9]))
     lengths = np.array([length for _, length in steps], np.int64)
@@ -31,7 +31,7 @@ def a_set(draw) -> np.ndarray:
 @EXAMPLES
 @given(runs=st.lists(st.tuples(st.integers(0, 100), st.integers(-2, 30)), max_size=40))
 def test_joined_runs_are_the_blocks_of_all(runs):
-    """Each block once, in runs that do not touch: counted block by block."""
+    """Each block occurs once, in runs that do not touch; blocks are counted one by one."""
     first, count = np.array(runs, np.int64).reshape(-1, 2).T
     blocks = {block for start, length in runs for block in range(start, start + length)}
     found = arrays.runs_of(first, count)
@@ -42,7 +42,7 @@ def test_joined_runs_are_the_blocks_of_all(runs):
 @EXAMPLES
 @given(data=st.data(), wanted=st.integers(1, 3))
 def test_sets_are_combined_as_by_sweeping(data, wanted):
-    """Blocks of one set alone, or of both; the kernel takes whatever is in order."""
+    """Blocks of one set only, or of both; the kernel takes any ordered runs."""
     runs, other = a_set(data.draw), a_set(data.draw)
     found = np.empty((len(runs) + len(other), 2), np.int64)
     count = arrays.COMBINE_RUNS.attempt(runs, other, wanted, found)
@@ -53,7 +53,7 @@ def test_sets_are_combined_as_by_sweeping(data, wanted):
 @EXAMPLES
 @given(data=st.data(), wanted=EVIL, room=st.integers(0, 90))
 def test_hostile_runs_are_refused_or_give_the_same(data, wanted, room):
-    """Whatever numbers runs have, and however little room there is, nothing is written elsewhere."""
+    """For any numbers and any output size, no write is out of bounds."""
     fenced = Fenced(*spoil(data.draw, [a_set(data.draw), a_set(data.draw)]), np.zeros(room, np.int64))
     runs, other, found = fenced.copies
     wanted = data.draw(st.sampled_from([1, 2, 3, wanted]))
@@ -73,7 +73,7 @@ def test_hostile_runs_are_refused_or_give_the_same(data, wanted, room):
 @EXAMPLES
 @given(codes=NUMBERS)
 def test_first_places_are_the_same(codes):
-    """In the order in which numbers come."""
+    """Numbers come in the order of first occurrence."""
     array = np.array(codes, np.int32)
     assert first_places(array, 41).tolist() == plain_first_places(array, 41).tolist()
     assert first_places(array, 41).tolist() == [k for k, code in enumerate(codes) if code not in codes[:k]]
@@ -82,7 +82,7 @@ def test_first_places_are_the_same(codes):
 @EXAMPLES
 @given(data=st.data(), codes=NUMBERS, bound=st.integers(0, 41), room=st.integers(0, 60))
 def test_numbers_out_of_bounds_are_refused(data, codes, bound, room):
-    """A number that has no mark, or more first places than there is room for."""
+    """A number without a mark, or more first places than there is room for."""
     fenced = Fenced(*spoil(data.draw, [np.array(codes, np.int64)]), np.zeros(bound, np.uint8), np.zeros(room, np.int64))
     given_codes = fenced.copies[0].tolist()
     count = FIRST_PLACES.attempt(*fenced.copies)
@@ -94,7 +94,7 @@ def test_numbers_out_of_bounds_are_refused(data, codes, bound, room):
 
 @st.composite
 def volumes(draw, *, with_loops: bool) -> tuple[Touches, SimpleNamespace, int]:
-    """Return touches, a volume with ways, and the bound of numbers; ways may be loops, as on damaged volumes."""
+    """Return touches, a volume with paths, and the bound of numbers; paths may be loops, as on damaged volumes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count, more = draw(st.integers(1, 25)), draw(st.integers(0, 4))
     above = np.full(count, count) if with_loops else np.arange(count)
@@ -123,7 +123,7 @@ def columns(reads: Touches) -> list:
 @EXAMPLES
 @given(given_volume=volumes(with_loops=False))
 def test_the_same_is_read_once(given_volume):
-    """Every read with its way, in order, and the touch that it belongs to."""
+    """Every read with its path, in order, and the touch that it belongs to."""
     touches, model, size = given_volume
     ours, origin = cache.read_lacking(cache.empty_cache(model, size), touches, model)
     theirs, their_origin = cache.read_once_laid_out(*given_volume)
@@ -134,7 +134,7 @@ def test_the_same_is_read_once(given_volume):
 @EXAMPLES
 @given(given_volume=volumes(with_loops=True))
 def test_ways_that_are_loops_are_left_to_the_twin(given_volume):
-    """What the kernel accepts is what the twin reads; loops it refuses."""
+    """The twin reads what the kernel accepts; the kernel refuses loops."""
     touches, model, size = given_volume
     found = cache.read_lacking(cache.empty_cache(model, size), touches, model)
     if found is not None:
@@ -146,7 +146,7 @@ def test_ways_that_are_loops_are_left_to_the_twin(given_volume):
 @EXAMPLES
 @given(data=st.data(), index=EVIL, mapped=EVIL)
 def test_hostile_ways_lead_nowhere(data, index, mapped):
-    """With any number replaced and any end cut off nothing is touched outside."""
+    """With any number replaced and any end cut off, nothing outside is touched."""
     touches, model, size = data.draw(volumes(with_loops=True))
     alone = np.zeros(len(touches.node), np.uint8)
     given_arrays = [touches.node, alone, touches.cause, model.nodes.parent, model.nodes.mapper]
@@ -164,7 +164,7 @@ def test_hostile_ways_lead_nowhere(data, index, mapped):
 @EXAMPLES
 @given(values=st.permutations(range(40)), count=st.integers(0, 40))
 def test_inversions_are_the_same(values, count):
-    """As by passes over all, and pair by pair."""
+    """The count equals that of passes over all values, and that pair by pair."""
     permutation = np.argsort(values[:count], kind="stable").astype(np.int64)
     numbers = permutation.tolist()
     expected = sum(numbers[k] > later for k in range(count) for later in numbers[k + 1 :])
@@ -176,7 +176,7 @@ def test_inversions_are_the_same(values, count):
 @EXAMPLES
 @given(data=st.data(), values=NUMBERS, room=st.integers(0, 60))
 def test_any_numbers_are_counted_in_their_buffers(data, values, room):
-    """Numbers of any size, also twice; a buffer of another length is refused."""
+    """Numbers of any size, also repeated; a buffer of another length is refused."""
     fenced = Fenced(*spoil(data.draw, [np.array(values, np.int64), np.zeros(room, np.int64)]))
     given_values, scratch = fenced.copies
     numbers = given_values.tolist()
@@ -194,7 +194,7 @@ def test_any_numbers_are_counted_in_their_buffers(data, values, room):
     )
 )
 def test_numbers_are_ordered_as_numpy_does(values):
-    """Equal ones stay as they stand, those below zero come first; the kernel did not refuse."""
+    """Equal numbers keep their order, and negative ones come first; the kernel did not refuse."""
     numbers = np.array(values, np.int64)
     expected = np.argsort(numbers, kind="stable").tolist()
     assert arrays.order_of(numbers).tolist() == expected

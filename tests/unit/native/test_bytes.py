@@ -1,4 +1,4 @@
-"""Reads and checksums in C against those in Python."""
+"""Reads and checksums in C and in Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.native.reference.checksum import plain_fletcher64
 @EXAMPLES
 @given(data=st.data())
 def test_checksums_are_the_same(data):
-    """Of random bytes, zeros and ones, in objects of a word up to more than a sum takes at once."""
+    """Objects contain random bytes, zeros and ones, from one word to more than one partial sum takes."""
     shape = data.draw(st.integers(0, 5)), 4 * data.draw(st.sampled_from([2, 3, 1024, 1 << 15, (1 << 15) + 3]))
     fill = data.draw(st.sampled_from([0, 0xFF, None]))
     seed = data.draw(st.integers(0, 2**32 - 1))
@@ -32,7 +32,7 @@ def test_checksums_are_the_same(data):
 @EXAMPLES
 @given(size=EVIL, count=st.integers(0, 9), length=st.integers(0, 300))
 def test_objects_of_any_size_are_summed_or_refused(size, count, length):
-    """Unless the sizes multiply to what there is, nothing is read."""
+    """Nothing is read unless the product of the sizes equals the buffer's length."""
     fenced = Fenced(np.arange(length).astype(np.uint8), np.zeros(count, np.int64))
     accepted = FLETCHER64.attempt(fenced.copies[0], size, fenced.copies[1]) is not None
     assert accepted == (size >= 8 and size % 4 == 0 and size * count == length)
@@ -55,7 +55,7 @@ def file(tmp_path_factory):
 
 
 def read_one_by_one(file, pieces, target):
-    """Read small pieces until one is too long or does not come whole; return how many did."""
+    """Read small pieces until one is too long or incomplete; return how many were read."""
     for k, (start, length, place) in enumerate(zip(*(column.tolist() for column in pieces), strict=True)):
         if length > LIMIT or os.preadv(file, [memoryview(target)[place : place + length]], start) != length:
             return k
@@ -65,7 +65,7 @@ def read_one_by_one(file, pieces, target):
 @EXAMPLES
 @given(data=st.data(), gap=st.sampled_from([0, 100, 32 * 1024]), room=st.sampled_from([0, 4096, 100_000]))
 def test_the_same_pieces_are_read(file, data, gap, room):
-    """The same bytes, in any order and with any gaps, up to a piece that is too long, or to a request that fails."""
+    """The bytes are equal for any order and gaps, up to a piece that is too long or a failing request."""
     count = data.draw(st.integers(0, 12))
     starts = data.draw(st.lists(st.integers(0, 199_000), min_size=count, max_size=count))
     if data.draw(st.booleans()):
@@ -76,7 +76,7 @@ def test_the_same_pieces_are_read(file, data, gap, room):
     scratch = Fenced(np.zeros(room, np.uint8))
     done = READ_PIECES(file, LIMIT, gap, *pieces, scratch.copies[0], fenced.copies[0], used)
     expected = read_one_by_one(file, pieces, theirs)
-    # A request for several pieces fails as a whole where its end does.
+    # A request for several pieces fails as a whole if its end fails.
     assert done == expected or (done < expected and max(starts[done:expected]) + max(lengths) > 200_000)
     whole = sum(lengths[:done])
     assert fenced.copies[0][:whole].tobytes() == bytes(theirs[:whole])
@@ -86,7 +86,7 @@ def test_the_same_pieces_are_read(file, data, gap, room):
 
 
 def test_pieces_with_short_gaps_are_one_request(file):
-    """Three sectors with a gap of a sector behind each: one request of five sectors, or three of one each."""
+    """Three sectors, each followed by a gap of one sector: one request of five sectors, or three of one each."""
     starts, sectors = np.array([0, 1024, 2048]), np.full(3, 512)
     for gap, room, used in ((512, 4096, [1, 2560]), (511, 4096, [3, 1536]), (512, 2559, [2, 2048])):
         counted = np.zeros(2, np.int64)
@@ -100,7 +100,7 @@ def test_pieces_with_short_gaps_are_one_request(file):
     pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), most=EVIL, gap=EVIL, sound=st.integers(0, 2)
 )
 def test_no_piece_goes_anywhere_else(file, pieces, most, gap, sound):
-    """Offsets, lengths and places of any size write into the buffers alone, after pieces that are sound."""
+    """For offsets, lengths and places of any size, only the buffers are written, after valid pieces."""
     columns = np.array([(0, 8, 8)] * sound + pieces, np.int64).T.copy()
     fenced, scratch = Fenced(np.zeros(100, np.uint8)), Fenced(np.zeros(100, np.uint8))
     READ_PIECES.attempt(file, most, gap, *columns, scratch.copies[0], fenced.copies[0], np.zeros(2, np.int64))
@@ -110,7 +110,7 @@ def test_no_piece_goes_anywhere_else(file, pieces, most, gap, sound):
 
 @pytest.mark.parametrize("descriptor", [-1, 2**31, 2**62, 999])
 def test_no_file_no_pieces(descriptor):
-    """What is no descriptor is refused, or nothing comes."""
+    """An invalid descriptor is refused, or nothing is read."""
     piece, room, used = np.array([[0], [4], [0]]), np.zeros(4, np.uint8), np.zeros(2, np.int64)
     assert READ_PIECES.attempt(descriptor, 64, 0, *piece, room, room.copy(), used) in (None, 0)
 
@@ -118,7 +118,7 @@ def test_no_file_no_pieces(descriptor):
 @EXAMPLES
 @given(data=st.data(), length=st.integers(1, 60))
 def test_the_same_pieces_are_copied(data, length):
-    """Of any lengths, none among them, to places one behind the other in any order."""
+    """Pieces of any length, including zero, are copied to contiguous places in any order."""
     lengths = np.array(data.draw(st.lists(st.sampled_from([0, 1, 7, length]), max_size=9)), np.int64)
     offsets = np.array([data.draw(st.integers(0, 60 - size)) for size in lengths.tolist()], np.int64)
     order = np.array(data.draw(st.permutations(range(len(lengths)))), np.int64)
@@ -135,7 +135,7 @@ def test_the_same_pieces_are_copied(data, length):
 @EXAMPLES
 @given(pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), sound=st.integers(0, 2))
 def test_no_piece_is_copied_anywhere_else(pieces, sound):
-    """Offsets, lengths and places of any size are refused, or stay in the buffers."""
+    """Offsets, lengths and places of any size are refused or stay within the buffers."""
     columns = np.array([(0, 8, 8)] * sound + pieces, np.int64).T.copy()
     fenced = Fenced(np.zeros(100, np.uint8), np.arange(80, dtype=np.uint8))
     COPY_PIECES.attempt(fenced.copies[1], *columns, fenced.copies[0])
@@ -144,7 +144,7 @@ def test_no_piece_is_copied_anywhere_else(pieces, sound):
 
 
 def test_columns_of_unlike_lengths_are_no_pieces():
-    """As many offsets, lengths and places there must be."""
+    """There must be as many offsets as lengths and places."""
     two, three = np.zeros(2, np.int64), np.zeros(3, np.int64)
     for columns in ((two, three, three), (three, two, three), (three, three, two)):
         assert COPY_PIECES.attempt(np.zeros(9, np.uint8), *columns, np.zeros(9, np.uint8)) is None
@@ -153,7 +153,7 @@ def test_columns_of_unlike_lengths_are_no_pieces():
 @EXAMPLES
 @given(data=st.data(), dtype=st.sampled_from([np.bool_, np.uint16, np.float32, np.int64]), width=st.integers(0, 3))
 def test_ranges_of_rows_are_taken_as_by_their_places(data, dtype, width):
-    """Of columns with one value a row or several, or none, in any order and more than once."""
+    """Columns have zero, one or several values per row; rows come in any order and repeatedly."""
     rows = data.draw(st.integers(0, 12))
     values = np.arange(rows * max(width, 1)).astype(dtype).reshape((rows, width) if width else (rows,))
     first = data.draw(st.lists(st.integers(0, rows), max_size=6))

@@ -1,4 +1,4 @@
-"""Levels of trees that grow write by write, in C against those in Python."""
+"""Tree levels that grow write by write, in C and in Python."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = st.builds(
 
 @st.composite
 def writes(draw) -> RecordWrites:
-    """Return writes of every record once, in some order, and then of some again, as inodes are."""
+    """Return writes of every record once, in some order, and then of some again, as for inodes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count, again = draw(st.integers(1, 60)), draw(st.integers(0, 40))
     order = rng.permutation(count) if draw(st.booleans()) else np.arange(count)
@@ -40,7 +40,7 @@ def writes(draw) -> RecordWrites:
 
 
 def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[np.ndarray]:
-    """Return what the kernel writes into, as `grow_level` makes it, with nothing in it that was ever set."""
+    """Return the kernel's output arrays, as `grow_level` makes them, still unset."""
     long, short = (np.full(most, 7, kind) for kind in (np.int64, np.int32))
     return [
         *np.full((2, num_records), 7), np.full(most * width, 7, np.int32), short, short, short, long, long, long, long,
@@ -49,7 +49,7 @@ def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[
 
 
 def same(ours: trees.GrownLevel, theirs: trees.GrownLevel) -> bool:
-    """Whether all columns are."""
+    """Return whether all columns are equal."""
     pairs = zip(ours, theirs, strict=True)
     return all(np.array_equal(mine, other) and mine.dtype == other.dtype for mine, other in pairs)
 
@@ -57,14 +57,14 @@ def same(ours: trees.GrownLevel, theirs: trees.GrownLevel) -> bool:
 @EXAMPLES
 @given(written=writes(), rule=RULES)
 def test_the_same_grows(written, rule):
-    """Nodes, when they were split off, and which blocks transactions took; whether or not the kernel had the room."""
+    """Nodes, split times and the blocks of transactions are equal, whether or not the kernel had enough room."""
     assert same(trees.grow_level(written, rule), plain_grown(written, rule))
 
 
 @EXAMPLES
 @given(written=writes(), rule=RULES)
 def test_with_room_enough_nothing_is_refused(written, rule):
-    """A node for each record, and room for all of them in each: the kernel itself gives what Python gives."""
+    """With a node per record and room for all records in each, the kernel itself gives the result of Python."""
     count = int(written.record.max()) + 1
     space = work_space(count, count + 1, count, 3 * len(written.record) + count + 1)
     fenced = Fenced(*written, *space)
@@ -80,7 +80,7 @@ def test_with_room_enough_nothing_is_refused(written, rule):
 @EXAMPLES
 @given(data=st.data(), rule=RULES, numbers=st.lists(EVIL, min_size=4, max_size=4))
 def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     sound = data.draw(writes())
     count = int(sound.record.max()) + 1
     space = work_space(count, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99)))
@@ -99,7 +99,7 @@ def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
 
 
 def test_a_level_of_nearly_empty_nodes_gets_more_room():
-    """Of a full node one record stays, so that there are ten times as many nodes as their bytes need."""
+    """One record of a full node stays, so there are ten times as many nodes as their bytes need."""
     none, count = np.zeros(300, np.int64), 300
     written = RecordWrites(np.arange(count), np.ones(count, np.int64), none, np.arange(count), none)
     rule = SplitRule(40, stays_at_cut=True, room_bytes=0)
@@ -110,7 +110,7 @@ def test_a_level_of_nearly_empty_nodes_gets_more_room():
 
 @pytest.mark.parametrize("spoilt", ["a record that never gets a size", "a record that is not written"])
 def test_records_without_a_size_are_an_error(spoilt):
-    """No driver writes such a level."""
+    """No driver writes a level with such records."""
     record = np.array([0, 1, 3, 2]) if spoilt.endswith("size") else np.array([0, 1, 3, 3])
     more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
     written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))

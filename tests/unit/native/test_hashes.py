@@ -1,4 +1,4 @@
-"""Hashes of names in C against those in numpy."""
+"""Hashes of names in C and in numpy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.checksum import hash_plain_names
 
 CHARACTERS = st.sampled_from("aAzZ@[`{\x7f\0é\u0130ß\u0378\U0001f600")
-"""Letters of both cases, their neighbours, the last plain one, folding that grows, one that no Unicode has."""
+"""Letters of both cases, their neighbours, the last ASCII one, folding that grows, an unassigned one."""
 
 
 @st.composite
 def names(draw):
-    """Return names as stored, plain and other ones, empty ones and some that are no text."""
+    """Return names as stored: ASCII and others, empty ones, and some that are not text."""
     texts = draw(st.lists(st.one_of(st.text(CHARACTERS, max_size=9), st.text("aB.9", max_size=20)), max_size=12))
     raw = [text.encode() for text in texts]
     if draw(st.booleans()):
@@ -28,7 +28,7 @@ def names(draw):
 @EXAMPLES
 @given(given_names=names(), is_folded=st.booleans())
 def test_the_same_names_have_the_same_hashes(given_names, is_folded):
-    """Plain names by the kernel as by its twin, which did not refuse; with the others, as one by one."""
+    """Kernel and twin agree on ASCII names without a refusal; with other names, the result is that of one by one."""
     count = len(given_names)
     hashes, known = np.empty(count, np.int32), np.empty(count, np.uint8)
     lengths = given_names.length.astype(np.int64)
@@ -45,7 +45,7 @@ def test_the_same_names_have_the_same_hashes(given_names, is_folded):
 @EXAMPLES
 @given(data=st.data(), given_names=names(), is_folded=st.integers(-1, 2))
 def test_lengths_that_leave_the_names_are_refused(data, given_names, is_folded):
-    """Whatever the lengths say, nothing is written outside of the results, and nothing read outside of the names."""
+    """For any lengths, no write is outside the results, and no read outside the names."""
     count = len(given_names)
     arrays = [
         given_names.data,

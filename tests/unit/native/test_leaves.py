@@ -1,4 +1,4 @@
-"""Decoding of leaf records in C against that in numpy, and the plans that it is made of."""
+"""Decoding of leaf records in C and in numpy, and the plans of the decoder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ITEM = RecordType("toy.item", wide="<u4", narrow=">u2", is_odd=lambda r: r["wide
 
 
 def locate(buffer, starts, lengths) -> SimpleNamespace:
-    """Locate items one by one, as the kernel must."""
+    """Locate items one by one; the reference for the kernel."""
     found, damaged = [], []
     for number, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         blob = buffer[start : start + length].tolist()
@@ -62,7 +62,7 @@ ITEMS = Items(ITEM_HEAD, ITEM_HEAD.num_items, ITEM_ENTRY, ITEM_ENTRY.kind, ITEM_
 
 @st.composite
 def record_types(draw, prefix: str, first: dict[str, str]) -> RecordType:
-    """Return a type with some fields, repetitions and instances of all forms that plans know."""
+    """Return a type with some fields, repetitions and instances in all forms that plans support."""
     members: dict = dict(first)
     for number in range(draw(st.integers(0, 4))):
         members[f"{prefix}{number}"] = draw(st.sampled_from(NUMBERS))
@@ -82,7 +82,7 @@ def record_types(draw, prefix: str, first: dict[str, str]) -> RecordType:
 
 
 def numbers_of(record_type: RecordType) -> list:
-    """List what may become a column: fields that are not repeated, and instances."""
+    """Return possible columns: fields that are not repeated, and instances."""
     return [field for field in record_type.fields() if not field.counts] + record_type.instances()
 
 
@@ -139,7 +139,7 @@ def plans(draw) -> LeafPlan:
 
 @st.composite
 def batches(draw, *, is_hostile: bool = False) -> LeafBatch:
-    """Return records with small numbers in them, so that lengths, counts and kinds are often sound."""
+    """Return records of small numbers, so lengths, counts and kinds are often valid."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size, count = draw(st.integers(60, 400)), draw(st.integers(0, 40))
     buffer = np.where(rng.random(size) < 0.15, rng.integers(0, 256, size), rng.integers(0, 4, size)).astype(np.uint8)
@@ -155,7 +155,7 @@ def batches(draw, *, is_hostile: bool = False) -> LeafBatch:
 
 
 def tables_of(some: LeafTables) -> dict:
-    """Return all columns, texts as their bytes and lengths."""
+    """Return all columns, with texts as their bytes and lengths."""
     return {
         (name, column): (values.data.tobytes(), values.length.tolist())
         if isinstance(values, tuple)
@@ -166,7 +166,7 @@ def tables_of(some: LeafTables) -> dict:
 
 
 def add_all(some: LeafTables, given: list[LeafBatch]) -> tuple[dict, list]:
-    """Decode batches; the tables, and what became of the records."""
+    """Decode batches; return the tables and the status of each record."""
     found = [some.add(batch) for batch in given]
     return tables_of(some), [[each.tolist() for each in one] for one in found]
 
@@ -174,7 +174,7 @@ def add_all(some: LeafTables, given: list[LeafBatch]) -> tuple[dict, list]:
 @EXAMPLES
 @given(data=st.data(), is_hostile=st.booleans())
 def test_the_same_rows_are_decoded(data, is_hostile):
-    """Of any plan and of records that lie anywhere: each value, text, repetition and item, and what was left out."""
+    """For any plan and records at any place, values, texts, repetitions, items and left-out records are equal."""
     plan = data.draw(plans())
     given_batches = data.draw(st.lists(batches(is_hostile=is_hostile), min_size=1, max_size=3))
     assert add_all(LeafTables(plan), given_batches) == add_all(PlainTables(plan, locate), given_batches)
@@ -183,7 +183,7 @@ def test_the_same_rows_are_decoded(data, is_hostile):
 @EXAMPLES
 @given(data=st.data())
 def test_columns_that_are_full_are_gone_on_with(data):
-    """With room for nothing at first the kernel stops and goes on, and loses no row and doubles none."""
+    """With no room at first, the kernel stops and resumes, without losing or duplicating a row."""
     plan = data.draw(plans())
     given_batches = data.draw(st.lists(batches(), min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch:
@@ -197,7 +197,7 @@ def test_columns_that_are_full_are_gone_on_with(data):
 @EXAMPLES
 @given(data=st.data())
 def test_hostile_tables_write_nowhere_else(data):
-    """With any number of plan, slices and counts replaced, and any end cut off, what lies around stays as it was."""
+    """With any number of plan, slices and counts replaced and any end cut off, surrounding memory is unchanged."""
     plan, batch = data.draw(plans()), data.draw(batches(is_hostile=True))
     count = len(batch.node)
     given_arrays = [batch.buffer, *batch[2:], *compile_plan(plan), np.zeros(plan.num_counters + 1, np.int64)]
@@ -223,7 +223,7 @@ def test_hostile_tables_write_nowhere_else(data):
     (b"\xd8\x00\xd8\x3d\xde\x00", "\ufffd\U0001f600"),
 ])  # fmt: skip
 def test_names_in_utf_16_become_utf_8(tables, units, text):
-    """Pairs of surrogates become one character, halves the replacement character; NUL is a character as others."""
+    """Surrogate pairs become one character, unpaired ones the replacement character; NUL is an ordinary character."""
     raw = units if isinstance(units, bytes) else units.encode("utf-16-be")
     key = CATALOG_KEY.blank({"num_name_units": len(raw) // 2}) + raw
     thread = CATALOG_THREAD.blank({"record_type": 3})
@@ -242,7 +242,7 @@ def test_names_in_utf_16_become_utf_8(tables, units, text):
 
 @pytest.mark.parametrize("tables", [LeafTables, PlainTables], ids=["kernel", "reference"])
 def test_extents_of_a_file_follow_one_another(tables):
-    """The used ones of both forks, each with the blocks before it and the fork it belongs to; written from TN1150."""
+    """Used extents of both forks, each with the blocks before it and its fork; written from TN1150."""
     fork = CATALOG_FILE.data_fork.extents
     other = CATALOG_FILE.resource_fork.extents
     second = {"start": other.start_block, "count": other.num_blocks, "fork": 255}
@@ -292,7 +292,7 @@ def test_extents_of_a_file_follow_one_another(tables):
 
 
 def test_a_plan_takes_what_the_kernel_can_compute():
-    """Formulas of another form, signs among them, and fields that are no numbers are refused when the plan is made."""
+    """Formulas of other forms, including signs, and fields that are not numbers are refused when the plan is made."""
     toy = RecordType(
         "toy.odd", base="<u4", low="<i4", uuid="V16",
         twice=lambda r: r["base"] * 2, added=lambda r: (r["base"] & 3) + 1,

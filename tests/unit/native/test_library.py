@@ -22,10 +22,10 @@ SCAN = [sys.executable, "-m", "layoutscope", "scan", str(ROOT / "fixtures/images
 
 
 def scanned(folder, **environment: str):
-    """Scan an image in a new process, with the package of a folder."""
+    """Scan an image in a new process, with the package from a given folder."""
     around = {**os.environ, "PYTHONPATH": str(folder), **environment}
     if not environment:
-        around.pop("LAYOUTSCOPE_KERNELS", None)  # those that are watched while they are tested
+        around.pop("LAYOUTSCOPE_KERNELS", None)  # the files that are watched during tests
     return subprocess.run(SCAN, capture_output=True, text=True, check=False, cwd=folder, env=around)
 
 
@@ -34,7 +34,7 @@ def scanned(folder, **environment: str):
     (__file__, "the C core cannot be loaded: "),
 ])  # fmt: skip
 def test_without_a_core_one_line_says_what_builds_it(library, reason):
-    """The command ends with 1 and without a traceback; the library raises the same."""
+    """The command ends with status 1 and without a traceback; the library raises the same error."""
     result = scanned(ROOT, LAYOUTSCOPE_KERNELS=library)
     assert (result.returncode, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
@@ -50,7 +50,7 @@ def test_without_a_core_one_line_says_what_builds_it(library, reason):
 
 @pytest.mark.full
 def test_a_core_of_other_sources_is_refused(tmp_path):
-    """After a change in C, or without a digest, nothing runs until the library is built again; then all does."""
+    """After a change in C, or without a digest, nothing runs until the library is rebuilt."""
     if not compiler():
         pytest.skip("no C compiler")
     copy = tmp_path / "copy"
@@ -70,7 +70,7 @@ def test_a_core_of_other_sources_is_refused(tmp_path):
 
 
 def test_a_compiler_that_makes_nothing_to_load_is_passed_over(tmp_path):
-    """One that fails, and one that makes a file of another kind; without any other a line says what to install."""
+    """A failing compiler, or one with another output, is skipped; without any other, a line says what to install."""
     wrong = tmp_path / "cc"
     for does in ("exit 1", 'while [ "$1" != -o ]; do shift; done; echo none > "$2"'):
         wrong.write_text(f"#!/bin/sh\n{does}\n")
@@ -88,7 +88,7 @@ def test_a_compiler_that_makes_nothing_to_load_is_passed_over(tmp_path):
 
 
 def test_what_a_kernel_refuses_is_an_error_of_one_line():
-    """Numbers that lead out of a buffer are no result."""
+    """Numbers that lead out of a buffer give an error, not a result."""
     with pytest.raises(RefusedError, match="kernel first_places: numbers are outside"):
         first_places(np.array([5]), 3)
 
@@ -101,7 +101,7 @@ KERNELS = (
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_kernel_takes_what_its_prototype_says(kernel):
-    """Letters in Python are types in C, one by one."""
+    """Letters in Python map to types in C, one by one."""
     text = "".join(path.read_text() for path in SOURCES.glob("*.c"))
     _, _, rest = text.partition(f"KERNEL int64_t {kernel.name}(")
     types = [argument.split()[0] for argument in rest.partition(")")[0].split(",")]
@@ -113,13 +113,13 @@ def test_a_kernel_takes_what_its_prototype_says(kernel):
     np.zeros(4, np.int32), np.zeros(4, np.float64), np.zeros(8, np.int64)[::2], np.zeros(4, ">i8"),
 ])  # fmt: skip
 def test_only_buffers_of_the_declared_type_are_handed_over(array):
-    """A kernel sees contiguous numbers of this machine, or nothing."""
+    """A kernel accepts only contiguous numbers in native format."""
     with pytest.raises(TypeError, match="contiguous int64"):
         Kernel("closed_loop", "l")(array)
 
 
 def test_a_kernel_writes_into_nothing_that_is_read_only():
-    """Not even by mistake."""
+    """A read-only buffer is refused as an output."""
     array = np.zeros(4, np.int64)
     array.flags.writeable = False
     with pytest.raises(TypeError, match="writes"):

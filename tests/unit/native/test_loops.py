@@ -1,4 +1,4 @@
-"""The loops of rotating disks in C against those in Python."""
+"""The loops of rotating disks in C and in Python."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KERNELS = {"closed": (hdd.CLOSED_LOOP, closed_loop), "queued": (hdd.QUEUED_LOOP,
 
 
 def new_drives(profile, count) -> Drives:
-    """Return disks of a kind, of which the first sectors are laid out."""
+    """Return disks of one kind with their first sectors laid out."""
     tracks = build_surface(profile, 0, 3000)
     return Drives(tracks, *hdd.new_drives(tracks, count, num_segments(profile, tracks.segment_sectors)))
 
 
 @st.composite
 def drives(draw) -> Drives:
-    """Return disks of every kind that the model knows, and as many of them as a set may have."""
+    """Return disks of every kind in the model, as many as a set may have."""
     zones = [[0, 0, 100], [500, 5, 7], [640, 25, 3]] if draw(st.booleans()) else [[0, 0, 100]]
     profile = disk(
         zones=zones,
@@ -49,7 +49,7 @@ def drives(draw) -> Drives:
 
 @st.composite
 def reads(draw, some: Drives, *, queued: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces of reads on these disks and on flash, near and far, and what else the loop takes."""
+    """Return pieces of reads, near and far, on these disks and on flash, and the loop's other arguments."""
     last = int(some.surface.runs[-1, 0])
     count = draw(st.integers(0, 40))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -65,7 +65,7 @@ def reads(draw, some: Drives, *, queued: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def buffers(some: Drives, parts: np.ndarray, extra: np.ndarray) -> list[np.ndarray]:
-    """Return all buffers of a kernel in its order, the answers last."""
+    """Return all buffers of a kernel in order, outputs last."""
     surface = some.surface
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
     return [
@@ -75,7 +75,7 @@ def buffers(some: Drives, parts: np.ndarray, extra: np.ndarray) -> list[np.ndarr
 
 
 def run_kernel(kernel, fenced: Fenced, now: int) -> bool:
-    """Run a kernel between fences; whether it accepted."""
+    """Run a kernel between fences; return whether it accepted the input."""
     *given, spent, outcomes = fenced.copies
     accepted = kernel.attempt(*given, now, spent, outcomes) is not None
     assert fenced.hold()
@@ -84,7 +84,7 @@ def run_kernel(kernel, fenced: Fenced, now: int) -> bool:
 
 
 def run_twin(loop, given: list[np.ndarray], now: int) -> list[np.ndarray]:
-    """Run the loop in Python on copies; what it wrote."""
+    """Run the Python loop on copies; return its output."""
     runs, guess, seek, figures, arms, segments, parts, extra, spent, outcomes = (each.copy() for each in given)
     shift, *rest = (int(figure) for figure in figures)
     surface = Surface(runs, guess, shift, seek, *rest)
@@ -96,7 +96,7 @@ def run_twin(loop, given: list[np.ndarray], now: int) -> list[np.ndarray]:
 @EXAMPLES
 @given(data=st.data())
 def test_every_tick_is_the_same(name, data):
-    """On sound disks the kernel refuses nothing and gives the ticks, hits and states of the loop in Python."""
+    """On sound disks the kernel refuses nothing and gives the ticks, hits and states of the Python loop."""
     kernel, loop = KERNELS[name]
     some = data.draw(drives())
     fenced = Fenced(*buffers(some, *data.draw(reads(some, queued=name == "queued"))))
@@ -112,7 +112,7 @@ def test_every_tick_is_the_same(name, data):
 @EXAMPLES
 @given(data=st.data())
 def test_hostile_tables_are_refused_or_give_the_same(name, data):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     kernel, loop = KERNELS[name]
     some = data.draw(drives())
     sound = buffers(some, *data.draw(reads(some, queued=name == "queued")))
@@ -120,7 +120,7 @@ def test_hostile_tables_are_refused_or_give_the_same(name, data):
     now = data.draw(st.integers(0, 2**62))
     if not run_kernel(kernel, fenced, now):
         return
-    # Accepted: the lengths fit, so the shapes are those of tables again.
+    # Accepted: the lengths fit, so the shapes are valid again.
     shapes = [(-1, 8), (-1,), (-1,), (-1,), (-1, 8), None, (-1, 5), (-1,), (-1, 5), (-1,)]
     shapes[5] = (fenced.originals[4].size // 8, -1, 3)
     tables = [array.reshape(shape) for array, shape in zip(fenced.originals, shapes, strict=True)]
@@ -129,7 +129,7 @@ def test_hostile_tables_are_refused_or_give_the_same(name, data):
 
 
 def test_what_is_refused_is_an_error():
-    """Times that overflow the kernel's sums end in an error that names the kernel."""
+    """Times that overflow the kernel's sums give an error that names the kernel."""
     parts = np.array([[0, 0, 5, 9, 0], [1, 0, 700, 705, 0]])
     with pytest.raises(RefusedError, match="closed_loop"):
         hdd.serve_pieces(build_surface(disk(), 0, 3000), 1, 1, parts, np.full(2, 2**62), 2**62)

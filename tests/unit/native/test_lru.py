@@ -1,4 +1,4 @@
-"""The cache of limited size in C against that in Python."""
+"""The cache of limited size in C and in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.native.reference.walk import Ways, plain_misses
 
 @st.composite
 def trees(draw) -> list[np.ndarray]:
-    """Return touches, flags, ways, sizes and what is cached at first; ways may be loops, as on damaged volumes."""
+    """Return touches, flags, paths, sizes and the initial cache; paths may be loops, as on damaged volumes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count = draw(st.integers(1, 30))
     above = np.arange(count) if draw(st.integers(0, 3)) else np.full(count, count)
@@ -29,7 +29,7 @@ def trees(draw) -> list[np.ndarray]:
 
 
 def work_space(given: list[np.ndarray], room: int) -> list[np.ndarray]:
-    """Return the ring, the flags, the state and room for answers, as `misses` makes them."""
+    """Return the ring, the flags, the state and room for results, as `misses` makes them."""
     count = len(given[2])
     return [
         *np.full((2, count + 1), count, np.int32), np.zeros(count, np.uint8), np.array([-len(given[5]), 0]),
@@ -40,7 +40,7 @@ def work_space(given: list[np.ndarray], room: int) -> list[np.ndarray]:
 @EXAMPLES
 @given(given=trees(), limit=st.integers(0, 2000))
 def test_the_same_is_read(given, limit):
-    """Every read, its touch and its kind."""
+    """Every read, its touch and its kind are equal."""
     touched, alone, *rest = given
     ours = cache.misses(touched, alone.view(bool), *rest, limit)
     theirs = plain_misses(touched, alone.view(bool), Ways(*rest[:3]), rest[3], limit)
@@ -52,7 +52,7 @@ def test_the_same_is_read(given, limit):
 @EXAMPLES
 @given(data=st.data(), limit=st.integers(0, 2000))
 def test_an_answer_in_pieces_is_the_same(data, limit):
-    """With room for one way at a time the kernel goes on where it stopped."""
+    """With room for one path at a time, the kernel resumes where it stopped."""
     sound = data.draw(trees())
     fenced = Fenced(*sound, *work_space(sound, data.draw(st.integers(64, 80))))
     given, space = fenced.copies[:6], fenced.copies[6:]
@@ -69,7 +69,7 @@ def test_an_answer_in_pieces_is_the_same(data, limit):
 @EXAMPLES
 @given(data=st.data(), limit=st.integers(-(2**63), 2**63 - 1))
 def test_hostile_tables_are_refused_or_give_the_same(data, limit):
-    """With any number replaced and any end cut off nothing is touched outside; what is accepted is right."""
+    """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     sound = data.draw(trees())
     spoilt = spoil(data.draw, sound)
     fenced = Fenced(*spoilt, *work_space(spoilt, 70 * 64))
@@ -86,7 +86,7 @@ def test_hostile_tables_are_refused_or_give_the_same(data, limit):
 @EXAMPLES
 @given(data=st.data())
 def test_a_spoilt_ring_leads_nowhere(data):
-    """The work space is not trusted either: the kernel ends and writes nowhere else."""
+    """A corrupt work space does not keep the kernel from ending, or make it write elsewhere."""
     sound = data.draw(trees())
     fenced = Fenced(*sound, *spoil(data.draw, work_space(sound, 64)))
     cache.LRU_MISSES.attempt(*fenced.copies[:6], data.draw(st.integers(0, 300)), *fenced.copies[6:])

@@ -1,4 +1,4 @@
-"""Touches laid out in turn, in C and by their places."""
+"""Touches interleaved in C and by their places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)
 
 
 def numbered(count: int, first: int) -> Touches:
-    """Return touches that are all different."""
+    """Return touches that all differ."""
     numbers = np.arange(first, first + count)
     return Touches(
         numbers.astype(np.int32), numbers.astype(np.uint8), numbers.astype(np.uint64) << 40, numbers.astype(np.float32)
@@ -24,7 +24,7 @@ def numbered(count: int, first: int) -> Touches:
 @EXAMPLES
 @given(groups=COUNTS)
 def test_the_same_order(groups):
-    """Group by group, in all columns; nothing is lost, and the kernel did not refuse."""
+    """The order is equal group by group in all columns; nothing is lost, and the kernel did not refuse."""
     counts = np.array(groups, np.int64).reshape(-1, 2)
     ones, others = counts.T
     first, second = numbered(int(ones.sum()), 0), numbered(int(others.sum()), 100)
@@ -41,7 +41,7 @@ def test_the_same_order(groups):
 @EXAMPLES
 @given(data=st.data(), groups=COUNTS)
 def test_counts_that_do_not_add_up_are_refused(data, groups):
-    """Whatever the counts and widths say, nothing is written outside of the result."""
+    """For any counts and widths, nothing is written outside the result."""
     counts = np.array(groups, np.int64).reshape(-1, 2)
     sizes = counts.sum(axis=0)
     arrays = [counts[:, 0].copy(), counts[:, 1].copy(), np.array([8])]
@@ -60,7 +60,7 @@ def test_counts_that_do_not_add_up_are_refused(data, groups):
 
 
 def test_tables_of_another_width_are_cast():
-    """A column that is wider than its counterpart gets the width of that one."""
+    """A column wider than its counterpart is cast to that width."""
     first, second = numbered(2, 0), numbered(1, 9)
     wide = Touches(second.node.astype(np.int64), second.cause, second.directory_id, second.host_us)
     assert merge_alternating(first, wide, np.array([1, 1]), np.array([1, 0])).node.tolist() == [0, 9, 1]

@@ -1,4 +1,4 @@
-"""What metrics compute in C against the same in numpy."""
+"""Metrics in C and in numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STRETCHES = st.lists(st.tuples(st.integers(0, 300), st.integers(-3, 30)), max_si
 @EXAMPLES
 @given(stretches=STRETCHES, gap=st.integers(0, 20))
 def test_pieces_are_joined_as_by_columns(stretches, gap):
-    """Also where pieces overlap, or end before they begin."""
+    """Pieces may overlap, or end before they begin."""
     starts, lengths = np.array(sorted(stretches), np.int64).reshape(-1, 2).T
     given_pieces = Pieces(starts.copy(), starts + lengths)
     found, twin = space.merge_pieces(given_pieces, gap), plain_merged_pieces(given_pieces, gap)
@@ -29,7 +29,7 @@ def test_pieces_are_joined_as_by_columns(stretches, gap):
 @EXAMPLES
 @given(data=st.data(), stretches=STRETCHES, gap=EVIL)
 def test_hostile_pieces_are_refused_or_stay_in_their_buffers(data, stretches, gap):
-    """Whatever numbers they have, and however little room there is."""
+    """Pieces have any numbers, and room may be short."""
     starts, lengths = np.array(sorted(stretches), np.int64).reshape(-1, 2).T
     room = [np.zeros(data.draw(st.sampled_from([len(starts), 3])), np.int64) for _ in range(2)]
     fenced = Fenced(*spoil(data.draw, [starts, starts + lengths, *room]))
@@ -55,7 +55,7 @@ def volumes(draw) -> tuple:
 
 
 def flat(given_volume: tuple) -> list[np.ndarray]:
-    """Return the buffers of a volume as the kernel takes them."""
+    """Return the buffers of a volume in the kernel's order."""
     firsts, place, node_start, node_stop = given_volume
     columns = [space._to_kernel_column(each) for each in firsts]
     room = min(len(firsts.file_id), len(firsts.entry_file_id))
@@ -65,7 +65,7 @@ def flat(given_volume: tuple) -> list[np.ndarray]:
 @EXAMPLES
 @given(given_volume=volumes())
 def test_distances_to_data_are_the_same(given_volume):
-    """In the order of the extents, each file once."""
+    """Distances are in the order of the extents, with each file once."""
     expected = plain_apart(*given_volume).tolist()
     firsts, *nodes = given_volume
     assert space.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == expected
@@ -75,7 +75,7 @@ def test_distances_to_data_are_the_same(given_volume):
 @EXAMPLES
 @given(data=st.data(), given_volume=volumes())
 def test_hostile_files_lead_nowhere(data, given_volume):
-    """With any number replaced and any end cut off nothing is touched outside."""
+    """With any number replaced and any end cut off, nothing outside is touched."""
     fenced = Fenced(*spoil(data.draw, flat(given_volume)))
     space.APART_FROM_INODES.attempt(*fenced.copies)
     assert fenced.hold()
@@ -83,7 +83,7 @@ def test_hostile_files_lead_nowhere(data, given_volume):
 
 
 def test_files_with_numbers_far_apart_are_found_too():
-    """Where a table of all numbers would be too large, or a row is unknown."""
+    """A table of all numbers would be too large, or a row is unknown."""
     firsts = Firsts(
         np.array([2**60, 5], np.uint64), np.array([True, True]), np.array([1000, 0]), np.array([10, 10]),
         np.array([5, 2**60], np.uint64), np.array([True, True]), np.array([0, 1], np.uint32),

@@ -1,4 +1,4 @@
-"""The order of names in C against that in numpy."""
+"""The order of names in C and in numpy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 
 TABLE = case_table().astype(np.int32)
 UNITS = st.sampled_from("aAbBzZ/:\0\u200c\u00e9\u00c9\u0410\u0430\uffff\ud800\udc00")
-"""Letters of both cases, an ignorable one, one that decomposes, and what sorts last."""
+"""Letters of both cases, an ignorable one, one that decomposes, and units that sort last."""
 
 
 @st.composite
 def keys(draw):
-    """Return numbers of folders and their names, as shown and as stored; in any order, some rows with the same name."""
+    """Return folder numbers and names, as shown and as stored; in any order, some rows with the same name."""
     texts = draw(st.lists(st.text(UNITS, max_size=20), min_size=1, max_size=12))
     raw = [text.encode("utf-16-be", "surrogatepass") for text in texts]
     others = [b"" if text.isascii() else units for text, units in zip(texts, raw, strict=True)]
@@ -33,14 +33,14 @@ def keys(draw):
 
 
 def joined(raw):
-    """Put texts one behind the other."""
+    """Concatenate texts."""
     return Texts(np.frombuffer(bytearray(b"".join(raw)), np.uint8), np.array(list(map(len, raw)), np.uint32))
 
 
 @EXAMPLES
 @given(given_keys=keys(), is_folded=st.booleans())
 def test_the_same_keys_are_misplaced(given_keys, is_folded):
-    """By number first, then by name, with and without regard to case; the kernel did not refuse."""
+    """Keys compare by number, then by name, with and without case; the kernel did not refuse."""
     numbers, kept, raw = given_keys
     found = misplaced(numbers, kept, is_folded=is_folded)
     counts = np.array([len(each) // 2 for each in raw], np.int64)
@@ -54,7 +54,7 @@ def test_the_same_keys_are_misplaced(given_keys, is_folded):
 @EXAMPLES
 @given(data=st.data(), given_keys=keys())
 def test_places_outside_are_refused(data, given_keys):
-    """Whatever the arrays say, nothing is written outside of the result; what leaves the names is refused."""
+    """For any arrays, nothing is written outside the result; references outside the names are refused."""
     numbers, kept, _ = given_keys
     arrays = [numbers, *kept.placed(), TABLE, np.zeros(len(numbers), np.uint8)]
     fenced = Fenced(*spoil(data.draw, arrays))

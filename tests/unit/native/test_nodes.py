@@ -36,7 +36,7 @@ def nodes(draw) -> bytes:
 @EXAMPLES
 @given(parts=st.lists(nodes(), max_size=4), fixed=st.sampled_from([None, 0, 3, 8, 65535]), least=st.integers(0, 9))
 def test_the_same_records_are_found(parts, fixed, least):
-    """Their places, where free space starts, and which nodes are damaged."""
+    """Locations, start of the free space and damaged nodes are equal."""
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     read = decode_nodes(buffer, SIZE, np.arange(len(parts), dtype=np.int64))
     one, other = (locate(read, fixed, least) for locate in (locate_records, plain_locate))
@@ -47,7 +47,7 @@ def test_the_same_records_are_found(parts, fixed, least):
 @EXAMPLES
 @given(data=st.data(), parts=st.lists(nodes(), max_size=3))
 def test_any_numbers_leave_everything_else_alone(data, parts):
-    """Sizes, kinds and counts of any value: nothing is written outside of the results."""
+    """For sizes, kinds and counts of any value, nothing is written outside the results."""
     count = len(parts)
     kinds = np.array([data.draw(st.integers(0, 3)) for _ in parts], np.uint8)
     counts = np.array([data.draw(EVIL) for _ in parts], np.int64)

@@ -1,4 +1,4 @@
-"""Records of APFS nodes and the numbers that lead their keys, found in C and in numpy."""
+"""Records of APFS nodes and the leading numbers of their keys, found in C and in numpy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT, LEAF, FIXED = 1, 2, 4
 
 @st.composite
 def nodes(draw) -> bytes:
-    """Return a node of 160 bytes with a table of contents: most entries lie in it, some are ghosts or lead out."""
+    """Return a node of 160 bytes with a table of contents: most entries are inside, some are ghosts or invalid."""
     flags = draw(st.sampled_from([LEAF, LEAF | FIXED, 0, FIXED, ROOT | LEAF | FIXED, ROOT]))
     width = 2 if flags & FIXED else 4
     place = st.one_of(st.integers(0, 24), st.sampled_from([0xFFFF, 30, 80]))
@@ -43,7 +43,7 @@ SIZES = st.sampled_from([Sizes(SIZE), Sizes(SIZE, 4, 4, 8), Sizes(SIZE, 16, 8, 8
 @EXAMPLES
 @given(parts=st.lists(nodes(), max_size=4), sizes=SIZES)
 def test_the_same_records_are_found(parts, sizes):
-    """Their places and lengths, and which nodes are torn; and which records are outside of theirs."""
+    """Locations, lengths, torn nodes and records outside their nodes are equal."""
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     starts = np.arange(len(parts), dtype=np.int64) * SIZE
     head = node_heads(buffer, starts)
@@ -57,7 +57,7 @@ def test_the_same_records_are_found(parts, sizes):
 @EXAMPLES
 @given(data=st.data(), parts=st.lists(nodes(), max_size=3))
 def test_any_numbers_leave_everything_else_alone(data, parts):
-    """Sizes, flags, counts and places of any value: nothing is written outside of the results."""
+    """For sizes, flags, counts and places of any value, nothing is written outside the results."""
     count = len(parts)
     flags = np.array([data.draw(st.integers(0, 8)) for _ in parts], np.uint8)
     table = [np.array([data.draw(st.one_of(st.integers(0, 60), EVIL)) for _ in parts], np.int64) for _ in range(3)]
@@ -79,7 +79,7 @@ def test_any_numbers_leave_everything_else_alone(data, parts):
     "kind", [(J_KEY, J_KEY.obj_id_and_type, 0), (OMAP_KEY, OMAP_KEY.oid, 8), (FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, 8)]
 )
 def test_the_same_numbers_lead_the_keys(kind, data, places):
-    """By object and type in the trees of files, by the first field elsewhere."""
+    """The order is by object and type in file-system trees, by the first field elsewhere."""
     buffer = np.frombuffer(data, np.uint8)
     starts = np.array([place for place in places if place + kind[0].width <= len(data)], np.int64)
     source = SimpleNamespace(kind=kind, tree="some")
@@ -89,7 +89,7 @@ def test_the_same_numbers_lead_the_keys(kind, data, places):
 @EXAMPLES
 @given(data=st.data(), raw=st.binary(max_size=60))
 def test_keys_outside_are_refused(data, raw):
-    """Nothing is read outside of the buffer, nor written outside of the result."""
+    """No read is outside the buffer, and no write outside the result."""
     places = np.array(data.draw(st.lists(st.one_of(st.integers(0, 52), EVIL), max_size=8)), np.int64)
     fenced = Fenced(*spoil(data.draw, [np.frombuffer(raw, np.uint8), places, np.zeros(len(places), np.int64)]))
     buffer, keys, numbers = fenced.copies

@@ -1,4 +1,4 @@
-"""Walks over directories in C, each touch as it comes, against all touches laid out."""
+"""Walks over directories in C, touch by touch, compared with all touches laid out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.native.fences import EXAMPLES, Fenced, spoil
 
 
 def volume(rng: np.random.Generator, count: int, *, with_loops: bool) -> SimpleNamespace:
-    """Return nodes with ways; these may be loops, as on damaged volumes."""
+    """Return nodes with paths, which may be loops, as on damaged volumes."""
     above = np.full(count, count) if with_loops else np.arange(count)
     parent, mapper = (
         np.where((rng.random(count) < 0.7) & (above > 0), rng.integers(0, 2**30, count) % np.maximum(above, 1), -1)
@@ -26,7 +26,7 @@ def volume(rng: np.random.Generator, count: int, *, with_loops: bool) -> SimpleN
     driver = SimpleNamespace(leaves_are_chained=bool(rng.integers(2)), locator_cause="omap")
     size = rng.integers(1, 9, count)
     tables = nodes(parent=parent.astype(np.int32), mapper=mapper.astype(np.int32), size_bytes=size)
-    # With or without a limit, which may be less than the largest node.
+    # With or without a limit, which may be smaller than the largest node.
     limit = int(rng.integers(0, 5 * count)) if rng.integers(2) else None
     mounted = rng.integers(-1, count, 2).astype(np.int32), rng.integers(0, count, 1).astype(np.int32)
     driver.mounted = lambda *_: mounted
@@ -37,7 +37,7 @@ def volume(rng: np.random.Generator, count: int, *, with_loops: bool) -> SimpleN
 
 @st.composite
 def walks(draw, *, with_loops: bool) -> tuple[Visits, SimpleNamespace]:
-    """Return a walk and its volume: directories of any length, in any order, with or without what is left out."""
+    """Return a walk and its volume: directories of any length and order, with or without optional parts."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     num_nodes, num_entries, num_buffers = (draw(st.integers(low, 20)) for low in (1, 0, 0))
 
@@ -63,14 +63,14 @@ def walks(draw, *, with_loops: bool) -> tuple[Visits, SimpleNamespace]:
         listed=searches(draw(st.integers(1, 3))) if is_listed_with_names else Searches(),
         behind=some_nodes(num_buffers) if draw(st.booleans()) else None,
     )  # fmt: skip
-    # In a real walk the entries of a directory have its number.
+    # In a real walk, the entries of a directory have its number.
     if num_buffers:
         walk.directory_id[:] = ids[0]
     return walk, volume(rng, num_nodes, with_loops=with_loops)
 
 
 def same(ours: tuple, theirs: tuple) -> bool:
-    """Whether reads and times are equal to the last bit."""
+    """Return whether reads and times are equal to the last bit."""
     (reads, at_us), (their_reads, their_us) = ours, theirs
     names = ("node", "cause", "directory_id")
     return at_us.tolist() == their_us.tolist() and all(
@@ -81,7 +81,7 @@ def same(ours: tuple, theirs: tuple) -> bool:
 @EXAMPLES
 @given(given_walk=walks(with_loops=False))
 def test_the_same_is_read_at_the_same_time(given_walk):
-    """Every read with its way, in order, with its directory; the host's time is the sum of all touches before."""
+    """Every read has its path, order and directory; the host's time is the sum of all earlier touches."""
     ours = module.find_reads_natively(*given_walk)
     assert ours is not None or given_walk[1].node_cache_bytes is not None
     assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
@@ -90,7 +90,7 @@ def test_the_same_is_read_at_the_same_time(given_walk):
 @EXAMPLES
 @given(given_walk=walks(with_loops=True))
 def test_ways_that_are_loops_are_walked_in_python(given_walk):
-    """What the kernel accepts is what the plain way reads; loops it refuses."""
+    """What the kernel accepts equals the plain result; the kernel refuses loops."""
     ours = module.find_reads_natively(*given_walk)
     assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
 
@@ -98,7 +98,7 @@ def test_ways_that_are_loops_are_walked_in_python(given_walk):
 @EXAMPLES
 @given(data=st.data(), given_walk=walks(with_loops=True))
 def test_hostile_walks_touch_nothing_outside(data, given_walk):
-    """With any number of any buffer replaced, and any end cut off."""
+    """Any number of any buffer is replaced, and any end is cut off."""
     with pytest.MonkeyPatch.context() as patch:
         calls = []
         patch.setattr(module, "VISIT_ONCE", SimpleNamespace(attempt=lambda *arguments: calls.append(arguments)))
@@ -116,6 +116,6 @@ def test_hostile_walks_touch_nothing_outside(data, given_walk):
     remade = [[copies.pop(0) for _ in one] if isinstance(one, list) else copies.pop(0) for one in given_arguments]
     module.VISIT_ONCE.attempt(*remade)
     assert fenced.hold()
-    # What the cache knows, the host's time and the answers are written; all before them is read only.
+    # The cache state, the host's time and the results are written; all buffers before them are read-only.
     read_only = [each for each in given_arguments[:13] if not isinstance(each, int)]
     assert fenced.unchanged(*range(sum(len(each) if isinstance(each, list) else 1 for each in read_only)))

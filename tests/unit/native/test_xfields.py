@@ -17,7 +17,7 @@ BLOB = bytes.fromhex(
 
 @pytest.fixture
 def locate():
-    """Return a function that locates the fields of values that follow each other."""
+    """Return a function that locates the fields of contiguous values."""
 
     def run(*values: bytes):
         buffer = np.frombuffer(b"".join(values), np.uint8)
@@ -28,7 +28,7 @@ def locate():
 
 
 def test_data_follow_the_descriptions_each_padded_to_eight_bytes(locate):
-    """With two descriptions data start at 4 + 2 * 4 = 12, the second field at 12 + 8 = 20."""
+    """With two descriptions, data starts at 4 + 2 * 4 = 12, and the second field at 12 + 8 = 20."""
     fields = locate(BLOB)
     assert fields.type.tolist() == [13, 4]
     assert fields.start.tolist() == [12, 20]
@@ -42,7 +42,7 @@ def test_the_last_padding_may_be_cut_off(locate):
 
 
 def test_values_without_fields_are_passed_over(locate):
-    """The second of three values has no fields; the third's are counted from its own start, 28 bytes on."""
+    """The second of three values has no fields; the third's fields are relative to its own start, 28 bytes on."""
     fields = locate(BLOB, b"", BLOB)
     assert fields.record.tolist() == [0, 0, 2, 2]
     assert fields.start.tolist() == [12, 20, 28 + 12, 28 + 20]
@@ -50,14 +50,14 @@ def test_values_without_fields_are_passed_over(locate):
 
 @pytest.mark.parametrize("cut", [2, 10, 22])
 def test_a_value_that_is_too_short_is_damaged(locate, cut):
-    """A head, a description or data that leave the value make it damaged; its neighbour is not."""
+    """A head, description or data outside the value makes it damaged, but not its neighbour."""
     fields = locate(BLOB[:cut], BLOB)
     assert fields.damaged.tolist() == [0]
     assert fields.record.tolist() == [1, 1]
 
 
 def test_a_head_alone_is_a_value_without_fields(locate):
-    """Four bytes that count none; three are too few."""
+    """Four bytes with a count of zero are valid; three bytes are too few."""
     fields = locate(bytes(4), BLOB, bytes(3))
     assert fields.damaged.tolist() == [2]
     assert fields.record.tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""Disks with partition maps, written from the specifications and not from the grammars."""
+"""Disks with partition maps, written from the specifications, not from the grammars."""
 
 from __future__ import annotations
 
@@ -92,20 +92,20 @@ MDB = Struct(
 
 
 class Disk:
-    """Bytes that are written to at places."""
+    """Bytes that are written at given offsets."""
 
     def __init__(self, size_bytes: int) -> None:
         self.data = bytearray(size_bytes)
 
     def put(self, place: int, data: bytes) -> Disk:
-        """Write at a place, counted from the end where it is negative."""
+        """Write at an offset; a negative one counts from the end."""
         place %= len(self.data)
         self.data[place : place + len(data)] = data
         return self
 
 
 def hfs_plus(disk: Disk, place: int, size: int, signature: bytes = b"H+") -> None:
-    """Put the two volume headers of an HFS+ volume of blocks of 4 KiB, their first words and its size only."""
+    """Put the two headers of an HFS+ volume with 4 KiB blocks: only their first words and its size."""
     for header in (place + 1024, place + size - 1024):
         disk.put(header, signature + (b"\0\4" if signature == b"H+" else b"\0\5"))
         disk.put(header + 40, (4096).to_bytes(4, "big") + (size // 4096).to_bytes(4, "big"))
@@ -130,7 +130,7 @@ def gpt_entry(kind: str, first: int, last: int, name: str = "") -> dict[str, obj
 
 
 def gpt_disk(size_bytes: int, entries: list[dict[str, object]], sector: int = 512, entry_size: int = 128) -> Disk:
-    """Write both copies of a GPT with 128 entries, and no protective MBR."""
+    """Write both copies of a GPT with 128 entries, without a protective MBR."""
     disk = Disk(size_bytes)
     last = size_bytes // sector - 1
     array = b"".join(GPT_ENTRY.build(entry).ljust(entry_size, b"\0") for entry in entries)
@@ -143,7 +143,7 @@ def gpt_disk(size_bytes: int, entries: list[dict[str, object]], sector: int = 51
 
 
 def gpt_header(array: bytes, lba: int, other: int, entries_lba: int, entry_size: int = 128) -> bytes:
-    """Build a header with right checksums."""
+    """Build a header with correct checksums."""
     fields = {
         "header_size": 92,
         "header_crc": 0,
@@ -161,7 +161,7 @@ def gpt_header(array: bytes, lba: int, other: int, entries_lba: int, entry_size:
 
 
 def mbr(*entries: tuple[int, int, int]) -> bytes:
-    """Build a boot record from up to four of type, first sector and count."""
+    """Build a boot record from up to four (type, first sector, count)."""
     slots = [*entries, *[(0, 0, 0)] * (4 - len(entries))]
     return MBR.build(
         {
@@ -175,7 +175,7 @@ def mbr(*entries: tuple[int, int, int]) -> bytes:
 
 
 def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, declared: int | None = None) -> None:
-    """Write a partition map of name, type, first block and count; `declared` is what block 0 says, 0 for no block 0."""
+    """Write a partition map from (name, type, first block, count); `declared` is block 0's size, 0 for no block 0."""
     if declared != 0:
         disk.put(0, BLOCK0.build({"block_size": declared or block, "count": len(disk.data) // block, "rest": b""}))
     for number, (name, kind, start, count) in enumerate(entries, 1):
@@ -184,7 +184,7 @@ def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, 
 
 
 def raid_header(level: str, members: list[str], own: str, name: str = "Data") -> bytes:
-    """Write the last 4,096 bytes of a member of an AppleRAID set, with the property list as the kernel writes it."""
+    """Write the last 4,096 bytes of an AppleRAID member, with the property list as the kernel writes it."""
     listed = "".join(f'<string ID="{3 + number}">{member}</string>' for number, member in enumerate(members))
     text = (
         f'<dict ID="0"><key>AppleRAID-LevelName</key><string ID="1">{level}</string><key>AppleRAID-Members</key>'
@@ -195,14 +195,14 @@ def raid_header(level: str, members: list[str], own: str, name: str = "Data") ->
 
 
 def former_raid_header(level: int, number: int, name: str = "Data") -> bytes:
-    """Write the first 4,096 bytes of one of two members of an AppleRAID set of before Mac OS X 10.4; from 0."""
+    """Write the first 4,096 bytes of one of two AppleRAID members from before Mac OS X 10.4, counted from 0."""
     words = b"".join(word.to_bytes(4, "big") for word in (4096, 0x10000, 1, level))
     counts = b"".join(word.to_bytes(4, "big") for word in (2, number, 0x8000, 32))
     return (b"AppleRAIDHeader\0" + words + bytes(16) + name.encode().ljust(32, b"\0") + counts).ljust(4096, b"\0")
 
 
 def wrapper(name: str, block_size: int, first_sector: int, start: int, count: int, embedded: bytes = b"H+") -> bytes:
-    """Build the master directory block of a classic volume around an embedded one."""
+    """Build the master directory block of a classic volume that wraps an embedded one."""
     return MDB.build(
         {
             "dates": bytes(8), "attributes": 0, "root_files": 5, "bitmap": 3, "search": 0, "num_blocks": 1000,

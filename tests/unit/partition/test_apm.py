@@ -24,7 +24,7 @@ def disk_with_map(block: int, declared: int | None = None) -> Disk:
     ("block", "declared"), [(512, None), (2048, None), (1024, None), (512, 2048), (512, 0), (2048, 0), (2048, 512)]
 )
 def test_maps_of_every_block_size(block, declared):
-    """The map is found whatever its block size, also where block 0 is absent or says something else, as on CDs."""
+    """The map is found for any block size, also if block 0 is absent or contradicts it, as on CDs."""
     found = search(disk_with_map(block, declared))
     (volume,) = found.candidates
     assert (volume.kind, volume.image_offset, volume.size_bytes) == ("hfsplus", MIB, MIB)
@@ -41,14 +41,14 @@ def test_the_map_is_a_region():
 
 
 def test_two_maps_of_different_block_sizes():
-    """Hybrid CDs carry a map for blocks of 512 and one for 2048 bytes; the one that leads to a volume is taken."""
+    """Hybrid CDs have a map for blocks of 512 bytes and one for 2048; the one that leads to a volume is used."""
     disk = disk_with_map(2048)
     apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("wrong", "Apple_HFS", 1500, 100)], 512, declared=0)
     assert [item.image_offset for item in search(disk).readable] == [MIB]
 
 
 def test_a_map_that_breaks_off_is_told():
-    """A third entry without its signature is a finding at its block; its volume is found without it."""
+    """A third entry without its signature is a finding at its block; its volume is found by a search."""
     disk = disk_with_map(512)
     disk.put(3 * 512, b"XX")
     found = search(disk)
@@ -62,7 +62,7 @@ def test_a_map_that_breaks_off_is_told():
 
 @pytest.mark.parametrize("count", [0, 257, 2**32 - 1])
 def test_a_senseless_count_is_bounded(count):
-    """A map that claims no entries or billions of them ends in a finding."""
+    """A map that claims no entries or billions of them gives a finding."""
     disk = disk_with_map(512)
     disk.put(512 + 4, count.to_bytes(4, "big"))
     assert "partition-limit" in [item.code for item in search(disk).findings]
@@ -78,7 +78,7 @@ def test_a_partition_outside_the_image():
 
 
 def test_data_may_begin_behind_the_first_block_of_a_partition():
-    """The field pmLgDataStart is counted from the partition's first block; the volume begins there."""
+    """The field pmLgDataStart counts from the partition's first block, and the volume begins there."""
     disk = Disk(4 * MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("late", "Apple_HFS", 1024, 4096)], 512)
     disk.put(2 * 512 + 80, (64).to_bytes(4, "big"))
@@ -89,7 +89,7 @@ def test_data_may_begin_behind_the_first_block_of_a_partition():
 
 @pytest.mark.parametrize("skipped", [4096, 2**31, 2**32 - 1])
 def test_data_cannot_begin_behind_the_end_of_a_partition(skipped):
-    """The partition of 4,096 blocks is read from its first one, and the field is told."""
+    """The partition of 4,096 blocks is read from its first block, and the field is reported."""
     disk = Disk(4 * MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("odd", "Apple_HFS", 1024, 4096)], 512)
     disk.put(2 * 512 + 80, skipped.to_bytes(4, "big"))
@@ -103,7 +103,7 @@ def test_data_cannot_begin_behind_the_end_of_a_partition(skipped):
 
 
 def test_data_may_begin_with_the_first_block_all_the_same():
-    """As on macOS and Linux, a volume in the first block is read there, whatever pmLgDataStart says."""
+    """As on macOS and Linux, a volume in the first block is read, whatever pmLgDataStart says."""
     disk = Disk(4 * MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("early", "Apple_HFS", 1024, 4096)], 512)
     disk.put(2 * 512 + 80, (16).to_bytes(4, "big"))

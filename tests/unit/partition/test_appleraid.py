@@ -1,4 +1,4 @@
-"""Members of AppleRAID sets are told by their headers: a mirror is read, the others are named."""
+"""Members of AppleRAID sets, recognised by their headers: a mirror is read, others are refused by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEMBERS = ["AAAA-1", "BBBB-2"]
 
 
 def member(level: str, number: int, *, kind: str = RAID, volume: int = MIB) -> Disk:
-    """Return a GPT with a member in sectors 2048 to 4111: a volume, then the header."""
+    """Return a GPT with a member in sectors 2048 to 4111: a volume followed by the header."""
     disk = gpt_disk(4 * MIB, [gpt_entry(kind, 2048, 4111)])
     if number == 0 or level == "Mirror":
         hfs_plus(disk, MIB, volume)
@@ -41,7 +41,7 @@ def refused(disk: Disk) -> UnsupportedError:
 @pytest.mark.parametrize("kind", [RAID, RAID_OFFLINE])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_mirror_is_read(number, kind):
-    """Every member has all of the volume, from its first block on; the layer is named."""
+    """Every member has the whole volume from its first block on; the layer is named."""
     found = search(member("Mirror", number, kind=kind))
     (volume,) = found.readable
     assert (volume.image_offset, volume.stack) == (MIB, ("GPT", "partition 1", "AppleRAID mirror", "HFS+"))
@@ -50,7 +50,7 @@ def test_a_mirror_is_read(number, kind):
 
 @pytest.mark.parametrize(("level", "number"), [("Stripe", 0), ("Stripe", 1), ("Concat", 1), ("LVG", 0)])
 def test_what_lies_on_several_members_is_named(level, number):
-    """A stripe begins as a volume does, but has half of it: no damage is claimed, and nothing is read."""
+    """A stripe begins like a volume but has half of it: no damage is reported, and nothing is read."""
     error = refused(member(level, number, volume=2 * MIB))
     assert error.code == "apple-raid"
     assert f"AppleRAID {level.lower()} (1.01 MiB): member {number + 1} of 2 of set 'D & E'" in str(error)
@@ -58,7 +58,7 @@ def test_what_lies_on_several_members_is_named(level, number):
 
 
 def test_the_first_member_of_a_concatenation_is_read_as_far_as_it_goes():
-    """Its addresses are right; an error says that the rest is on the others."""
+    """Its addresses are right; an error says that the rest is on other members."""
     found = search(member("Concat", 0, volume=2 * MIB))
     assert [item.image_offset for item in found.readable] == [MIB]
     (finding,) = (item for item in found.findings if item.code == "image-incomplete")
@@ -67,7 +67,7 @@ def test_the_first_member_of_a_concatenation_is_read_as_far_as_it_goes():
 
 
 def test_an_image_of_a_member_alone():
-    """Without a map the header is looked for, too."""
+    """The header is searched for without a map as well."""
     disk = Disk(MIB + 4096).put(-4096, raid_header("Stripe", MEMBERS, MEMBERS[0]))
     hfs_plus(disk, 0, MIB)
     assert "holds AppleRAID stripe (1.00 MiB): member 1 of 2" in str(refused(disk))
@@ -78,14 +78,14 @@ def test_an_image_of_a_member_alone():
 
 @pytest.mark.parametrize(("level", "word"), [(0, "stripe"), (0x100, "concat")])
 def test_sets_of_before_10_4_are_named(level, word):
-    """Their header is at the start of the member; the second of two members."""
+    """Their header is at the start of the member; this is the second of two members."""
     disk = Disk(4 * MIB).put(MIB, former_raid_header(level, 1))
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
     assert f"AppleRAID {word} (2.00 MiB): member 2 of 2 of set 'Data'" in str(refused(disk))
 
 
 def test_a_mirror_of_before_10_4_begins_behind_its_header():
-    """The volume stands 4,096 bytes behind the start of the partition."""
+    """The volume is 4,096 bytes after the start of the partition."""
     disk = Disk(4 * MIB).put(MIB, former_raid_header(1, 0))
     apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
     hfs_plus(disk, MIB + 4096, MIB)
@@ -95,7 +95,7 @@ def test_a_mirror_of_before_10_4_begins_behind_its_header():
 
 
 def test_a_member_whose_property_list_was_never_read():
-    """Its level is not known, so that nothing is read of it."""
+    """Its level is unknown, so nothing is read from it."""
     import numpy as np
 
     from layoutscope.image.failing import RescuedSource
@@ -106,13 +106,13 @@ def test_a_member_whose_property_list_was_never_read():
 
 
 def test_a_header_left_in_a_partition_of_another_type_means_nothing():
-    """What the map calls HFS+ is HFS+."""
+    """The map's type HFS+ takes precedence."""
     disk = member("Stripe", 0, kind="48465300-0000-11AA-AA11-00306543ECAC")
     assert [item.stack for item in search(disk).readable] == [("GPT", "partition 1", "HFS+")]
 
 
 def test_what_stands_before_a_header_is_not_its_text():
-    """A property list in the 64 bytes before it, which a file of the volume may have there."""
+    """The 64 bytes before the header have a property list, which may belong to a file of the volume."""
     disk = member("Stripe", 0, volume=2 * MIB)
     other = b"<key>AppleRAID-SetName</key><string>Other</string>"
     disk.put(2 * MIB + 4096 - len(other), other)
@@ -121,7 +121,7 @@ def test_what_stands_before_a_header_is_not_its_text():
 
 @pytest.mark.parametrize("level", ["Stripe", "Concat"])
 def test_a_member_that_its_set_does_not_list_has_no_number(level):
-    """It begins where its partition does, and has all of its 1,056,768 bytes."""
+    """It begins with its partition and has all of its 1,056,768 bytes."""
     disk = gpt_disk(4 * MIB, [gpt_entry(RAID, 2048, 4111)])
     hfs_plus(disk, MIB, MIB)
     disk.put(2 * MIB + 4096, raid_header(level, MEMBERS, "CCCC-3"))
@@ -141,7 +141,7 @@ def test_a_concatenation_of_one_member_is_all_there():
 
 @pytest.mark.parametrize("size", [4096, 8191, 8192])
 def test_a_header_at_the_start_is_that_of_before_10_4(size):
-    """Though a header in the last whole 4,096 bytes would be there as well, were there less than two of them."""
+    """With a single whole unit of 4,096 bytes, a header in the last unit would be at the start as well."""
     disk = Disk(size).put(0, former_raid_header(0, 1))
     (found,) = search(disk).candidates
     assert (found.label, found.about) == ("AppleRAID stripe", "member 2 of 2 of set 'Data'")

@@ -12,7 +12,7 @@ MIB = 1024**2
 
 @pytest.fixture
 def source():
-    """Return HFS+ volumes in partitions 1 and 3, ext4 in 2, and an HFS+ volume at 3 MiB that no map names."""
+    """Return HFS+ volumes in partitions 1 and 3, ext4 in 2, and an HFS+ volume at 3 MiB that is in no map."""
     disk = gpt_disk(6 * MIB, [gpt_entry(HFS, 2048, 3000), gpt_entry(LINUX, 3001, 4000), gpt_entry(HFS, 4096, 6000)])
     hfs_plus(disk, MIB, 953 * 512)
     disk.put(3001 * 512 + 1024 + 56, b"\x53\xef")
@@ -26,7 +26,7 @@ def offsets(source, **wish):
 
 
 def test_all_readable_volumes_by_default(source):
-    """Both HFS+ partitions, not the other."""
+    """Both HFS+ partitions are chosen, but not the other one."""
     assert offsets(source) == [MIB, 2 * MIB]
 
 
@@ -36,7 +36,7 @@ def test_a_partition_by_number(source):
 
 
 def test_a_volume_by_its_place(source):
-    """A volume may be named by its first byte, in a map or not."""
+    """A volume can be chosen by its first byte, whether or not it is in a map."""
     assert offsets(source, volume_at=2 * MIB) == [2 * MIB]
     (found,) = choose(source, find_volumes(source), volume_at=3 * MIB + 512 * 1024)
     assert found.stack == (f"byte {3 * MIB + 512 * 1024}", "HFS+")
@@ -53,13 +53,13 @@ def test_a_volume_by_its_place(source):
     ],
 )
 def test_what_is_not_there_is_told(source, wish, message):
-    """A wrong number or byte is a mistake of the caller, in one line."""
+    """A wrong number or byte is a usage error in one line."""
     with pytest.raises(UsageError, match=message):
         offsets(source, **wish)
 
 
 def test_a_partition_that_is_not_read_is_named(source):
-    """Asking for the ext2 partition names what it holds."""
+    """A request for the ext2 partition names its file system."""
     with pytest.raises(UnsupportedError, match="GPT > partition 2 > ext2") as caught:
         offsets(source, partition=2)
     assert caught.value.code == "foreign-file-system"
@@ -74,7 +74,7 @@ def test_a_partition_that_is_not_read_is_named(source):
     ],
 )
 def test_each_refusal_has_its_code(disk, code):
-    """CoreStorage, classic HFS and the rest are told apart."""
+    """CoreStorage, classic HFS and other file systems have different codes."""
     with pytest.raises(UnsupportedError) as caught:
         offsets(MemorySource(bytes(disk.data), "disk.img"))
     assert caught.value.code == code
@@ -82,7 +82,7 @@ def test_each_refusal_has_its_code(disk, code):
 
 
 def test_zeros_hold_no_volume():
-    """An image of zeros is an error in one line."""
+    """An image of zeros gives a one-line error."""
     told = r"disk\.img: no HFS\+ or APFS volume found; every sector of the image was searched\."
     words = rf"{told} --volume-at BYTES .* --sweep "
     with pytest.raises(ImageError, match=words):
@@ -100,7 +100,7 @@ def test_nothing_is_said_of_a_search_where_there_was_none():
     [("Data", 1), ("macintosh hd", 0), ("3", 2), ("1", 3), ("same", None), ("0", None), ("x", None)],
 )
 def test_volumes_by_name_or_number(wanted, index):
-    """A name beats a number: the fourth volume is called 1; what is ambiguous or absent is told."""
+    """A name takes precedence over a number: the fourth volume is called 1; ambiguous and unknown names are errors."""
     names = ["Macintosh HD", "Data", "Preboot", "1", "Same", "SAME"]
     if index is None:
         with pytest.raises(UsageError):
@@ -110,7 +110,7 @@ def test_volumes_by_name_or_number(wanted, index):
 
 
 def test_volumes_are_numbered_from_one():
-    """Those that may be meant are listed with their numbers."""
+    """The candidates are listed with their numbers."""
     assert [select_name(["Data", "Other"], wanted) for wanted in ("1", "2")] == [0, 1]
     with pytest.raises(UsageError, match=r"no volume '3'.*Choose from: 1 'Data', 2 'Other'"):
         select_name(["Data", "Other"], "3")
@@ -119,7 +119,7 @@ def test_volumes_are_numbered_from_one():
 
 
 def test_what_is_known_as_a_whole_is_not_searched():
-    """An image that XFS fills, and one of HFS+ of which the last header is left; zeros are searched."""
+    """An image filled by XFS, and one with only the last header of HFS+, are not searched; zeros are."""
     copy = Disk(MIB)
     hfs_plus(copy, 0, MIB)
     copy.put(1024, bytes(512))

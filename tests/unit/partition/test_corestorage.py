@@ -1,4 +1,4 @@
-"""CoreStorage and encrypted images: told apart, named with size and logical volume, and refused."""
+"""CoreStorage and encrypted images: recognised, named with size and logical volume, and refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROUP = "ACC53457-40D1-417C-958A-DC6A04CFCBBB"
 
 
 def refused(data):
-    """Return the error that ends a scan of an image."""
+    """Return the error of a scan of an image."""
     source = MemorySource(bytes(data), "disk.img")
     with pytest.raises(UnsupportedError) as caught:
         choose(source, find_volumes(source))
@@ -49,7 +49,7 @@ def refused(data):
 
 
 def test_encrypted_volume_is_file_vault_and_named():
-    """Name and size come from the newest block of the metadata, which needs no password; so does the group."""
+    """Name, size and group come from the newest metadata block, which needs no password."""
     error = refused(physical_volume(PhysicalVolumePlan()))
     assert error.code == "file-vault"
     assert f"FileVault 2 on CoreStorage of group {GROUP} (1.00 MiB)" in str(error)
@@ -58,7 +58,7 @@ def test_encrypted_volume_is_file_vault_and_named():
 
 
 def test_plain_volume_is_core_storage():
-    """Keys that are wrapped by nothing: no FileVault, and other advice."""
+    """Keys that are not wrapped mean no FileVault, and other advice."""
     error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=False)))
     assert error.code == "core-storage"
     assert "'Macintosh HD' of 233 GiB, not encrypted" in str(error)
@@ -68,14 +68,14 @@ def test_plain_volume_is_core_storage():
 
 @pytest.mark.parametrize(("has_bitmap", "code"), [(True, "file-vault"), (False, "core-storage")])
 def test_system_volumes_are_told_by_their_bitmap(has_bitmap, code):
-    """Where the block with the keys is wiped, one that only encrypted volumes have tells; else it is left open."""
+    """If the key block is wiped, a block that only encrypted volumes have decides; otherwise it is unknown."""
     error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=None, has_bitmap=has_bitmap)))
     assert error.code == code
     assert ("which may be encrypted" in str(error)) != has_bitmap
 
 
 def test_what_cannot_be_read_is_said(monkeypatch):
-    """Without AES, with metadata that are lost, of equal keys, or without a volume: the refusal says so, no more."""
+    """Without AES, with lost metadata, with equal keys, or without a volume, the refusal gives only that reason."""
     lost = physical_volume(PhysicalVolumePlan())
     start = METADATA_BLOCK * 4096
     lost[start : start + (1 << 16)] = b"\x55" * (1 << 16)
@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_said(monkeypatch):
 
 
 def label_with(place: int, at: int, data: bytes) -> bytearray:
-    """Return a volume with copies of its label at blocks 1 and 8; in one of them some bytes are replaced."""
+    """Return a volume with copies of its label at blocks 1 and 8; some bytes of one copy are replaced."""
     volume = physical_volume(PhysicalVolumePlan())
     label = bytes(volume[LABEL_BLOCK * BLOCK_BYTES :][: 4 * BLOCK_BYTES])
     volume[8 * BLOCK_BYTES : 8 * BLOCK_BYTES + len(label)] = label
@@ -103,26 +103,26 @@ def label_with(place: int, at: int, data: bytes) -> bytearray:
     [
         (10, b"\x12\0"),  # a block of another type
         (64, b"\xff\xff\xff\xff"),  # a label of 4 GiB
-        (16, b"\xff" * 7),  # whole but for its transaction, which would be the newest
+        (16, b"\xff" * 7),  # whole except for its transaction, which would be the newest
     ],
 )
 @pytest.mark.parametrize("place", [1, 8])
 def test_a_damaged_label_is_passed_over_for_its_copy(place, at, data):
-    """Type at byte 10, transaction at 16 and length at 64 of the label; group and volume are named all the same."""
+    """Type is at byte 10 of the label, transaction at 16, length at 64; group and volume are named all the same."""
     error = refused(label_with(place, at, data))
     assert "group 'Group'; logical volume 'Macintosh HD' of 233 GiB, encrypted" in str(error)
 
 
 @pytest.mark.parametrize("place", [1, 8])
 def test_a_whole_label_is_taken_before_a_newer_one(place):
-    """The newer one does not have its checksum, and says that its property list, byte 224, begins with the label."""
+    """The newer label has a wrong checksum and says that its property list (byte 224) begins with the label."""
     volume = label_with(place, 16, b"\xff" * 7)
     volume[place * BLOCK_BYTES + 224 : place * BLOCK_BYTES + 228] = bytes(4)
     assert "group 'Group'" in str(refused(volume))
 
 
 def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
-    """Neither copy has its checksum: the one of another type, though it seems newer, is not taken for a label."""
+    """Neither copy has a valid checksum; the one of another type is not used, although it seems newer."""
     volume = label_with(8, 200, b"\1")
     volume[LABEL_BLOCK * BLOCK_BYTES + 10] = 0x12
     volume[LABEL_BLOCK * BLOCK_BYTES + 16 : LABEL_BLOCK * BLOCK_BYTES + 23] = b"\xff" * 7
@@ -133,7 +133,7 @@ def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
 
 @pytest.mark.parametrize(("length", "is_label"), [(8 << 20, True), ((8 << 20) + 1, False)])
 def test_a_label_has_at_most_eight_mib(length, is_label):
-    """Its length is bytes 64 to 67; without a label nothing is known of the group."""
+    """Its length is in bytes 64 to 67; without a label, the group is unknown."""
     volume = physical_volume(PhysicalVolumePlan())
     at = LABEL_BLOCK * BLOCK_BYTES + 64
     volume[at : at + 4] = length.to_bytes(4, "little")
@@ -141,7 +141,7 @@ def test_a_label_has_at_most_eight_mib(length, is_label):
 
 
 def test_eight_logical_volumes_of_a_group_are_named():
-    """The ninth is not, and nothing is said of a group without a name."""
+    """The ninth is left out, and a group without a name is not mentioned."""
     volumes = tuple(LogicalVolume(f"v{number}", 1 << 20, is_encrypted=False) for number in range(9))
     assert PhysicalVolume("", logical_volumes=volumes).about == "; ".join(
         f"logical volume 'v{number}' of 1.00 MiB, not encrypted" for number in range(8)
@@ -149,13 +149,13 @@ def test_eight_logical_volumes_of_a_group_are_named():
 
 
 def test_names_cannot_write_to_the_terminal():
-    """Control characters of a volume's name are escaped."""
+    """Control characters in a volume's name are escaped."""
     error = refused(physical_volume(PhysicalVolumePlan(name="a\x1b[31m\n\u202eb")))
     assert r"'a\x1b[31m\n\u202eb'" in str(error)
 
 
 def test_damage_anywhere_is_no_other_error():
-    """Whatever number of the header, the label or the descriptor is extreme, the refusal stays one."""
+    """If any number of the header, label or descriptor is extreme, the refusal is still the same kind of error."""
     sound = physical_volume(PhysicalVolumePlan())
     for at in (*range(88, 136, 2), *range(4096, 4096 + 240, 4), *range(4096 + 8192, 4096 + 8192 + 48, 4)):
         for value in (0, 0xFF):
@@ -173,7 +173,7 @@ def encrypted_header(size_bytes):
 
 
 def test_encrypted_images_are_named_with_their_size(tmp_path):
-    """As FileVault 1 makes of homes: the header tells how large the disk inside is."""
+    """FileVault 1 encrypts homes so: the header has the size of the disk inside."""
     path = tmp_path / "jo.sparseimage"
     path.write_bytes(encrypted_header(40 * 2**30) + bytes(1 << 16))
     with pytest.raises(UnsupportedError, match=r"encrypted disk image of 40\.0 GiB \(AES-256\).*FileVault 1") as caught:
@@ -196,7 +196,7 @@ def test_encrypted_bundles_are_named_with_their_size(tmp_path):
 
 
 def with_volume_header(data, *, has_copy):
-    """Write a volume of HFS+ that fills an image over it: its header at byte 1,024 alone, or with its copy as well."""
+    """Write an HFS+ volume that fills an image over it: only its header at byte 1,024, or its copy as well."""
     volume = bytes(render(VolumePlan(total_blocks=len(data) // 4096))[0].to_bytearray())
     places = (1024, len(data) - 1024) if has_copy else (1024,)
     for place in places:
@@ -206,20 +206,20 @@ def with_volume_header(data, *, has_copy):
 
 @pytest.mark.parametrize("plan", [PhysicalVolumePlan(), PhysicalVolumePlan(is_encrypted=False)])
 def test_a_header_that_was_left_from_before_does_not_win(plan):
-    """The first sector of a physical volume does not reach it, and no other structure of that volume is there."""
+    """The first sector of a physical volume does not overlap it, and no other structure of that volume is there."""
     before = refused(physical_volume(plan))
     after = refused(with_volume_header(physical_volume(plan), has_copy=False))
     assert (after.code, str(after)) == (before.code, str(before))
 
 
 def test_a_volume_with_both_headers_is_read_where_a_physical_volume_was():
-    """Its copy is not in the last sector, so the copy of the physical volume's header stays."""
+    """Its copy is not in the last sector, so the copy of the physical volume's header remains."""
     data = with_volume_header(physical_volume(PhysicalVolumePlan()), has_copy=True)
     assert [item.kind for item in find_volumes(MemorySource(bytes(data))).candidates] == ["hfsplus"]
 
 
 def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
-    """One sector that stayed there says less than the volume's own header and what it leads to."""
+    """One leftover sector is weaker evidence than the volume's own header and what it leads to."""
     volume = render(VolumePlan(total_blocks=256))[0].to_bytearray()
     volume[:512] = physical_volume(PhysicalVolumePlan())[:512]
     volume[-1024:-512] = bytes(512)
@@ -231,16 +231,16 @@ def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
     [("0x10", 16), ("10", 10), ("0xfF", 255), ("ff", 0), ("", 0), ("0x", 0), ("1" * 17, 0), ("-1", 0)],
 )
 def test_numbers_of_property_lists(text, number):
-    """Hexadecimal with its prefix, decimal without; up to 16 digits."""
+    """A prefix marks hexadecimal numbers, others are decimal; they have up to 16 digits."""
     assert _parse_number(text) == number
 
 
 BEFORE = 4096
-"""Bytes of another partition before the physical volume."""
+"""Bytes of another partition in front of the physical volume."""
 
 
 def opened(data, *, size=None, is_lost=False):
-    """Read a physical volume of some bytes behind another partition; its findings without words, or None."""
+    """Read a physical volume after another partition; return its findings without messages, or None."""
     source = MemorySource(bytes(BEFORE) + bytes(data))
     found = read_physical_volume(Window(source, BEFORE, len(data) if size is None else size), is_lost=is_lost)
     told = [] if found is None else [(item.code, item.level, item.image_offset - BEFORE) for item in found.findings]
@@ -248,7 +248,7 @@ def opened(data, *, size=None, is_lost=False):
 
 
 def changed(data, *places):
-    """Return a copy in which the lowest bit of some bytes is changed."""
+    """Return a copy with the lowest bit of some bytes inverted."""
     copy = bytearray(data)
     for place in places:
         copy[place] ^= 1
@@ -256,7 +256,7 @@ def changed(data, *places):
 
 
 def test_a_header_is_replaced_by_its_copy_in_the_last_sector():
-    """Byte 400 is in its key; where both are damaged the first is used, and its checksum is told."""
+    """Byte 400 is in its key; if both are damaged, the first is used, and its checksum is reported."""
     sound = physical_volume(PhysicalVolumePlan())
     for damaged, codes in (
         (sound, []),
@@ -286,7 +286,7 @@ def test_a_lost_header_is_looked_for_in_the_last_sector():
     ("size", "is_header", "is_copy"), [(511, False, False), (512, True, False), (1024, True, True)]
 )
 def test_header_and_copy_are_two_sectors(size, is_header, is_copy):
-    """One sector is the header, and no copy of itself."""
+    """A single sector is the header, not a copy of itself."""
     header = physical_volume(PhysicalVolumePlan())[:512]
     data = bytes(header + header)[:size]
     found, told = opened(data)
@@ -297,7 +297,7 @@ def test_header_and_copy_are_two_sectors(size, is_header, is_copy):
 
 
 def test_whole_copies_are_counted():
-    """Of the header there are two, of the label one where three could be more; none without a whole first sector."""
+    """There are two headers and one of four possible labels; nothing counts without a whole first sector."""
     sound = physical_volume(PhysicalVolumePlan())
 
     def count(data):
@@ -312,7 +312,7 @@ def test_whole_copies_are_counted():
 
 
 FIRST = METADATA_BLOCK * BLOCK_BYTES
-"""Of the metadata's first copy: a block of zeros, the older and the newer block of the volume, the keys."""
+"""First copy of the metadata: a block of zeros, the volume's older and newer block, the keys."""
 
 COPY_BYTES = 4 * UNIT_BYTES
 
@@ -339,7 +339,7 @@ COPY_BYTES = 4 * UNIT_BYTES
     ],
 )
 def test_blocks_of_both_copies_of_the_metadata_are_used(places, name, told):
-    """A changed byte makes 16 others of its block, of 8,192 bytes; a whole first copy is enough."""
+    """A changed byte affects 16 bytes of its 8,192-byte block; a whole first copy is sufficient."""
     found, findings = opened(changed(physical_volume(PhysicalVolumePlan()), *places))
     assert [item.name for item in found.logical_volumes] == [name]
     assert [(code, place) for code, _, place in findings] == told
@@ -357,7 +357,7 @@ def test_a_copy_of_the_metadata_that_was_never_written_is_told():
 
 @pytest.mark.parametrize(("blocks", "is_inside"), [(CONTENT_BLOCK, False), (CONTENT_BLOCK + 1, True)])
 def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside):
-    """At block 256: the space ends there, or a block behind. Its size is as the metadata say."""
+    """At block 256 the space ends, or one block later. Its size is that of the metadata."""
     plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
     found, _ = opened(physical_volume(plan), size=blocks * BLOCK_BYTES)
     (volume,) = found.logical_volumes
@@ -379,7 +379,7 @@ def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside
     ],
 )
 def test_pieces_of_a_logical_volume(extents, place, reason):
-    """Blocks of 4,096 bytes, of which it has four."""
+    """It has four blocks of 4,096 bytes."""
     plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
     (volume,) = opened(physical_volume(replace(plan, extents=extents)))[0].logical_volumes
     assert (volume.volume_offset, volume.reason) == (None if place is None else place * BLOCK_BYTES, reason)
@@ -387,7 +387,7 @@ def test_pieces_of_a_logical_volume(extents, place, reason):
 
 @pytest.mark.parametrize(("place", "name"), [(8, "old Macintosh HD"), (48, "old Macintosh HD"), (52, "Macintosh HD")])
 def test_blocks_of_another_version_or_length_are_none(monkeypatch, place, name):
-    """Version 1 is at byte 8, the length at 48, flags at 52; with another one the newer block of the volume is none."""
+    """Version 1 is at byte 8, length at 48, flags at 52; with other values, the volume's newer block is invalid."""
 
     def write_block(block_type, object_id, body, transaction=1):
         block = fixture_block(block_type, object_id, body, transaction)
@@ -402,7 +402,7 @@ def test_blocks_of_another_version_or_length_are_none(monkeypatch, place, name):
 
 @pytest.mark.parametrize("blocks", [[], [fixture_block(0x24, FAMILY_OBJECT, bytes(512))]])
 def test_a_volume_without_its_family_may_be_encrypted(monkeypatch, blocks):
-    """No block has its number, or one of another type has it: 24 is a text that goes on."""
+    """No block has its number, or only one of another type: 24 is a continued text."""
     monkeypatch.setattr("fixtures.corestorage._family", lambda _: blocks)
     found, told = opened(physical_volume(PhysicalVolumePlan()))
     (volume,) = found.logical_volumes

@@ -1,4 +1,4 @@
-"""Partition maps at their bounds: the last byte, sector, entry or place that still counts, and the first that does not.
+"""Partition maps at their limits: the last byte, sector, entry or place that counts, and the first that does not.
 
 Every number is that of the specification, or a product of the sizes that the test writes.
 """
@@ -37,7 +37,7 @@ def codes(found) -> list[str]:
 
 
 def places(found) -> list[tuple[int, int]]:
-    """Return where the partitions of the maps lie."""
+    """Return the start and size of the map's partitions."""
     return [(item.image_offset, item.size_bytes) for item in found.partitions]
 
 
@@ -47,8 +47,8 @@ def places(found) -> list[tuple[int, int]]:
         (100, 100, [(51_200, 512)]),  # both name the same sector: one
         (101, 100, []),  # none
         (8191, 8191, [(4 * MIB - 512, 512)]),  # the last of the image
-        (8192, 8192, []),  # the first behind it
-        (100, 2**63, [(51_200, 2**63 - 1 - 51_200)]),  # more bytes than 63 bits count
+        (8192, 8192, []),  # the first after it
+        (100, 2**63, [(51_200, 2**63 - 1 - 51_200)]),  # more bytes than 63 bits can count
     ],
 )
 def test_a_gpt_entry_names_its_last_sector(first, last, expected):
@@ -58,7 +58,7 @@ def test_a_gpt_entry_names_its_last_sector(first, last, expected):
 
 
 def test_an_entry_outside_is_told_by_its_bytes():
-    """Sectors 9,000 to 9,001 end before byte 9,002 * 512, behind the 8,192 sectors of the image."""
+    """Sectors 9,000 to 9,001 end before byte 9,002 * 512, beyond the 8,192 sectors of the image."""
     (finding,) = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, 50, 60), gpt_entry(LINUX, 9000, 9001)])).findings
     assert (finding.structure, finding.image_offset) == ("GPT entry 2", 1024 + 128)
     assert (finding.expected, finding.found) == ("a range before byte 4,194,304", "4,608,000 to 4,609,024")
@@ -66,7 +66,7 @@ def test_an_entry_outside_is_told_by_its_bytes():
 
 @pytest.mark.parametrize(("count", "told"), [(1024, []), (1025, ["partition-limit"])])
 def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
-    """As many entries of one sector each from sector 1,000 on, in 257 sectors behind the header."""
+    """The entries have one sector each from sector 1,000 on, in 257 sectors after the header."""
     array = b"".join(GPT_ENTRY.build(gpt_entry(LINUX, 1000 + n, 1000 + n)) for n in range(count))
     disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 8191, 2)).put(1024, array)
     disk.put(-512, gpt_header(array, 8191, 1, 7900)).put(7900 * 512, array)
@@ -77,7 +77,7 @@ def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
 
 @pytest.mark.parametrize(("extra", "is_read"), [(0, True), (1, False)])
 def test_entries_of_four_mib_are_read(extra, is_read):
-    """32,768 entries of 128 bytes; one more is refused at the field of their number, byte 80 of the header."""
+    """32,768 entries of 128 bytes are read; one more is refused at the count, byte 80 of the header."""
     array = GPT_ENTRY.build(gpt_entry(LINUX, 9000, 9000)).ljust(4 * MIB + 128 * extra, b"\0")
     disk = Disk(5 * MIB).put(512, gpt_header(array, 1, 10_239, 2)).put(1024, array)
     found = search(disk)
@@ -89,7 +89,7 @@ def test_entries_of_four_mib_are_read(extra, is_read):
 
 @pytest.mark.parametrize(("lba", "is_read"), [(8160, True), (8161, False)])
 def test_entries_may_end_with_the_image(lba, is_read):
-    """128 entries take 32 sectors, of which the last one is the last of 8,192; byte 72 of the header says where."""
+    """128 entries take 32 sectors, which end with the last of 8,192; byte 72 of the header has their start."""
     array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
     disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 100, lba)).put(lba * 512, array[: (8192 - lba) * 512])
     found = search(disk)
@@ -99,7 +99,7 @@ def test_entries_may_end_with_the_image(lba, is_read):
 
 @pytest.mark.parametrize(("lba", "code"), [(8191, "gpt-backup-damaged"), (8192, "gpt-backup-missing")])
 def test_the_backup_may_be_the_last_sector(lba, code):
-    """A header of zeros in the last sector is damaged; a sector behind it is missing, told at byte 32 of the header."""
+    """A header of zeros in the last sector is damaged; one beyond it is missing, reported at byte 32 of the header."""
     array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
     found = search(Disk(4 * MIB).put(512, gpt_header(array, 1, lba, 2)).put(1024, array))
     place = 4 * MIB - 512 if lba == 8191 else 512 + 32
@@ -107,7 +107,7 @@ def test_the_backup_may_be_the_last_sector(lba, code):
 
 
 def test_a_backup_where_the_primary_says_serves():
-    """A disk of 2 MiB that was copied to one of 4 MiB has its backup in sector 4,095."""
+    """A disk of 2 MiB copied to one of 4 MiB has its backup in sector 4,095."""
     small = gpt_disk(2 * MIB, [gpt_entry(LINUX, 100, 200)])
     disk = Disk(4 * MIB).put(0, bytes(small.data))
     assert codes(search(disk)) == []
@@ -124,7 +124,7 @@ def test_a_backup_where_the_primary_says_serves():
 
 
 def test_a_table_of_large_sectors_in_the_last_of_them():
-    """The start is lost; a sector of 4,096 bytes at the end has the backup, whose entries are four sectors before."""
+    """The start is lost; the backup is in a 4,096-byte sector at the end, with its entries four sectors before."""
     disk = gpt_disk(4 * MIB, [gpt_entry(LINUX, 16, 16)], sector=4096).put(0, bytes(8 * 4096))
     found = search(disk)
     assert places(found) == [(65_536, 4096)]
@@ -133,7 +133,7 @@ def test_a_table_of_large_sectors_in_the_last_of_them():
 
 
 def test_a_header_without_entries_is_a_region_of_one_sector():
-    """Nothing of a header can be used whose length is none of those that the standard allows."""
+    """A header whose length the standard does not allow is unusable."""
     disk = Disk(MIB).put(512, gpt_header(bytes(128), 1, 2047, 2)).put(512 + 12, b"\xff\xff\xff\xff")
     assert [(item.type, item.image_offset, item.length_bytes) for item in search(disk).regions] == [
         ("gpt-header", 512, 512)
@@ -142,7 +142,7 @@ def test_a_header_without_entries_is_a_region_of_one_sector():
 
 @pytest.mark.parametrize(("start", "expected"), [(2047, [(2047 * 512, 512)]), (2048, [])])
 def test_a_boot_record_may_name_the_last_sector(start, expected):
-    """Of 2,048 sectors; a first partition keeps the record sensible."""
+    """It has 2,048 sectors; a first partition keeps the record plausible."""
     found = search(Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, start, 1))))
     assert places(found) == [(51_200, 5120), *expected]
     outside = [(item.code, item.image_offset, item.found) for item in found.findings]
@@ -150,7 +150,7 @@ def test_a_boot_record_may_name_the_last_sector(start, expected):
 
 
 def test_a_boot_record_without_a_partition_in_the_image_is_none():
-    """Of 2,048 sectors, in units of 512 bytes and of 4,096; the first of these lies within only in the first case."""
+    """2,048 sectors in units of 512 and 4,096 bytes; the first unit is within the image only in the first case."""
     assert search(Disk(MIB).put(0, mbr((0x83, 2048, 10)))).regions == ()
     assert search(Disk(MIB).put(0, mbr((0x83, 100, 0)))).regions == ()
     found = search(Disk(MIB).put(0, mbr((0x83, 2047, 10))))
@@ -160,13 +160,13 @@ def test_a_boot_record_without_a_partition_in_the_image_is_none():
 
 @pytest.mark.parametrize(("indicator", "is_record"), [(0x00, True), (0x80, True), (0x01, False), (0x81, False)])
 def test_the_indicator_of_a_boot_record(indicator, is_record):
-    """It is 00 or 80, in each of the four entries."""
+    """It is 00 or 80 in each of the four entries."""
     disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, 200, 10))).put(446 + 3 * 16, bytes([indicator]))
     assert (search(disk).schemes == ("MBR",)) == is_record
 
 
 def test_logical_partitions_count_from_five_beside_four_primary_ones():
-    """Two chains of extended records, of which the second goes on with the numbers of the first."""
+    """There are two chains of extended records; the second continues the numbers of the first."""
     disk = Disk(4 * MIB).put(0, mbr((0x83, 10, 10), (0x0F, 1000, 500), (0x83, 30, 10), (0x85, 2000, 500)))
     disk.put(1000 * 512, mbr((0x83, 1, 10), (0x05, 100, 10))).put(1100 * 512, mbr((0x83, 2, 10)))
     disk.put(2000 * 512, mbr((0x83, 3, 10), (0, 0, 0), (0x83, 50, 10)))
@@ -180,7 +180,7 @@ def test_logical_partitions_count_from_five_beside_four_primary_ones():
 
 
 def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -> Disk:
-    """Return 1 MiB with a partition map, whose second entry is that of a partition in blocks."""
+    """Return 1 MiB with a partition map; its second entry is a partition given in blocks."""
     disk = Disk(MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("some", "Apple_UNIX_SVR2", first, count)], block)
     return disk.put(2 * block + 80, data_start.to_bytes(4, "big"))
@@ -192,7 +192,7 @@ def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -
         (apm_disk(2047, 1), (2047 * 512, 512), []),
         (apm_disk(2048, 1), None, ["partition-outside"]),
         (apm_disk(511, 1, block=2048), (511 * 2048, 2048), []),
-        (apm_disk(100, 10, data_start=9), (100 * 512, 5120), []),  # nothing is recognised behind it either
+        (apm_disk(100, 10, data_start=9), (100 * 512, 5120), []),  # nothing is recognised after it either
         (apm_disk(100, 10, data_start=10), (100 * 512, 5120), ["partition-content"]),  # nothing would be left of it
         (apm_disk(100, 10, data_start=11), (100 * 512, 5120), ["partition-content"]),
         (apm_disk(2040, 8), (2040 * 512, 4096), []),
@@ -206,13 +206,13 @@ def test_partitions_of_an_apple_map_at_the_end(disk, expected, told):
 
 
 def test_an_apple_partition_outside_is_told_by_its_bytes():
-    """Blocks 3,000 to 3,009 end before byte 3,010 * 512; the entry is the second block of the map."""
+    """Blocks 3,000 to 3,009 end before byte 3,010 * 512; the entry is in the second block of the map."""
     (finding,) = search(apm_disk(3000, 10)).findings
     assert (finding.image_offset, finding.found) == (1024, "1,536,000 to 1,541,120")
 
 
 def test_an_apple_map_of_256_entries():
-    """It takes 256 blocks behind block 0, in a disk that has them and in one that has a hundred."""
+    """It takes 256 blocks after block 0, on a disk that has them and on one with a hundred."""
     for blocks, length in ((2048, 256), (100, 99)):
         disk = Disk(blocks * 512)
         apm(disk, [("free", "Apple_Free", start, 1) for start in range(min(256, blocks - 1))])
@@ -235,7 +235,7 @@ def test_partitions_that_touch_do_not_overlap(second, told):
 
 
 def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
-    """A large one holds a small one, behind which a third still begins in the large one."""
+    """A large partition contains a small one, and a third one after that begins inside the large one."""
     found = search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 999), gpt_entry(LINUX, 200, 299), gpt_entry(LINUX, 500, 1200)]))
     assert [(item.code, item.image_offset, item.message) for item in found.findings] == [
         ("partition-overlap", 102_400, "partition 2 overlaps partition 1, which ends at 512,000"),
@@ -249,7 +249,7 @@ def test_a_partition_may_end_with_the_image(last, told):
 
 
 def test_a_stale_map_is_told_where_it_stands():
-    """A container from byte 0 on, beside an Apple map from block 1 on whose block 0 is overwritten."""
+    """A container starts at byte 0; an Apple map whose block 0 is overwritten starts at block 1."""
     disk = apm_disk(100, 10)
     disk.put(0, bytes(512))
     apfs(disk, 0)
@@ -259,7 +259,7 @@ def test_a_stale_map_is_told_where_it_stands():
 
 
 def sparse_disk(path, size_bytes: int, starts: list[int], disk: Disk | None = None):
-    """Write a disk with holes, and HFS+ volumes of 64 KiB at some bytes; return its source."""
+    """Write a disk with holes, and HFS+ volumes of 64 KiB at given bytes; return its source."""
     part = Disk(65_536)
     hfs_plus(part, 0, 65_536)
     with path.open("wb") as file:
@@ -277,7 +277,7 @@ def sparse_disk(path, size_bytes: int, starts: list[int], disk: Disk | None = No
         (64 * MIB - 65_536 - 512, True),  # within the first 64 MiB
         (64 * MIB, True),  # a whole MiB
         (65 * MIB + 4096, False),
-        (409_640 * 512, True),  # behind an EFI partition of 200 MiB and a table
+        (409_640 * 512, True),  # after an EFI partition of 200 MiB and a table
         (409_640 * 512 + 4096, False),
         (512 * MIB, True),
         (513 * MIB, False),
@@ -288,7 +288,7 @@ def sparse_disk(path, size_bytes: int, starts: list[int], disk: Disk | None = No
     ],
 )
 def test_where_a_disk_without_a_map_is_searched(tmp_path, start, is_found):
-    """700 MiB: 448 whole MiB from 64 to 512 and the usual start behind an EFI partition are 450 places."""
+    """700 MiB: 448 whole MiB from 64 to 512, and the usual start after an EFI partition, are 450 places."""
     source = sparse_disk(tmp_path / "disk.img", 700 * MIB, [start])
     found = find_volumes(source)
     assert [item.image_offset for item in found.readable] == ([start] if is_found else [])
@@ -312,7 +312,7 @@ def test_where_a_disk_without_a_map_is_searched(tmp_path, start, is_found):
     ],
 )
 def test_how_much_of_a_small_disk_is_searched(tmp_path, size, words):
-    """Whole MiB from 64 on that lie before the last one; all of what is no larger than 64 MiB."""
+    """Whole MiB from 64 to the last one; everything if the disk has at most 64 MiB."""
     assert find_volumes(sparse_disk(tmp_path / "disk.img", size, [])).searched == words
 
 
@@ -343,7 +343,7 @@ def test_the_entry_that_is_missing(tmp_path, start, entry):
     ],
 )
 def test_the_entry_of_a_volume_on_a_device_of_large_sectors(start, size, words):
-    """It counts in sectors of 4,096 bytes where start and size do, else in those of 512, of which the last is begun."""
+    """It counts in sectors of 4,096 bytes if start and size allow, else in 512, rounded up."""
     content = Content("hfsplus", "HFS+", start, size)
     source = SimpleNamespace(sector_size_bytes=4096)
     finding = report_missing_entry(source, content, "GPT", has_map=True)
@@ -352,8 +352,8 @@ def test_the_entry_of_a_volume_on_a_device_of_large_sectors(start, size, words):
 
 
 def test_volumes_beside_each_other_are_all_found(tmp_path):
-    """The second one begins with the byte behind the first."""
-    for last in (MIB, 2 * MIB - 65_536):  # that at the end is known by its copy, before others are searched
+    """The second one begins with the byte after the first."""
+    for last in (MIB, 2 * MIB - 65_536):  # the one at the end is found by its copy, before others are searched for
         starts = [63 * 512, 63 * 512 + 65_536, last]
         found = find_volumes(sparse_disk(tmp_path / f"{last}.img", 2 * MIB, starts))
         places = sorted((item.image_offset, item.size_bytes) for item in found.readable)
@@ -362,7 +362,7 @@ def test_volumes_beside_each_other_are_all_found(tmp_path):
 
 @pytest.mark.parametrize(("gap", "is_found"), [(128 * MIB, True), (128 * MIB + 512, False), (127 * MIB, False)])
 def test_what_disk_utility_left_free_behind_a_partition(tmp_path, gap, is_found):
-    """128 MiB behind the one partition, which ends with the first MiB; so far behind no other place is looked at."""
+    """128 MiB are free after the partition, which ends with the first MiB; nothing else is searched that far."""
     disk = Disk(MIB).put(0, mbr((0x83, 64, 1984)))
     source = sparse_disk(tmp_path / "disk.img", 200 * MIB, [MIB + gap], disk)
     found = find_volumes_in_gaps(source, find_volumes(source, depth="maps"))
@@ -370,7 +370,7 @@ def test_what_disk_utility_left_free_behind_a_partition(tmp_path, gap, is_found)
 
 
 def test_a_volume_by_its_place_at_the_ends_of_an_image():
-    """Byte 0 and the last byte are in it."""
+    """Byte 0 and the last byte are inside the image."""
     disk = Disk(MIB).put(0, mbr((0x83, 200, 100)))
     hfs_plus(disk, 512, MIB // 2)
     source = MemorySource(bytes(disk.data), "disk.img")
@@ -383,7 +383,7 @@ def test_a_volume_by_its_place_at_the_ends_of_an_image():
 
 
 def test_a_volume_behind_the_first_block_of_its_partition():
-    """Its data begin with block 8 of the partition (pmLgDataStart), which begins with block 100 of the disk.
+    """Its data begins at block 8 of the partition (pmLgDataStart), which begins at block 100 of the disk.
 
     Where a volume begins with the first block as well, that is the one. Neither has a copy of its header at the end,
     by which it would be found all the same.
@@ -397,7 +397,7 @@ def test_a_volume_behind_the_first_block_of_its_partition():
 
 
 def test_the_smallest_disk_with_a_table_has_two_sectors():
-    """Its header is the second of them; the entries would lie behind the end, which byte 72 of the header says."""
+    """Its header is the second one; the entries would be after the end, as byte 72 of the header says."""
     disk = Disk(1024).put(512, gpt_header(bytes(128), 1, 50, 2))
     assert [(item.code, item.image_offset) for item in search(disk).findings] == [("gpt-primary-damaged", 512 + 72)]
     assert search(Disk(1023).put(512, gpt_header(bytes(128), 1, 50, 2)[:511])).findings == ()
@@ -405,9 +405,9 @@ def test_the_smallest_disk_with_a_table_has_two_sectors():
 
 @pytest.mark.parametrize(("spare", "codes_of_start"), [(0, []), (512, []), (4096, ["start-uncertain"])])
 def test_where_a_map_has_a_volume_its_start_is_not_in_doubt(spare, codes_of_start):
-    """A volume of 250 blocks whose header is lost ends with its partition; so many bytes lie before its blocks.
+    """A volume of 250 blocks with a lost header ends with its partition; the given bytes precede its blocks.
 
-    To a block, it begins where the map has it; behind that, nothing confirms where.
+    Its start is that of the map to within a block; after that, nothing confirms it.
     """
     size = 250 * 4096 + spare
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 2047 + size // 512)])

@@ -1,4 +1,4 @@
-"""Logical volumes of CoreStorage: read where they lie in the clear, and with a password under FileVault 2.
+"""Logical volumes of CoreStorage: read in place if unencrypted, and with a password under FileVault 2.
 
 What is written here follows the same description as the reader; tests/images/test_filevault_recorded.py holds it
 against a volume that macOS made.
@@ -49,7 +49,7 @@ WRONG = PASSWORD + "!"
 
 @functools.cache
 def hfsplus(*extra) -> bytes:
-    """Write a small volume, in whole blocks of CoreStorage."""
+    """Write a small volume of whole CoreStorage blocks."""
     plan = VolumePlan(
         block_size=512, total_blocks=800, root=(*folders(3, 8, 300), *extra), catalog=Tree(512), attributes=None,
         extents_overflow=Tree(512),
@@ -63,7 +63,7 @@ def plan_of(**changes) -> PhysicalVolumePlan:
 
 @pytest.fixture
 def written(tmp_path):
-    """Return a function that writes a physical volume, alone on an image."""
+    """Return a function that writes a physical volume that fills an image."""
 
     def write(data):
         path = tmp_path / "disk.img"
@@ -75,7 +75,7 @@ def written(tmp_path):
 
 @pytest.fixture
 def bare(tmp_path):
-    """Return the layout of the volume by itself."""
+    """Return the layout of the volume alone."""
     path = tmp_path / "bare.img"
     path.write_bytes(hfsplus())
     (layout,) = read_layouts(path)
@@ -83,7 +83,7 @@ def bare(tmp_path):
 
 
 def assert_same(layout, bare, start: int) -> None:
-    """Every table is that of the volume by itself, its addresses on the image where the logical volume lies."""
+    """Every table equals that of the volume alone, with addresses shifted to the logical volume's place."""
     for name in ("nodes", "extents", "regions", "free", "entries"):
         ours, theirs = layout.table(name), bare.table(name)
         if "image_offset" in theirs.columns:
@@ -96,7 +96,7 @@ def assert_same(layout, bare, start: int) -> None:
 @pytest.mark.parametrize("changes", [{}, {"base_block": 64}, {"text": "compressed"}, {"text": "continued"}])
 @pytest.mark.parametrize("secret", ["", PASSWORD, RECOVERY])
 def test_a_logical_volume_is_read_like_a_partition(written, bare, changes, secret):
-    """Plain without a password, encrypted with that of a user or the recovery key: nodes are where they lie."""
+    """Unencrypted, or with the password of a user or the recovery key, nodes are at their places."""
     path = written(physical_volume(plan_of(is_encrypted=bool(secret), **changes)))
     (layout,) = read_layouts(path, **({"password": secret} if secret else {}))
     assert_same(layout, bare, START)
@@ -105,14 +105,14 @@ def test_a_logical_volume_is_read_like_a_partition(written, bare, changes, secre
 
 
 def test_check_and_verify_take_the_password(written):
-    """The password reaches every verb that opens the bytes once more."""
+    """The password reaches every verb that opens the image again."""
     path = written(physical_volume(plan_of()))
     assert check(path, password=PASSWORD).exit_code == 0
     assert verify(path, password=PASSWORD).exit_code == 0
 
 
 def test_a_partition_that_was_not_asked_for_is_not_opened():
-    """The volume fills the image, and so is in no partition."""
+    """The volume fills the image, so it is in no partition."""
     source = MemorySource(bytes(physical_volume(plan_of())))
     candidates = find_volumes(source).candidates
     assert unlock_volumes(source, candidates, PASSWORD) is not None
@@ -120,7 +120,7 @@ def test_a_partition_that_was_not_asked_for_is_not_opened():
 
 
 def test_without_a_password_it_is_named(written):
-    """With name and size of the logical volume, and what opens it; a wrong one is an error of its own."""
+    """The error has its name, size and what opens it; a wrong password is a different error."""
     path = written(physical_volume(plan_of()))
     with pytest.raises(UnsupportedError, match="'Macintosh HD' of 400 KiB, encrypted") as caught:
         read_layouts(path)
@@ -140,7 +140,7 @@ NOT_READ = {
 
 @pytest.mark.parametrize("words", NOT_READ)
 def test_what_is_not_read_is_said(written, words):
-    """Where nothing could be read truly, the volume is named with the reason, with a password and without."""
+    """If nothing can be read correctly, the volume is refused with the reason, with and without a password."""
     path = written(physical_volume(plan_of(**NOT_READ[words])))
     for options in ({}, {"password": PASSWORD}):
         with pytest.raises(UnsupportedError, match=words):
@@ -148,14 +148,14 @@ def test_what_is_not_read_is_said(written, words):
 
 
 def test_places_outside_of_the_volume_are_told(written):
-    """An extent that leads out of the physical volume is no place."""
+    """An extent outside the physical volume is reported."""
     data = physical_volume(plan_of())
     with pytest.raises(UnsupportedError, match="is outside"):
         read_layouts(written(changed(data, 0x305, 64 + 8 + 32, (1 << 40).to_bytes(6, "little"))), password=PASSWORD)
 
 
 def changed(data: bytearray, kind: int, at: int, new: bytes) -> bytearray:
-    """Change a place in every metadata block of a type, in both copies, with the checksum repaired."""
+    """Change bytes in every metadata block of a type, in both copies, with a corrected checksum."""
     data = bytearray(data)
     descriptor = BLOCK_BYTES + UNIT_BYTES
     count = int.from_bytes(data[descriptor + 8 :][:8], "little") * BLOCK_BYTES // UNIT_BYTES
@@ -176,7 +176,7 @@ DISK_START = 2048 * 512
 
 
 def system_disk(*, with_keys: bool = True, password_file: bytes | None = None) -> bytes:
-    """Write a disk as a Mac starts from: the keys of the first partition in a file on the second one."""
+    """Write a Mac's startup disk: the keys of the first partition are in a file on the second one."""
     plan = plan_of(is_encrypted=None, has_bitmap=True)
     volume = physical_volume(plan)
     keys = File("EncryptedRoot.plist.wipekey", Fork(content=password_file or key_file(plan), pieces=2))
@@ -192,7 +192,7 @@ def system_disk(*, with_keys: bool = True, password_file: bytes | None = None) -
 
 
 def test_keys_of_a_system_volume_are_found_on_recovery_hd(written, bare):
-    """The partition list tells of CoreStorage, its logical volume and that it is encrypted, locked or not."""
+    """The partition list shows CoreStorage, its logical volume and the encryption, locked or not."""
     path = written(system_disk())
     first, second = read_layouts(path, password=PASSWORD)
     assert_same(first, bare, DISK_START + START)
@@ -209,7 +209,7 @@ def test_keys_of_a_system_volume_are_found_on_recovery_hd(written, bare):
 
 
 def test_a_file_of_keys_may_be_any_text_with_users(written, bare):
-    """Without the head of a property list; encrypted as one unit with the key of the metadata and one of zeros."""
+    """It need not start like a property list; it is encrypted as one unit with the metadata key and a zero key."""
     text = keys_text(plan_of(is_encrypted=None)).encode()
     worker = Cipher(algorithms.AES(METADATA_KEY + bytes(16)), modes.XTS(bytes(16))).encryptor()
     first, _ = read_layouts(written(system_disk(password_file=worker.update(text))), password=PASSWORD)
@@ -221,21 +221,21 @@ def test_a_file_of_keys_may_be_any_text_with_users(written, bare):
     [{"with_keys": False}, *({"password_file": data} for data in (b"no keys" * 100, b"a", b"15 bytes of keys"[:15]))],
 )
 def test_keys_that_are_nowhere_are_said_to_be_missing(written, options):
-    """No password is called wrong where no key was tried; the partition stays named, and says where keys would be."""
+    """If no key was tried, no password is called wrong; the partition is named, with the place of keys."""
     result = scan(written(system_disk(**options)), password=PASSWORD, drives=())
     assert len(result.volumes) == 1
     assert "EncryptedRoot.plist.wipekey on Recovery HD" in result.image.partitions[0].content
 
 
 def test_a_file_of_keys_is_not_read_with_two_keys_of_zeros(written, monkeypatch):
-    """Its second key is zeros, and AES-XTS refuses two that are equal; the header may say that the first is so, too."""
+    """Its second key is zeros, and AES-XTS refuses equal keys; the header may have a zero first key."""
     monkeypatch.setattr("fixtures.corestorage.METADATA_KEY", bytes(16))
     disk = written(system_disk(password_file=b"no keys" * 100))
     assert len(scan(disk, password=PASSWORD, drives=()).volumes) == 1
 
 
 def test_a_damaged_header_is_replaced_by_its_copy(written, bare):
-    """The copy in the last sector serves, and the address of the damage is told."""
+    """The copy in the last sector is used, and the damage is reported with its address."""
     data = physical_volume(plan_of())
     data[100] ^= 1
     found = find_volumes(MemorySource(bytes(data)))
@@ -248,7 +248,7 @@ def test_a_damaged_header_is_replaced_by_its_copy(written, bare):
 
 
 def test_a_damaged_block_is_replaced_by_its_copy(written, bare):
-    """The second copy of the metadata serves where the first one has not its checksum; where that is, is told."""
+    """The second metadata copy is used if the first has a wrong checksum, and the address is reported."""
     data = physical_volume(plan_of())
     for number in range(1, 4):
         data[METADATA_BLOCK * BLOCK_BYTES + number * UNIT_BYTES + 100] ^= 1
@@ -261,7 +261,7 @@ def test_a_damaged_block_is_replaced_by_its_copy(written, bare):
 
 
 def test_a_lost_volume_header_is_survived(written):
-    """The copy at the end of the logical volume tells where it ends, as in a partition."""
+    """The copy at the end of the logical volume defines its end, as in a partition."""
     content = bytearray(hfsplus())
     content[1024:1536] = bytes(512)
     path = written(physical_volume(plan_of(content=bytes(content))))
@@ -271,14 +271,14 @@ def test_a_lost_volume_header_is_survived(written):
 
 
 def test_more_rounds_than_any_are_refused(written):
-    """A number of rounds that would take minutes is told with the partition's address, not worked off."""
+    """A number of rounds that would take minutes is reported with the partition's address, not computed."""
     path = written(physical_volume(plan_of(rounds=2**32 - 1)))
     with pytest.raises(FormatError, match=r"byte 0.*8,589,934,590 rounds"):
         read_layouts(path, password=PASSWORD)
 
 
 def refused(path) -> str:
-    """Read with the password; what an error says, if one comes."""
+    """Read with the password; return the error message, if any."""
     try:
         read_layouts(path, password=PASSWORD)
     except LayoutscopeError as error:
@@ -287,7 +287,7 @@ def refused(path) -> str:
 
 
 def test_a_text_that_unpacks_to_more_than_any_is_cut(written, monkeypatch):
-    """What is behind the limit is not unpacked: the keys that stand there are not found."""
+    """Data beyond the limit is not decompressed, so keys there are not found."""
     path = written(physical_volume(plan_of(text="compressed")))
     monkeypatch.setattr("layoutscope.partition.corestorage.MAX_TEXT_BYTES", 64)
     with pytest.raises(UnsupportedError, match="may be encrypted"):
@@ -295,7 +295,7 @@ def test_a_text_that_unpacks_to_more_than_any_is_cut(written, monkeypatch):
 
 
 def test_a_file_of_keys_larger_than_any_is_not_read(written, monkeypatch):
-    """The volume stays locked, as where there is no such file."""
+    """The volume stays locked, as without such a file."""
     path = written(system_disk())
     assert len(read_layouts(path, password=PASSWORD)) == 2
     monkeypatch.setattr("layoutscope.partition.filevault.MAX_KEY_FILE_BYTES", 100)
@@ -303,7 +303,7 @@ def test_a_file_of_keys_larger_than_any_is_not_read(written, monkeypatch):
 
 
 def test_what_is_extracted_opens_with_the_same_password(written, bare, tmp_path):
-    """Metadata are kept as they lie, encrypted, and what leads to them is kept, too."""
+    """Metadata is kept encrypted in place, and the structures that lead to it are kept too."""
     path = written(physical_volume(plan_of()))
     extract(path, tmp_path / "metadata.img", password=PASSWORD)
     (layout,) = read_layouts(tmp_path / "metadata.img", password=PASSWORD)
@@ -315,7 +315,7 @@ HOSTILE = {0x19: range(64, 128, 4), 0x1A: range(64, 144, 4), 0x305: range(64, 11
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_extreme_numbers_are_no_other_error(kind):
-    """Whatever number of a block is extreme, with its checksum repaired, a volume is read or named."""
+    """If any number of a block is extreme, with a corrected checksum, the volume is read or refused by name."""
     data = physical_volume(plan_of(text="continued", base_block=64))
     for at in HOSTILE[kind]:
         for value in (b"\xff" * 4, b"\x01\0\0\x80"):
@@ -325,7 +325,7 @@ def test_extreme_numbers_are_no_other_error(kind):
 
 @pytest.mark.parametrize("kind", [0x19, 0x1A, 0x305])
 def test_extreme_numbers_end_in_one_line_with_a_password(written, kind):
-    """The same with a password: the volume, or one line."""
+    """With a password, the result is the volume or a one-line error."""
     data = physical_volume(plan_of(text="continued"))
     for at in HOSTILE[kind]:
         told = refused(written(changed(data, kind, at, b"\xff\xff\xff\x7f")))
@@ -333,7 +333,7 @@ def test_extreme_numbers_end_in_one_line_with_a_password(written, kind):
 
 
 def test_a_text_that_leads_to_itself_ends():
-    """The chain of blocks of a text is followed once round."""
+    """The chain of blocks of a text is followed only once."""
     data = physical_volume(plan_of(text="continued"))
     looped = changed(data, 0x24, 64, (0xE).to_bytes(8, "little"))
     assert find_volumes(MemorySource(bytes(looped))).candidates[0].kind == "filevault"
@@ -344,12 +344,12 @@ STRETCH = 3 * 512, 20 * 512
 
 @pytest.fixture
 def plain():
-    """Return 16 KiB, of which a stretch is to be encrypted."""
+    """Return 16 KiB, part of which is to be encrypted."""
     return np.random.default_rng(1).integers(0, 256, 1 << 14, np.uint8).tobytes()
 
 
 def stored(plain: bytes) -> bytes:
-    """Encrypt the stretch sector by sector with another program's XTS."""
+    """Encrypt the part sector by sector with another program's XTS."""
     start, length = STRETCH
     sectors = [plain[start + number * 512 :][:512] for number in range(length // 512)]
     cipher = b"".join(
@@ -360,7 +360,7 @@ def stored(plain: bytes) -> bytes:
 
 
 def test_any_range_reads_as_the_plain_text(plain):
-    """Of every alignment, inside, across the ends, and around the stretch; in one read or in many."""
+    """Ranges of every alignment are inside, across and around the encrypted part, in one read or in many."""
     source = UnlockedSource(MemorySource(stored(plain)), [(*STRETCH, bytes(range(32)))])
     rng = np.random.default_rng(2)
     starts = rng.integers(0, len(plain), 300)
@@ -372,7 +372,7 @@ def test_any_range_reads_as_the_plain_text(plain):
 
 
 def test_many_pieces_read_as_the_plain_text(plain):
-    """Whole units at once, pieces that are none or cross an end one by one; each in its place of the buffer."""
+    """Whole units are read at once, partial and crossing pieces one by one; each is in its place of the buffer."""
     source = UnlockedSource(MemorySource(stored(plain)), [(*STRETCH, bytes(range(32)))])
     rng = np.random.default_rng(3)
     starts = np.concatenate([rng.integers(0, 30, 600) * 512, rng.integers(0, 1 << 13, 20)])
@@ -387,7 +387,7 @@ def test_many_pieces_read_as_the_plain_text(plain):
 
 
 def test_what_was_never_read_stays_zeros(plain):
-    """Zeros of an area that is not there are not decrypted into something."""
+    """Zeros of an unread area are not decrypted."""
     unread = np.array([[5 * 512, 512]])
     below = RescuedSource(MemorySource(stored(plain)), unread)
     source = UnlockedSource(below, [(*STRETCH, bytes(range(32)))])
@@ -398,7 +398,7 @@ def test_what_was_never_read_stays_zeros(plain):
 
 
 def test_holes_of_what_is_encrypted_are_no_zeros(plain):
-    """What a sparse file does not store is zeros outside of the stretch alone."""
+    """Holes of a sparse file read as zeros only outside the encrypted part."""
 
     class Sparse(MemorySource):
         holes = np.array([[0, 4 * 512], [30 * 512, 512]])

@@ -1,4 +1,4 @@
-"""Volumes where no partition is: found behind a deleted entry, and nothing said of space that holds none."""
+"""Volumes outside partitions: found behind a deleted entry, while empty space gives no finding."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk
 
 MIB = 1024**2
 VOLUME = VolumePlan(total_blocks=256)
-"""A MiB of it."""
+"""A volume of a MiB."""
 
 
 def gaps(disk: Disk) -> list[tuple[str, int, int]]:
-    """Return kind, start and space of each volume that no partition has."""
+    """Return kind, start and space of each volume outside partitions."""
     found = find_volumes_in_gaps(MemorySource(bytes(disk.data)), search(disk))
     return [(item.kind, item.image_offset, item.size_bytes) for item in found]
 
 
 def two_partitions(second: dict[str, object] | None) -> Disk:
-    """Return 4 MiB: HFS+ in sectors 2048 to 4095, and an entry or none behind it."""
+    """Return 4 MiB: HFS+ in sectors 2048 to 4095, with or without an entry after it."""
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095), *([second] if second else [])])
     hfs_plus(disk, MIB, MIB)
     return disk
 
 
 def test_a_volume_behind_a_deleted_entry():
-    """A container at sector 4096, where no entry is: in the space up to the backup's entries."""
+    """A container at sector 4096 has no entry; its space extends to the backup's entries."""
     disk = two_partitions(None)
     apfs(disk, 2 * MIB)
     assert gaps(disk) == [("apfs", 2 * MIB, 2 * MIB - 512 - 16_384)]
@@ -40,7 +40,7 @@ def test_a_volume_behind_a_deleted_entry():
 
 @pytest.mark.parametrize("start", [34 * 512, 40 * 512])
 def test_a_volume_before_the_first_partition(start):
-    """The first sector behind the entries, and the first whole 4 KiB behind them."""
+    """The first sector after the entries, and the first whole 4 KiB after them, are examined."""
     disk = two_partitions(None)
     apfs(disk, start)
     assert gaps(disk) == [("apfs", start, MIB - start)]
@@ -48,7 +48,7 @@ def test_a_volume_before_the_first_partition(start):
 
 @pytest.mark.parametrize(("before_end", "is_found"), [(1536, True), (1024, False)])
 def test_a_volume_in_the_first_mib_of_a_gap(before_end, is_found):
-    """Its header, the third of its sectors, is the last sector that is looked at, or lies behind it."""
+    """Its header, the third of its sectors, is the last sector that is examined, or is after it."""
     disk = gpt_disk(6 * MIB, [gpt_entry(HFS, 2048, 4095)])
     hfs_plus(disk, MIB, MIB)
     start = 3 * MIB - before_end
@@ -67,14 +67,14 @@ def test_a_volume_in_the_first_mib_of_a_gap(before_end, is_found):
     ids=["zeros", "apfs", "linux", "mbr"],
 )
 def test_nothing_is_told_of_empty_space_and_of_partitions(disk):
-    """A container at sector 4096 is that of a partition where there is one, whatever its type."""
+    """A container at sector 4096 belongs to a partition there, whatever its type."""
     if len(search(disk).partitions) > 1:
         apfs(disk, 2 * MIB)
     assert gaps(disk) == []
 
 
 def test_a_bare_volume_has_no_gaps():
-    """Without a map no space is left over: a container at 1 MiB may be a file's content."""
+    """Without a map there is no gap: a container at 1 MiB may be a file's content."""
     disk = Disk(4 * MIB)
     hfs_plus(disk, 0, 4 * MIB)
     apfs(disk, MIB)
@@ -83,7 +83,7 @@ def test_a_bare_volume_has_no_gaps():
 
 @pytest.mark.parametrize(("hole", "expected"), [(63, 1), (64, 0)])
 def test_a_map_full_of_holes_is_looked_at_in_part(hole, expected):
-    """Of 100 holes of 4 KiB, each behind a partition of that size, the first 64 are looked into."""
+    """The first 64 of 100 holes of 4 KiB, each after a partition of that size, are examined."""
     disk = gpt_disk(
         2 * MIB, [gpt_entry(LINUX, 34, 39), *(gpt_entry(LINUX, 48 + 16 * k, 55 + 16 * k) for k in range(100))]
     )
@@ -92,7 +92,7 @@ def test_a_map_full_of_holes_is_looked_at_in_part(hole, expected):
 
 
 def written(path, volume: bytes, *, gap_bytes: int = 2 * MIB, spoil: bytes = b""):
-    """Write a disk with a volume in a partition, and the same once more behind it, where none is."""
+    """Write a disk with a volume in a partition, and a copy of it after the partition."""
     last = 2 * MIB // 512 - 1
     disk = gpt_disk(2 * MIB + gap_bytes, [gpt_entry(HFS, 2048, last)])
     disk.put(MIB, volume).put(2 * MIB, (volume + bytes(MIB))[: gap_bytes - 33 * 512])
@@ -109,12 +109,12 @@ def volume() -> bytes:
 
 
 def told(path) -> list[tuple[str, str, int | None]]:
-    """Return what a check says outside of volumes."""
+    """Return a check's findings outside volumes."""
     return [(item.code, item.level, item.image_offset) for item in check(path).findings]
 
 
 def test_check_tells_where_the_volume_is(tmp_path, volume):
-    """The second volume is named with its size and the option that reads it; it is no damage."""
+    """The second volume is named with its size and the option that reads it; it is not damage."""
     path = written(tmp_path / "disk.img", volume)
     found = check(path)
     (finding,) = found.findings
@@ -126,18 +126,18 @@ def test_check_tells_where_the_volume_is(tmp_path, volume):
 
 
 def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume):
-    """A header whose blocks have no size leads nowhere; a volume larger than the gap was there before."""
+    """A header with a block size of zero leads nowhere; a volume larger than the gap is an older one."""
     assert told(written(tmp_path / "no.img", volume, spoil=bytes(4))) == []
     assert told(written(tmp_path / "larger.img", volume, gap_bytes=MIB)) == []
 
 
 def scanned(path) -> list[tuple[str, str, int | None]]:
-    """Return what a scan says outside of volumes."""
+    """Return a scan's findings outside volumes."""
     return [(item.code, item.level, item.image_offset) for item in scan(path, drives=()).findings]
 
 
 def test_a_scan_tells_of_a_deleted_entry(tmp_path, volume):
-    """What a check tells, at no cost but a look into the gaps; the exit code stays."""
+    """The finding is that of a check, for the cost of reading the gaps; the exit code is unchanged."""
     path = written(tmp_path / "disk.img", volume)
     assert scanned(path) == told(path) == [("volume-unpartitioned", "info", 2 * MIB)]
     assert scan(path, drives=()).exit_code == 0
@@ -145,7 +145,7 @@ def test_a_scan_tells_of_a_deleted_entry(tmp_path, volume):
 
 @pytest.mark.parametrize("sector", [63, 1000, 2045])
 def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
-    """Behind the record of a logical partition that nothing leads to any more, within the first MiB of the gap."""
+    """It follows the unreferenced record of a logical partition, within the first MiB of the gap."""
     path = tmp_path / "disk.img"
     disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume)
     path.write_bytes(disk.put(2 * MIB + sector * 512, volume).data)
@@ -153,14 +153,14 @@ def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
 
 
 def test_a_volume_in_a_gap_has_the_space_up_to_its_end(volume):
-    """It begins 63 sectors behind the partition, and the gap ends with the disk of 5 MiB."""
+    """It begins 63 sectors after the partition, and the gap ends with the disk of 5 MiB."""
     disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
     assert gaps(disk) == [("hfsplus", 2 * MIB + 63 * 512, 3 * MIB - 63 * 512)]
 
 
 @pytest.mark.parametrize("off", [-9, -8, -1, 1, 2, 7, 8, 63])
 def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
-    """The entry has the right length, and its start is some sectors off: no address is told from there.
+    """The entry has the right length, but its start is some sectors off, so no address is taken from it.
 
     Another volume ends with the image, whose second header is no copy of the one that the entry names.
     """
@@ -184,7 +184,7 @@ def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
 
 @pytest.mark.parametrize("cut", [512, 4096, MIB // 2])
 def test_a_volume_that_no_entry_names_in_a_cut_image(tmp_path, volume, cut):
-    """The gap that the image ends in is shorter than the volume because the image is; so it was not there before."""
+    """The gap at the end is shorter than the volume only because the image is cut; the volume is not an older one."""
     path = tmp_path / "disk.img"
     start = 2 * MIB + 63 * 512
     disk = Disk(start + MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(start, volume)
@@ -193,7 +193,7 @@ def test_a_volume_that_no_entry_names_in_a_cut_image(tmp_path, volume, cut):
 
 
 def test_a_volume_behind_a_bare_one(tmp_path, volume):
-    """Of a disk that lost its first sectors with the map, the first volume begins the image and ends before it."""
+    """The disk lost its first sectors with the map; the first volume begins the image and ends before it."""
     path = tmp_path / "disk.img"
     path.write_bytes(volume + bytes(4096) + volume + bytes(MIB))
     assert scanned(path) == [("volume-unpartitioned", "info", MIB + 4096)]
@@ -202,7 +202,7 @@ def test_a_volume_behind_a_bare_one(tmp_path, volume):
 
 
 def test_scan_tells_of_it_too(tmp_path, volume):
-    """What a check says, and a line of the first screen; that is not said of a volume that was asked for."""
+    """The finding is that of a check, with a line on the first screen, except for a volume that was requested."""
     path = written(tmp_path / "disk.img", volume)
     found = scan(path, drives=())
     (finding,) = found.findings
@@ -213,7 +213,7 @@ def test_scan_tells_of_it_too(tmp_path, volume):
 
 
 def test_a_sweep_searches_what_no_partition_takes_up(volume):
-    """A volume in the middle of a gap is found, one that reaches into a partition is not."""
+    """A volume in the middle of a gap is found, but not one that extends into a partition."""
     disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
     disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
     source = MemorySource(bytes(disk.data))
@@ -224,7 +224,7 @@ def test_a_sweep_searches_what_no_partition_takes_up(volume):
 
 
 def test_logical_partitions_of_an_extended_one_whose_type_is_lost(tmp_path, volume):
-    """The record of the first logical partition is in sector 4096, and its volume 63 sectors on."""
+    """The record of the first logical partition is in sector 4096, its volume 63 sectors later."""
     path = tmp_path / "disk.img"
     disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x7E, 4096, 6144))).put(MIB, volume)
     disk.put(2 * MIB, mbr((0xAF, 63, 2048))).put(2 * MIB + 63 * 512, volume)
@@ -233,7 +233,7 @@ def test_logical_partitions_of_an_extended_one_whose_type_is_lost(tmp_path, volu
 
 
 def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
-    """Its own structures confirm it: one of 3 files and one of 300 cost the same bytes."""
+    """Its own structures confirm it: a volume of 3 files and one of 300 cost the same bytes."""
     read = set()
     for files in (1, 100):
         other = render(VolumePlan(root=folders(3, files, 100), total_blocks=512))[0].to_bytearray()
@@ -247,7 +247,7 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
 
 @pytest.mark.parametrize("kind", [0xE6, 0x07, 0x83], ids=["unknown", "NTFS", "Linux"])
 def test_volumes_behind_the_first_one_in_a_partition_of_another_type(tmp_path, volume, kind):
-    """One volume is found in the place of the partition, and another one behind it, which it had held too."""
+    """One volume is found at the partition's start, and an older one after it."""
     path = tmp_path / "disk.img"
     disk = Disk(5 * MIB).put(0, mbr((kind, 2048, 8192))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
     path.write_bytes(disk.data)
@@ -256,7 +256,7 @@ def test_volumes_behind_the_first_one_in_a_partition_of_another_type(tmp_path, v
 
 
 def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, volume):
-    """Its second header is its own, and no other volume."""
+    """Its second header is its own, not that of another volume."""
     path = tmp_path / "disk.img"
     path.write_bytes(Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, volume).data)
     assert scanned(path) == []
@@ -264,7 +264,7 @@ def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, v
 
 @pytest.mark.parametrize(("sectors", "is_cut"), [(16_383, True), (10_239, False), (0xFFFF_FFFF, False)])
 def test_a_protective_entry_beyond_the_end_tells_of_a_cut_image(tmp_path, volume, sectors, is_cut):
-    """No volume is hurt, and nobody knows what the lost map named: 16,384 sectors are 8 MiB, of which 5 are there."""
+    """No volume is damaged, and the lost map is unknown: 16,384 sectors are 8 MiB, of which 5 are present."""
     path = tmp_path / "disk.img"
     path.write_bytes(Disk(5 * MIB).put(0, mbr((0xEE, 1, sectors))).put(MIB, volume).data)
     found = [item for item in scan(path, drives=()).findings if item.code == "partition-truncated"]
@@ -273,7 +273,7 @@ def test_a_protective_entry_beyond_the_end_tells_of_a_cut_image(tmp_path, volume
 
 
 def test_a_protective_entry_beside_a_sound_gpt_says_nothing(tmp_path, volume):
-    """As on a disk that was copied to a smaller one, and whose GPT was written for that."""
+    """Such an entry remains if a disk is copied to a smaller one and its GPT is rewritten."""
     path = tmp_path / "disk.img"
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)]).put(MIB, volume).put(0, mbr((0xEE, 1, 16_383)))
     path.write_bytes(disk.data)

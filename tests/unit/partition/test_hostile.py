@@ -60,7 +60,7 @@ def survives(data: bytes) -> None:
     st.integers(0, 256 * 1024),
 )
 def test_mutated_maps_end_in_findings(name, changes, cut):
-    """Whatever is written into a map, and wherever the image ends, the search ends with volumes and findings."""
+    """For any bytes written into a map and any end of the image, the search ends with volumes and findings."""
     data = bytearray(IMAGES[name])
     for place, change in changes:
         data[place : place + len(change)] = change
@@ -74,14 +74,14 @@ def test_mutated_maps_end_in_findings(name, changes, cut):
     st.integers(0, 4200),
 )
 def test_random_bytes_end_in_findings(data, magic, place):
-    """No bytes bring the search down, with any magic at any place."""
+    """No bytes crash the search, with any magic at any place."""
     disk = bytearray(data)
     disk[place : place + len(magic)] = magic
     survives(bytes(disk))
 
 
 def test_a_full_table_of_partitions_takes_few_reads():
-    """A table that is full of partitions is looked at up to a limit, and each of them a few times."""
+    """A full table is read up to a limit, with a few reads per partition."""
     entries = [gpt_entry(HFS, 3000 + n, 3000 + n) for n in range(128)]
     disk = gpt_disk(4 * MIB, entries)
     source = MemorySource(bytes(disk.data))
@@ -91,7 +91,7 @@ def test_a_full_table_of_partitions_takes_few_reads():
 
 @pytest.mark.parametrize("size", [1 << 60, (1 << 63) - 1])
 def test_addresses_near_the_limit_do_not_overflow(size):
-    """Sectors whose byte addresses exceed 64 bits lie outside the image, as any other."""
+    """Sectors whose byte addresses exceed 64 bits count as outside the image."""
     disk = gpt_disk(MIB, [gpt_entry(HFS, size // 512, (1 << 64) - 1), gpt_entry(HFS, (1 << 64) - 2, (1 << 64) - 1)])
     found = find_volumes(MemorySource(bytes(disk.data)))
     assert [item.code for item in found.findings] == ["partition-outside"] * 2

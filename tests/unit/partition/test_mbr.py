@@ -8,7 +8,7 @@ MIB = 1024**2
 
 
 def test_type_af_is_hfs_plus():
-    """A partition of type 0xAF at sector 63, which no block size divides."""
+    """The partition of type 0xAF is at sector 63, which no block size divides."""
     disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048)))
     hfs_plus(disk, 63 * 512, MIB)
     (found,) = search(disk).candidates
@@ -17,7 +17,7 @@ def test_type_af_is_hfs_plus():
 
 
 def test_sectors_of_4096_bytes_are_recognised():
-    """Where the content lies at 4096 times the address, that is the sector size."""
+    """If the content is at 4096 times the address, that is the sector size."""
     disk = Disk(4 * MIB).put(0, mbr((0xAF, 64, 256)))
     hfs_plus(disk, 64 * 4096, MIB)
     assert [item.image_offset for item in search(disk).readable] == [64 * 4096]
@@ -25,7 +25,7 @@ def test_sectors_of_4096_bytes_are_recognised():
 
 @pytest.mark.parametrize("unit", [1024, 2048])
 def test_rare_units_are_tried_where_the_usual_ones_lead_nowhere(unit):
-    """Sector 512 of units of 2,048 bytes, whose volume leaves a copy of its header where 4,096 would end, too."""
+    """Sector 512 counts in units of 2,048 bytes; the volume's header copy is where units of 4,096 would end, too."""
     disk = Disk(4 * MIB).put(0, mbr((0xAF, MIB // unit, MIB // unit)))
     hfs_plus(disk, MIB, MIB)
     found = search(disk)
@@ -34,7 +34,7 @@ def test_rare_units_are_tried_where_the_usual_ones_lead_nowhere(unit):
 
 
 def extended_disk() -> Disk:
-    """Return an extended partition at sector 1000 with volumes at 1063 and, by the next record at 3200, at 3263."""
+    """Return an extended partition at sector 1000 with volumes at 1063 and, via the next record at 3200, at 3263."""
     disk = Disk(4 * MIB).put(0, mbr((0x0B, 100, 200), (0x05, 1000, 6000)))
     disk.put(1000 * 512, mbr((0xAF, 63, 2000), (0x05, 2200, 2100)))
     disk.put(3200 * 512, mbr((0xAF, 63, 2000)))
@@ -44,7 +44,7 @@ def extended_disk() -> Disk:
 
 
 def test_extended_partitions_are_followed():
-    """Logical partitions count from 5; the first is relative to its record, the link to the extended partition."""
+    """Logical partitions count from 5; starts are relative to their record, links to the extended partition."""
     found = search(extended_disk())
     assert [(item.partition, item.image_offset, item.label) for item in found.readable] == [
         (5, 1063 * 512, "HFS+"),
@@ -55,7 +55,7 @@ def test_extended_partitions_are_followed():
 
 @pytest.mark.parametrize("target", [0, 2200])
 def test_a_loop_of_extended_records_ends(target):
-    """A link to the first record or to itself is a finding; the volumes stay."""
+    """A link to the first record or to itself is a finding; the volumes are kept."""
     disk = extended_disk()
     disk.put(3200 * 512, mbr((0xAF, 63, 2000), (0x05, target, 2100)))
     found = search(disk)
@@ -64,7 +64,7 @@ def test_a_loop_of_extended_records_ends(target):
 
 
 def test_a_long_chain_is_bounded():
-    """A record on every sector, each leading to the next, ends after 128."""
+    """A chain with a record on every sector ends after 128."""
     disk = Disk(4 * MIB).put(0, mbr((0x05, 1, 8000)))
     for lba in range(1, 8000):
         disk.put(lba * 512, mbr((0x83, 1, 1), (0x05, lba, 1)))
@@ -84,7 +84,7 @@ def test_a_chain_into_nothing_is_told(lba, address):
 
 
 def test_a_partition_past_the_end_of_a_cut_image():
-    """Where the image is cut off before the second partition, the first is still found."""
+    """If the image is cut before the second partition, the first is still found."""
     disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048), (0xAF, 1 << 20, 2048)))
     hfs_plus(disk, 63 * 512, MIB)
     found = search(disk)
@@ -94,7 +94,7 @@ def test_a_partition_past_the_end_of_a_cut_image():
 
 @pytest.mark.parametrize(("sectors", "is_cut"), [(2047, True), (2046, False)])
 def test_an_extended_partition_past_the_end_of_a_cut_image(sectors, is_cut):
-    """2 MiB are 4,096 sectors; the entry begins in sector 2,050. Its record names no partition that is cut."""
+    """2 MiB are 4,096 sectors; the entry begins in sector 2,050. Its record names no cut partition."""
     disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 1985), (0x05, 2050, sectors))).put(2050 * 512, mbr((0, 0, 0)))
     hfs_plus(disk, 63 * 512, 1985 * 512)
     found = [(item.code, item.level, item.image_offset) for item in search(disk).findings]
@@ -111,7 +111,7 @@ def test_an_extended_partition_past_the_end_of_a_cut_image(sectors, is_cut):
     ],
 )
 def test_a_boot_sector_is_no_partition_table(oem, place, text, label):
-    """The boot sectors of FAT and NTFS end like a boot record; code where the entries would be tells them apart."""
+    """Boot sectors of FAT and NTFS end like a boot record, but have code in place of the entries."""
     disk = Disk(MIB).put(0, b"\xeb\x52\x90" + oem).put(place, text).put(440, b"Disk error. Press any key" * 2)
     disk.put(510, b"\x55\xaa")
     found = search(disk)
@@ -119,7 +119,7 @@ def test_a_boot_sector_is_no_partition_table(oem, place, text, label):
 
 
 def test_a_volume_that_fills_the_image_beats_an_old_record():
-    """An APFS container from byte 0 with remains of an MBR is a bare container, with an information."""
+    """An APFS container from byte 0 with remains of an MBR is a bare container, with an info finding."""
     disk = Disk(2 * MIB).put(0, mbr((0x83, 100, 2000)))
     apfs(disk, 0)
     found = search(disk)

@@ -43,7 +43,7 @@ def test_a_lost_volume_header_is_replaced_by_its_copy():
 
 @pytest.mark.parametrize("in_partition", [True, False])
 def test_a_copy_does_not_outlive_another_file_system(in_partition):
-    """A stick of HFS+ that was formatted for exFAT keeps the copy at its end, and holds exFAT all the same."""
+    """A stick formatted from HFS+ to exFAT keeps the copy at its end, but holds exFAT."""
     disk = gpt_disk(4 * MIB, [gpt_entry("EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", 2048, 4095)])
     disk = disk if in_partition else Disk(MIB)
     start = MIB if in_partition else 0
@@ -55,7 +55,7 @@ def test_a_copy_does_not_outlive_another_file_system(in_partition):
 
 
 def lost_map(start: int, *, has_header: bool) -> Disk:
-    """Return 2 MiB without a map, at whose end a volume of 250 blocks of 4 KiB ends that begins at a byte."""
+    """Return 2 MiB without a map; a volume of 250 blocks of 4 KiB begins at a given byte and ends with them."""
     disk = Disk(2 * MIB)
     header = (b"H+\0\4".ljust(40, b"\0") + (4096).to_bytes(4, "big") + (250).to_bytes(4, "big")).ljust(512, b"\0")
     disk.put(-1024, header)
@@ -64,7 +64,7 @@ def lost_map(start: int, *, has_header: bool) -> Disk:
 
 @pytest.mark.parametrize("spare", [0, 512, 3584])
 def test_a_volume_behind_a_lost_map_begins_where_its_header_is(spare):
-    """The copy at the end tells how long it is, to a block: up to 7 sectors may lie behind the last one."""
+    """The copy at the end gives its length to within a block: up to 7 sectors may follow the last one."""
     start = 2 * MIB - 250 * 4096 - spare
     found = search(lost_map(start, has_header=True))
     (volume,) = found.candidates
@@ -76,14 +76,14 @@ def test_a_volume_behind_a_lost_map_begins_where_its_header_is(spare):
 
 
 def test_a_copy_that_claims_huge_blocks_leads_to_the_start():
-    """Blocks of 2 MiB are none of HFS+: such a copy tells no length, and the volume is taken to fill the disk."""
+    """HFS+ has no blocks of 2 MiB: such a copy gives no length, and the volume is assumed to fill the disk."""
     disk = lost_map(0, has_header=False)
     disk.put(-1024 + 40, (2 * MIB).to_bytes(4, "big") + (0).to_bytes(4, "big"))
     assert [item.image_offset for item in search(disk).candidates] == [0]
 
 
 def test_a_volume_behind_a_lost_map_whose_header_is_lost_too():
-    """It is taken to begin where its blocks begin that end with the disk, not at byte 0, which nothing confirms."""
+    """It is assumed to begin with the blocks that end with the disk, not at byte 0, which nothing confirms."""
     start = 2 * MIB - 250 * 4096
     found = search(lost_map(start, has_header=False))
     assert [item.image_offset for item in found.candidates] == [start]
@@ -97,7 +97,7 @@ def test_a_volume_behind_a_lost_map_whose_header_is_lost_too():
 def wrapped(embedded: bytes = b"H+") -> Disk:
     """Return a wrapper in an APM partition at 32 KiB.
 
-    Its allocation blocks of 4 KiB count from its sector 20 on; the volume lies in 100 of them from block 3 on.
+    Its allocation blocks of 4 KiB count from its sector 20 on; the volume is in 100 of them from block 3 on.
     """
     disk = Disk(MIB)
     apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("disk", "Apple_HFS", 64, 1900)])
@@ -109,7 +109,7 @@ START = 32_768 + 20 * 512 + 3 * 4096
 
 
 def test_a_wrapped_volume_is_found():
-    """The embedded volume starts at partition + 20 sectors + 3 blocks, and is 100 blocks long."""
+    """The embedded volume starts at partition + 20 sectors + 3 blocks and is 100 blocks long."""
     disk = wrapped()
     hfs_plus(disk, START, 100 * 4096)
     found = search(disk)
@@ -121,13 +121,13 @@ def test_a_wrapped_volume_is_found():
 
 
 def test_a_wrapper_around_nothing_is_told():
-    """Where the embedded volume's header should be there is none: a finding at that byte."""
+    """A missing header of the embedded volume is a finding at its byte."""
     found = search(wrapped())
     assert [(item.code, item.image_offset) for item in found.findings] == [("volume-header-lost", START + 1024)]
 
 
 def test_a_wrapper_that_leads_out_of_the_image_is_told():
-    """An embedded volume past the end has no bytes, and a finding."""
+    """An embedded volume past the end has no bytes, and gives a finding."""
     disk = wrapped()
     disk.put(32_768 + 1024, wrapper("Untitled", 2**31, 20, 65_535, 65_535))
     found = search(disk)
@@ -136,7 +136,7 @@ def test_a_wrapper_that_leads_out_of_the_image_is_told():
 
 
 def test_classic_hfs_is_named():
-    """A wrapper's signature without an embedded volume is classic HFS, by its own name."""
+    """A wrapper's signature without an embedded volume means classic HFS."""
     (found,) = search(wrapped(b"\0\0")).candidates
     assert (found.kind, found.label, found.name) == ("hfs", "HFS", "disk")
     assert not found.is_readable
@@ -166,20 +166,20 @@ def ext(compatible: int, incompatible: int) -> Disk:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_other_file_systems_are_named(disk, label):
-    """Each is told by its own magic at its own place."""
+    """Each is recognised by its own magic at its own place."""
     (found,) = search(disk).candidates
     assert found.label == label
     assert not found.is_readable
 
 
 def test_tiny_images_hold_nothing():
-    """From one byte to a few sectors there is no volume, and no error."""
+    """An image of one byte to a few sectors has no volume and gives no error."""
     for size in (1, 31, 35, 511, 512, 1023, 1026, 1100, 4095, 8192):
         assert [item.kind for item in search(Disk(size)).candidates] == ["unknown"]
 
 
 def test_an_unread_start_is_told():
-    """Where the first sectors were never read from the disk the copy of the header tells what lies there."""
+    """If the first sectors were never read, the copy of the header identifies the volume."""
     disk = Disk(MIB)
     hfs_plus(disk, 0, MIB)
     source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[0, 4096]]))
@@ -192,7 +192,7 @@ def test_an_unread_start_is_told():
 
 
 def test_nothing_is_claimed_about_unread_sectors():
-    """With both headers unread the volume is unknown, though the file still holds them."""
+    """With both headers unread, the volume is unknown, although the file still holds them."""
     disk = Disk(MIB)
     hfs_plus(disk, 0, MIB)
     source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[1024, 512], [MIB - 1024, 512]]))
@@ -202,7 +202,7 @@ def test_nothing_is_claimed_about_unread_sectors():
 
 
 def test_a_gpt_whose_header_is_unread_is_replaced():
-    """A bad sector under the primary header leads to the backup."""
+    """A bad sector at the primary header leads to the backup."""
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)])
     hfs_plus(disk, MIB, MIB)
     source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[512, 512]]))
@@ -212,7 +212,7 @@ def test_a_gpt_whose_header_is_unread_is_replaced():
 
 
 def test_a_start_that_is_unread_is_told_where_nothing_is_found():
-    """There may be a volume: the address says why it was not found; of a disk that was read no such thing is said."""
+    """The address says why a volume may not have been found there; a fully read disk has no such message."""
     source = MemorySource(bytes(MIB), "disk")
     holed = RescuedSource(source, np.array([[1024, 512]]))
     with pytest.raises(ImageError, match="volume found; byte 1,024 and what follows could not be read"):

@@ -1,4 +1,4 @@
-"""The list of all files: each once, where the next one lies, within what memory holds; what it lacks is said."""
+"""The list of all files: each once, in disk order, in memory-sized windows; omissions are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = ("-rf", "a b", "it's", "$(touch x)", "é", "tab\t", "back\\slash", "*"
 
 
 def case_of(names, places=(), **changes):
-    """Files of a folder in this order, whose data lie at these blocks."""
+    """Files of a folder in this order, with data at these blocks."""
     rows = entries(
         (2, 20, "sub", "directory", 0),
         *((20, 30 + k, name, "file", 0) for k, name in enumerate(names)),
@@ -36,21 +36,21 @@ def case_of(names, places=(), **changes):
 
 
 def test_files_come_in_the_order_in_which_they_lie():
-    """Blocks 90, 30, 60: the second, the third, the first; a file without data comes behind them."""
+    """Blocks 90, 30, 60 give the order second, third, first; a file without data comes after them."""
     paths, found = file_list(case_of(["a", "b", "c", "none"], (90, 30, 60)))
     assert paths == (b"./sub/b", b"./sub/c", b"./sub/a", b"./sub/none")
     assert (found.missing, found.windows) == ((), 1)
 
 
 def test_memory_cuts_the_walk_into_windows():
-    """Names of 7 bytes and 64 beside them: two fit into 150 bytes, and each pair is sorted by itself."""
+    """A name of 7 bytes takes 64 more: two fit into 150 bytes, and each pair is sorted by itself."""
     paths, found = file_list(case_of(["a", "b", "c", "d"], (90, 30, 60, 10)), 150)
     assert paths == (b"./sub/b", b"./sub/a", b"./sub/d", b"./sub/c")
     assert found.windows == 2
 
 
 def test_the_order_of_the_list_is_the_quickest():
-    """Files made in a scattered order: by place they take less than in the orders of the walk, of names and numbers."""
+    """Files created in scattered order take less time by place than by walk, by name or by number."""
     places = [1000 + 7919 * k % FILES * 50_000 for k in range(FILES)]
     _, found = file_list(case_of([f"f{k:02}" for k in range(FILES)], places))
     assert dict(found.seconds)[PLACE] < min(dict(found.seconds)[name] for name in (WALK, NAMES, INODES))
@@ -58,7 +58,7 @@ def test_the_order_of_the_list_is_the_quickest():
 
 
 def test_line_ends_in_names_are_listed_or_said_to_be_missing():
-    """Without zero bytes such a file is not in the list, and the plan counts it; with them nothing is missing."""
+    """Without zero bytes, such a file is left out and counted in the plan; with them, no file is missing."""
     case = case_of(["a\nb", "c"], (30, 60))
     (paths, plain), (with_nulls, nulls) = file_list(case), file_list(case, is_null_separated=True)
     assert paths == (b"./sub/c",)
@@ -68,7 +68,7 @@ def test_line_ends_in_names_are_listed_or_said_to_be_missing():
 
 
 def test_what_no_walk_finds_is_counted():
-    """A file whose folder is gone has no path that could be listed."""
+    """A file whose folder is gone has no path to list."""
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     paths, found = file_list(Case(layout(nodes=leaves(1), entries=rows), DISK, "fts", host_profile("linux")))
     assert paths == (b"./found",)
@@ -77,7 +77,7 @@ def test_what_no_walk_finds_is_counted():
 
 
 def test_names_that_no_path_can_hold_are_left_out_and_counted():
-    """Of seven files two have names that other programs can take; one of these looks like an escape of ours."""
+    """Two of seven files have names that other programs accept; one of these looks like our escape."""
     names = ["..", ".", "", "a/../../b", "nul\0l", "..a", "a\\u002fb"]
     for is_null_separated in (False, True):
         paths, found = file_list(case_of(names), is_null_separated=is_null_separated)
@@ -89,7 +89,7 @@ def test_names_that_no_path_can_hold_are_left_out_and_counted():
 
 
 def test_files_below_a_folder_that_no_path_can_hold_are_left_out():
-    """Whatever their own names are; so are those in a folder whose path is too long, by 4,094 bytes at most."""
+    """Their own names do not matter; files in a folder whose path exceeds 4,094 bytes are left out too."""
     names = ["n" * 255] * 15 + ["m" * 252]  # 15 * 256 + 253 = 4,093
     folders = [(2 if not k else 99 + k, 100 + k, name, "directory", 0) for k, name in enumerate(names)]
     rows = entries(
@@ -105,7 +105,7 @@ def test_files_below_a_folder_that_no_path_can_hold_are_left_out():
 
 
 def test_the_first_to_need_a_folder_looks_it_up():
-    """Of four files in nested folders each needs what is new on its way; a thousand random ones agree with sets."""
+    """Each of four files in nested folders needs new folders on its path; a thousand random ones agree with sets."""
     case = case_of(["a", "b"])
     table = case.model.entries
     numbers = {number: place for place, number in enumerate(table.file_id.tolist())}
@@ -132,7 +132,7 @@ def test_the_first_to_need_a_folder_looks_it_up():
 
 @pytest.mark.parametrize("is_null_separated", [True, False])
 def test_the_script_copies_what_is_listed(tmp_path, is_null_separated):
-    """With tar and with cp, in the list's order, whatever the names; the archive's members are in that order."""
+    """With tar and with cp, in the list's order, for any names; the archive's members have that order."""
     source = tmp_path / "so urce"
     names = [*HOSTILE, "line\nend"] if is_null_separated else list(HOSTILE)
     listed = [f"./sub/{name}" for name in reversed(names)]
@@ -164,12 +164,12 @@ for word; do
 done
 exec /bin/tar --no-unquote "$@"
 """
-"""A tar that takes of the script's options those that bsdtar(1) of macOS names, and no other."""
+"""A tar that accepts only those of the script's options that bsdtar(1) of macOS has."""
 
 
 @pytest.mark.parametrize("is_null_separated", [True, False])
 def test_the_script_runs_with_the_tar_of_macos(tmp_path, is_null_separated):
-    """It has no option of GNU tar alone; an archive holds what is listed."""
+    """The script uses no option specific to GNU tar; the archive holds the listed files."""
     for folder, name, text in (("bin", "tar", BSDTAR), ("source", "a b", "here")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text(text)
@@ -193,7 +193,7 @@ def shell(request):
 
 @pytest.fixture
 def run_script(tmp_path, shell):
-    """Run the script over a list, from a folder that holds a source with ./sub/a, ./b and a secret beside it."""
+    """Run the script over a list, in a folder with a source that has ./sub/a and ./b, and a secret next to it."""
     (tmp_path / "source" / "sub").mkdir(parents=True)
     (tmp_path / "source" / "sub" / "a").write_text("a")
     (tmp_path / "source" / "b").write_text("b")
@@ -212,7 +212,7 @@ def run_script(tmp_path, shell):
 
 
 def contents(folder):
-    """Every file of a folder by its path, links as what they hold."""
+    """Return every file of a folder by path, links as their targets."""
     return {
         path.relative_to(folder).as_posix(): str(path.readlink()) if path.is_symlink() else path.read_text()
         for path in folder.rglob("*")
@@ -227,7 +227,7 @@ NO_PATHS = ("./../secret", "./sub/../../secret", "../secret", "./..", "./.", "."
 @pytest.mark.parametrize("how", ["tar", "cp"])
 @pytest.mark.parametrize("end", ["\0", "\n"])
 def test_the_script_refuses_lists_that_lead_elsewhere(run_script, tmp_path, how, end):
-    """Each such name alone is refused with its place in the list, before anything is made."""
+    """Each such name is refused with its position in the list, before any output."""
     before = contents(tmp_path)
     for name in NO_PATHS:
         told = run_script(how, ["./b", name], end=end)
@@ -238,7 +238,7 @@ def test_the_script_refuses_lists_that_lead_elsewhere(run_script, tmp_path, how,
 
 
 def test_zero_bytes_split_no_name(run_script, tmp_path):
-    """A list with line ends that has zero bytes is refused; one with zero bytes keeps line ends in names."""
+    """A newline-separated list with zero bytes is refused; a zero-separated one keeps line ends in names."""
     told = run_script("cp", ["./b\0./../secret"], end="\n")
     assert (told.returncode, "has zero bytes" in told.stderr) == (1, True)
     told = run_script("cp", ["./b\n/../../secret"])
@@ -248,7 +248,7 @@ def test_zero_bytes_split_no_name(run_script, tmp_path):
 
 @pytest.mark.parametrize("how", ["tar", "cp"])
 def test_the_script_goes_through_no_link_in_the_source(run_script, tmp_path, how):
-    """A folder of the list that is a link leads out of the source; a link that is listed itself is copied as one."""
+    """A folder of the list that is a link leads out of the source; a listed link is copied as a link."""
     (tmp_path / "source" / "out").symlink_to(tmp_path)
     told = run_script(how, ["./b", "./out/secret"])
     assert told.returncode == 1
@@ -261,7 +261,7 @@ def test_the_script_goes_through_no_link_in_the_source(run_script, tmp_path, how
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling"])
 def test_the_script_replaces_nothing_in_its_target(run_script, tmp_path, kind):
-    """Whatever has a name of the list in the target stays as it is, and nothing is copied."""
+    """If the target has a name of the list, that file stays, and nothing is copied."""
     target = tmp_path / "target"
     target.mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -282,7 +282,7 @@ def test_the_script_replaces_nothing_in_its_target(run_script, tmp_path, kind):
 
 
 def test_the_script_moves_nothing_over_what_appears_meanwhile(run_script, tmp_path):
-    """A cp that makes files of the same names in the target: theirs stay, and the copies are where the script says."""
+    """If files with the same names appear in the target meanwhile, they stay; the script says where the copies are."""
     (tmp_path / "bin").mkdir()
     for name in ("cp", "tar"):
         real = shutil.which(name)
@@ -306,7 +306,7 @@ exec {real} "$@"
 
 
 def test_the_script_overwrites_no_archive(run_script, tmp_path):
-    """Not through a link either."""
+    """A link to an archive is not followed either."""
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "link.tar").symlink_to("mine")
     for target in ("mine", "link.tar"):
@@ -317,7 +317,7 @@ def test_the_script_overwrites_no_archive(run_script, tmp_path):
 
 
 def test_without_gnu_cp_the_script_copies_with_tar(run_script, tmp_path):
-    """As on macOS; a file that cannot be read is an error though the other tar is content."""
+    """The tar of macOS is used; an unreadable file is an error even if that tar succeeds."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "cp").write_text("#!/bin/sh\necho 'cp: illegal option' >&2\nexit 64\n")
     (tmp_path / "bin" / "cp").chmod(0o755)
@@ -328,7 +328,7 @@ def test_without_gnu_cp_the_script_copies_with_tar(run_script, tmp_path):
 
 
 def test_rsync_gets_names_that_end_with_zero_bytes(run_script, tmp_path):
-    """Its lists of lines end at a carriage return, too, which names of icons on a Mac have."""
+    """Its line lists also split at a carriage return, which names of icon files on a Mac contain."""
     (tmp_path / "source" / "Icon\r").write_text("icon")
     (tmp_path / "bin").mkdir()
     fake = f"""#!/bin/sh
@@ -343,7 +343,7 @@ exec xargs -0 {shutil.which("cp")} -a --parents -t "$5" --
 
 
 def test_the_script_refuses_what_it_does_not_know(tmp_path):
-    """Without three words it shows its help; another program's name is refused."""
+    """Without three arguments it shows its help; an unknown program is refused."""
     script = tmp_path / "go.sh"
     script.write_text(file_script("go.sh", "list", is_null_separated=True))
     few = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
@@ -355,7 +355,7 @@ def test_the_script_refuses_what_it_does_not_know(tmp_path):
 
 @pytest.mark.parametrize("is_null_separated", [True, False])
 def test_shellcheck_finds_nothing(peer, tmp_path, is_null_separated):
-    """Whatever the list is called."""
+    """The list can have any name."""
     script = tmp_path / "go.sh"
     script.write_text(file_script("go.sh", "it's a `list` $x", is_null_separated=is_null_separated))
     subprocess.run([peer("shellcheck"), script], check=True)

@@ -1,4 +1,4 @@
-"""A volume that is filled anew: numbers in the order of the copy, records where the numbers put them."""
+"""A volume filled from scratch: numbers in the order of the copy, records placed by number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def case_of(made):
 
 @pytest.fixture
 def tree():
-    """Folders b (with y) and a (with aa, which has x), in the root in this order."""
+    """Folders b (with y) and a (with aa, which has x), in this order in the root."""
     rows = entries(
         (2, 30, "b", "directory", 0), (2, 20, "a", "directory", 0),
         (20, 25, "aa", "directory", 0), (25, 99, "x", "file", 0), (30, 31, "y", "file", 0),
@@ -45,14 +45,14 @@ def names(case, order):
 
 
 def test_orders_of_a_copy(tree):
-    """As listed and down at once; sorted by name and down at once; the root's, then the next level's, then the rest."""
+    """In listing order, depth first; by name, depth first; and level by level from the root."""
     assert names(tree, entries_in_walk_order(tree)) == ["b", "a", "y", "aa", "x"]
     assert names(tree, entries_by_name(tree)) == ["a", "b", "aa", "x", "y"]
     assert names(tree, level_by_level(tree)) == ["b", "a", "y", "aa", "x"]
 
 
 def test_a_level_is_done_before_the_next_begins():
-    """Below the first folder lies a deep one: what is next to the first comes before it."""
+    """The first folder contains a deep one, whose contents come after the first folder's siblings."""
     rows = entries(
         (2, 20, "a", "directory", 0), (2, 30, "b", "directory", 0),
         (20, 25, "aa", "directory", 0), (25, 99, "x", "file", 0), (30, 31, "y", "file", 0),
@@ -64,7 +64,7 @@ def test_a_level_is_done_before_the_next_begins():
 
 
 def test_numbers_are_given_in_the_order_of_the_copy(tree):
-    """The first that is made gets 16, as on both file systems; the root stays 2, and children follow their folders."""
+    """The first new file gets 16, as on both file systems; the root stays 2, and children follow their folders."""
     made = number_entries(tree, entries_in_walk_order(tree)).entries
     number = dict(zip(made["name"], made["file_id"], strict=True))
     parent = dict(zip(made["name"], made["parent_id"], strict=True))
@@ -73,14 +73,14 @@ def test_numbers_are_given_in_the_order_of_the_copy(tree):
 
 
 def test_names_of_one_file_get_one_number():
-    """A hard link is made when its first name is."""
+    """A hard link is created with its first name."""
     rows = entries((2, 40, "one", "file", 0), (2, 41, "other", "file", 0), (2, 40, "two", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
     assert number_entries(case, entries_in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
 
 
 def test_what_no_walk_lists_is_made_last():
-    """An entry whose folder is gone gets a number, too, behind all others."""
+    """An entry without a folder gets a number too, after all others."""
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
     made = number_entries(case, entries_in_walk_order(case)).entries
@@ -100,7 +100,7 @@ def test_records_of_a_fresh_tree_are_arithmetic():
 
 
 def test_every_node_of_a_fresh_tree_has_its_way():
-    """Below one root each node has a parent of the level above; the map knows 56 nodes in a leaf."""
+    """Each node has a parent on the level above, up to the root; a leaf of the object map has 56 nodes."""
     rows = entries(*((2, 16 + k, f"f{k:05}", "file", 0) for k in range(2000)))
     nodes = apfs.remade(layout(nodes=leaves(1), entries=rows)).nodes
     level = dict(zip(nodes["row"], nodes["level"], strict=True))
@@ -112,20 +112,20 @@ def test_every_node_of_a_fresh_tree_has_its_way():
 
 
 def test_nodes_of_a_copy_are_as_dense_as_now():
-    """Where every second block of the span is a node, the new ones have a block between them; a catalog has none."""
+    """If every second block of the span is a node, new nodes also have a block between them; a catalog has none."""
     rows = entries(*((2, 16 + k, f"f{k}", "file", k) for k in range(100)))
     old = layout(nodes=leaves(*range(0, 200, 2)), entries=rows, size_bytes=2**30)
     case = case_of(old)
     fresh = apfs.remade(old)
     apart = space_nodes(case, fresh).nodes["image_offset"].to_list()
-    # 99 nodes of 98 % lie in a span of 197 blocks: half of it, less the last gap.
+    # 99 nodes at 98 % are in a span of 197 blocks: half of it, less the last gap.
     assert {later - earlier for earlier, later in itertools.pairwise(apart)} <= {NODE, 2 * NODE}
     catalog = filesystem("hfsplus").remade(old)
     assert space_nodes(case, catalog) is catalog
 
 
 def test_every_second_leaf_of_a_split_tree_lies_behind_the_others():
-    """Of five leaves in key order the second and the fourth come last on the disk; nothing else moves."""
+    """The second and fourth of five leaves in key order are last on the disk; nothing else moves."""
     made = layout(nodes=leaves(10, 11, 12, 13, 14))
     split = split_leaves(made).columns("nodes")
     assert (split["image_offset"].signed() // NODE).tolist() == [10, 13, 11, 14, 12]

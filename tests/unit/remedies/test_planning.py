@@ -1,4 +1,4 @@
-"""A plan ranks what was tried, on the same drives, and says what would not help."""
+"""A plan ranks the remedies that it simulated on the same drives, and says what would not help."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ def remedy(share, **changes):
 
 
 def test_five_hundredths_make_a_help():
-    """At 5 % of the time a remedy helps, below not, and what does not apply never does."""
+    """A remedy helps if it saves at least 5 % of the time; one that does not apply never helps."""
     assert remedy(0.05).helps
     assert not remedy(0.0499).helps
     assert not remedy(0.9, why_not="no such call").helps
 
 
 def test_a_remedy_has_paid_when_it_saved_what_it_takes():
-    """Ten minutes of work that save 40 seconds each time have paid after 15 times; nothing pays that saves nothing."""
+    """Ten minutes of work that save 40 seconds each time pay off after 15 times; saving nothing never pays off."""
     assert remedy(0.4, effort_s=600.0).pays_after == 15
     assert remedy(-0.1, effort_s=600.0).pays_after is None
     assert remedy(0.4, effort_s=None).pays_after is None
 
 
 def test_sure_is_what_saves_on_nearly_all_drives():
-    """Where the lower end of what is saved lies below nothing, it is not said to be sure."""
+    """A saving whose lower end is below zero is not called sure."""
     assert remedy(0.4, saved=interval_of(np.array([1.0, 2.0]), {})).is_sure
     assert not remedy(0.4, saved=interval_of(np.array([-100.0, 200.0]), {})).is_sure
 
 
 def test_what_saves_most_comes_first(planned):
-    """Helpful ones first, by seconds saved; those that do not apply last; each once."""
+    """Helpful remedies come first, by seconds saved; those that do not apply come last; each occurs once."""
     rows = planned.remedies
     applying = [row.saved_s for row in rows if not row.why_not]
     assert applying == sorted(applying, reverse=True)
@@ -78,7 +78,7 @@ def test_what_saves_most_comes_first(planned):
 
 
 def test_the_time_as_it_is_is_that_of_a_prediction(apfs, planned):
-    """The same reads on the same drive as `predict` and `scan` have."""
+    """It is the time of `predict` and `scan` for the same reads on the same drive."""
     case = case_of(apfs)
     found = simulate(case.reads, DISK, Host("linux"), knows_offset=case.knows_offset)
     assert (planned.seconds, planned.interval.low_s, planned.interval.high_s) == (
@@ -90,21 +90,21 @@ def test_the_time_as_it_is_is_that_of_a_prediction(apfs, planned):
 
 
 def test_a_block_copy_saves_nothing_on_any_drive(planned):
-    """Draw by draw the same: its interval has no width, and it is told among what would not help."""
+    """Each draw saves nothing: its range has no width, and it is listed under what would not help."""
     (row,) = (row for row in planned.useless if row.words.name == "block-copy")
     assert (row.saved_s, row.saved.low_s, row.saved.high_s) == (0, 0, 0)
     assert row.effort_s > 0
 
 
 def test_two_together_take_less_than_the_better_of_them(planned):
-    """The second remedy saves a twentieth of what the first leaves, or no pair is told."""
+    """A pair is listed only if the second remedy saves a twentieth of what the first leaves."""
     first = min(row.seconds for row in planned.helpful if row.words.name in planned.pair.names)
     assert planned.pair.seconds <= 0.95 * first
     assert plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))).pair is None
 
 
 def test_parts_follow_one_another(apfs):
-    """Two halves of a walk on two drives take the sum of both; less than the computer needs they never take."""
+    """Two halves of a walk on two drives take the sum of both, but never less than the computer needs."""
     case = case_of(apfs)
     flash, host = load_profile("sata-ssd"), Unknowns(Host("linux"))
     half = len(case.reads) // 2
@@ -115,7 +115,7 @@ def test_parts_follow_one_another(apfs):
 
 
 def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs, monkeypatch):
-    """Reads beyond the end of a drive are a reason why not, in words."""
+    """Reads beyond the end of a drive give a reason why the remedy does not apply."""
 
     def too_far(case):
         return Changed((Part(case.reads, DISK, start_offset_bytes=DISK.capacity_bytes),))
@@ -133,7 +133,7 @@ def text_of(volume, **changes):
 
 
 def test_the_text_says_what_would_help_and_what_would_not(planned):
-    """Titles of both, the pair, and under 5 % for those that would not; reasons why not only when asked for."""
+    """Both titles, the pair, and under 5 % for remedies that do not help; reasons only on request."""
     text = text_of(planned)
     assert "Remedies, largest" in text
     assert planned.helpful[0].words.title in text
@@ -145,7 +145,7 @@ def test_the_text_says_what_would_help_and_what_would_not(planned):
 
 
 def test_nothing_is_said_to_help_where_nothing_does(apfs):
-    """Of a block copy alone no table of help is made, no pair, and no ways are told."""
+    """A plan with only a block copy has no table of help, no pair and no instructions."""
     text = text_of(plan_of(case_of(apfs), ["block-copy"]))
     assert "None of the remedies tried helps here." in text
     assert "Remedies, largest" not in text
@@ -154,7 +154,7 @@ def test_nothing_is_said_to_help_where_nothing_does(apfs):
 
 
 def test_what_is_not_sure_says_so(planned):
-    """Only where the drives disagree."""
+    """The mark appears only if the drives disagree."""
     best = planned.helpful[0]
     assert best.is_sure
     doubtful = replace(best, saved=interval_of(np.array([-3.0, 5.0]), {}))
@@ -163,7 +163,7 @@ def test_what_is_not_sure_says_so(planned):
 
 
 def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
-    """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
+    """A plan for the readable part says so and plans no copy; a plan for a whole volume does not mention damage."""
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])
     assert "with 0 errors. The plan covers only what was read." in text_of(broken)
@@ -174,7 +174,7 @@ def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
 
 
 def test_few_reads_are_no_ground_for_advice(planned):
-    """Of a walk of one read the plan says above its table that it is too little; of a long one it does not."""
+    """For a walk of one read the plan says above its table that it is too short; for a long one it does not."""
     nodes = leaves(1, 5, 2, level=[0, 0, 1], kind=["leaf", "leaf", "index"], parent_row=[2, 2, None])
     rows = {**entries((2, 20, "a", "file", 1)), "entry_node_row": [0]}
     tiny = plan_of(case_of(layout(nodes=nodes, entries=rows)), ())
@@ -187,14 +187,14 @@ def test_few_reads_are_no_ground_for_advice(planned):
 
 
 def test_no_remedy_is_refused_silently():
-    """What does not apply has a reason, never an empty one."""
+    """A remedy that does not apply has a reason, which is never empty."""
     case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
     rows = plan_of(case).remedies
     assert all(row.why_not or row.interval is not None for row in rows)
 
 
 def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
-    """A third of the draws are those of the reads alone, others take longer."""
+    """A third of the draws have the times of the reads alone; the others take longer."""
     part = Part(case_of(apfs).reads, DISK)
     plain = serve_change(Changed((part,)), UNKNOWNS)
     all_three = serve_change(
@@ -205,7 +205,7 @@ def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
 
 
 def test_draws_are_as_far_off_as_the_model_was(apfs):
-    """A third as it is said, a third so much less, a third so much more."""
+    """A third of the draws are unchanged, a third are less by the error, a third are more by it."""
     part = Part(case_of(apfs).reads, DISK)
     plain, off = (serve_change(Changed((part,), error_share=share), UNKNOWNS) for share in (0.0, 0.1))
     for turn, times in enumerate((1.0, 0.9, 1.1)):
@@ -214,21 +214,21 @@ def test_draws_are_as_far_off_as_the_model_was(apfs):
 
 @pytest.mark.parametrize(("host", "to_apfs", "to_hfsplus"), [("linux", 1, 0), ("macos", 1, 0)])
 def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs, host, to_apfs, to_hfsplus):
-    """Each driver of HFS+ has one rule; that of APFS differs by its version on Linux, and is not known on macOS."""
+    """Each HFS+ driver has one rule; that of APFS depends on its version on Linux and is unknown on macOS."""
     case = Case(apfs, DISK, "fts", host_profile(host))
     assert len(copied_in_walk_order(case).alternatives) == to_apfs
     assert len(on_other_file_system("hfsplus")(case).alternatives) == to_hfsplus
 
 
 def test_of_a_copy_from_hfsplus_it_is_not_known_where_the_nodes_come_to_lie():
-    """Another version of the driver, or nodes apart from the data; on APFS it is seen which of both."""
+    """The driver may have another version or keep nodes apart from the data; on APFS the volume shows which."""
     made = next(item for item in read_layouts("fixtures/images/hfsplus-scattered.img.zst") if item.entries.height)
     assert len(on_other_file_system("apfs")(case_of(made)).alternatives) == 2
 
 
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
 def test_quick_remedies_are_the_plans(name):
-    """Same seconds, same order, same help, of a drive with an arm and of one without."""
+    """Seconds, order and helpfulness are equal, for a drive with an arm and one without."""
     made = next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
     for drive in ("generic-7200", "sata-ssd"):
         case = Case(made, load_profile(drive), "fts", host_profile("linux"))
@@ -243,7 +243,7 @@ def test_quick_remedies_are_the_plans(name):
 
 
 def test_what_changes_nothing_is_not_served_again(apfs, monkeypatch):
-    """Where the same reads are left, the time is that of the work as it is; other reads, drives or times are served."""
+    """If the reads stay the same, the time is that of the original; other reads, drives or times are simulated."""
     trial = Trial(case_of(apfs))
     part = trial.case.part(trial.case.reads)
     same = Changed((part,), least_s=0.0)
@@ -259,7 +259,7 @@ def test_what_changes_nothing_is_not_served_again(apfs, monkeypatch):
 
 
 def test_how_long_a_remedy_lasts_follows_from_the_pace():
-    """Forty seconds saved, two more with each cycle: twenty cycles; what is no slower then has no end in sight."""
+    """Forty seconds saved, two more lost per cycle: twenty cycles; without a slowdown there is no limit."""
     copied = replace(remedy(0.4), words=words_of("block-copy"))
     slower, steady = Pace(10, 0.05, 100.0, 120.0), Pace(10, 0.05, 100.0, 99.0)
     assert slower.lasts(copied) == 20
@@ -273,7 +273,7 @@ def test_how_long_a_remedy_lasts_follows_from_the_pace():
 
 @pytest.mark.parametrize("pace", [None, Pace(10, 0.05, 100.0, 120.0)])
 def test_what_is_no_layout_does_not_wear_off(pace):
-    """A program's way of reading and a drive last as long as they are used, however fast the volume ages."""
+    """A program's read method and a drive last as long as they are used, however fast the volume ages."""
     assert lasting(remedy(0.4), pace) == "as long as the program is used"
     assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"
 
@@ -282,7 +282,7 @@ def test_what_is_no_layout_does_not_wear_off(pace):
 @pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
 def test_a_listing_of_moved_nodes_is_the_one_that_a_new_walk_gives(name, lay_out, host):
-    """Read by read, whether the nodes are visited again or not."""
+    """The reads are equal one by one, whether or not the nodes are visited again."""
     made = next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
     moved = Case(made, DISK, "fts", host_profile(host)).lay_out("moved", lay_out)
     assert moved is not None

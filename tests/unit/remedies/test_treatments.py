@@ -1,4 +1,4 @@
-"""Each remedy changes what it says and nothing else, and says so where it does not apply."""
+"""Each remedy changes only what it claims, and says where it does not apply."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def reads_of(found):
 
 
 def small(**changes):
-    """A folder of two files: names in one leaf, inodes in two further ones, behind an index node."""
+    """A folder of two files: names in one leaf, inodes in two more, after an index node."""
     rows = entries((2, 20, "b", "file", 2), (2, 21, "a", "file", 1))
     nodes = leaves(9, 5, 7, 1, level=[0, 0, 0, 1], kind=["leaf"] * 3 + ["index"], parent_row=[3, 3, 3, None])
     return layout(nodes=nodes, entries={**rows, "entry_node_row": [0, 0]} | changes)
 
 
 def test_every_remedy_says_what_is_to_be_known():
-    """Its name is its own, it has a way and a system, and none of its words is empty."""
+    """Its name is unique, it has instructions and a system, and no text is empty."""
     words = [*map(words_of, list_remedies())]
     assert len({item.name for item in words}) == len({item.title for item in words}) == len(words)
     for item in words:
@@ -96,20 +96,20 @@ def test_every_remedy_says_what_is_to_be_known():
 @pytest.mark.parametrize("name", ["apfs", "hfsplus"])
 @pytest.mark.parametrize("treatment", [stat_by_inode, stat_all_by_inode, one_sweep, more_in_flight, block_copy])
 def test_another_order_reads_the_same(layouts, name, treatment):
-    """Nothing is left out and nothing read twice: the same bytes come in another order."""
+    """Nothing is left out or read twice: the same bytes come in another order."""
     case = case_of(layouts[name])
     assert places(reads_of(treatment(case))) == places(case.reads)
 
 
 def test_a_sweep_goes_up_the_disk_behind_the_index():
-    """What leads to leaves comes first, then the leaves by address, whatever the walk's order was."""
+    """Nodes that lead to leaves come first, then the leaves by address, for any order of the walk."""
     case = case_of(small())
     case.reads = AccessTrace.from_reads(np.array([1, 9, 5, 7]) * NODE, np.full(4, NODE))
     assert (reads_of(one_sweep(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
 
 
 def test_a_list_from_the_disk_reads_maps_and_then_all_nodes_by_address():
-    """A gap of 16 blocks, 64 KiB, is read over, and one of 17 is not; a stale node is not read."""
+    """A gap of 16 blocks (64 KiB) is read over, one of 17 is not; a stale node is not read."""
     tree = ["extents-overflow", *["catalog"] * 5]
     nodes = leaves(9000, 62, 45, 40, 80, 81, tree=tree, state=["live"] * 5 + ["stale"])
     case = case_of(layout(nodes=nodes, entries=entries((2, 20, "b", "file", 1)), filesystem="hfsplus"))
@@ -122,7 +122,7 @@ def test_a_list_from_the_disk_reads_maps_and_then_all_nodes_by_address():
 
 
 def test_stat_in_inode_order_sorts_each_directory():
-    """The walk looks b up before a; sorted by number the leaf of 20 comes before that of 21, and that order is kept."""
+    """The walk looks up b before a; sorted by number, the leaf of 20 comes before that of 21."""
     rows = entries((2, 21, "a", "file", 1), (2, 20, "b", "file", 2))
     made = layout(nodes=leaves(9, 5, 7), entries={**rows, "entry_node_row": [0, 0]}, filesystem="hfsplus")
     case = case_of(made)
@@ -131,7 +131,7 @@ def test_stat_in_inode_order_sorts_each_directory():
 
 
 def test_names_alone_need_fewer_reads(layouts):
-    """Without stat the walk of the volume reads less; of work that reads contents, names are not enough."""
+    """Without stat, the walk reads less; for work that reads contents, names are not enough."""
     case = case_of(layouts["apfs"])
     assert len(reads_of(names_only(case))) < len(case.reads)
     assert isinstance(names_only(case_of(layouts["apfs"], "copy")), str)
@@ -139,19 +139,19 @@ def test_names_alone_need_fewer_reads(layouts):
 
 @pytest.mark.parametrize(("order", "is_of_use"), [("fts", True), ("ls", True), ("du", False), ("git-status", False)])
 def test_names_alone_are_no_remedy_for_work_about_sizes_or_dates(layouts, order, is_of_use):
-    """Whoever adds sizes up, or looks for what changed, cannot do without them; a listing can."""
+    """Sums of sizes and searches for changes need attributes; a listing does not."""
     assert isinstance(names_only(case_of(layouts["apfs"], order)), Changed) == is_of_use
 
 
 def test_a_remembered_walk_needs_little(layouts):
-    """One directory of twenty is looked at: some reads are left, and fewer than a walk has."""
+    """One directory of twenty is read: some reads remain, but fewer than in a walk."""
     case = case_of(layouts["hfsplus"])
     assert 0 < len(reads_of(remembered_walk(case))) < len(case.reads)
     assert remembered_walk(case_of(small())) == "with 1 directory there is little to leave out"
 
 
 def test_no_walk_of_an_older_state_is_worth_remembering(layouts):
-    """Nothing changes in a snapshot, so that there is nowhere to look; in the live state there is."""
+    """A snapshot does not change, so there is nothing to check; the live state does."""
     live = layouts["apfs"]
     kept = live.changed(facts=replace(live.facts, view="snapshot kept"))
     assert remembered_walk(case_of(kept)) == "an older state does not change"
@@ -165,7 +165,7 @@ def test_attributes_come_at_once_on_macos_alone(layouts):
 
 
 def test_whole_nodes_are_fewer_requests():
-    """Nodes of two pages are one request each; those of one page are so already."""
+    """A node of two pages is one request; a node of one page already is."""
     nodes = leaves(0, 2, size_bytes=2 * NODE)
     rows = entries((2, 20, "a", "file", 1))
     case = case_of(layout(nodes=nodes, entries={**rows, "entry_node_row": [0]}))
@@ -174,7 +174,7 @@ def test_whole_nodes_are_fewer_requests():
 
 
 def test_more_in_flight_takes_no_less_than_the_computer(layouts):
-    """Eight threads on four processors: the computer's time is a quarter, and the work takes at least that."""
+    """With eight threads on four processors, the computer's time is a quarter, which is a lower bound."""
     case = case_of(layouts["apfs"])
     assert more_in_flight(case).least_s == pytest.approx(case.reads.host_us / 4e6)
     pair = load_profile("wd-mybook-duo-2tb")
@@ -182,13 +182,13 @@ def test_more_in_flight_takes_no_less_than_the_computer(layouts):
 
 
 def three_files():
-    """Files 20, 21, 22, whose data lie at blocks 90, 30 and 60."""
+    """Files 20, 21, 22 with data at blocks 90, 30 and 60."""
     rows = entries(*((2, 20 + k, f"f{k}", "file", 0) for k in range(3)), size_bytes=NODE)
     return layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (21, 30, 1), (22, 60, 1)))
 
 
 def test_files_are_read_where_the_next_one_lies():
-    """In walk order 90, 30, 60; by place 30, 60, 90, each once, behind the metadata."""
+    """In walk order 90, 30, 60; by place 30, 60, 90, each once, after the metadata."""
     case = case_of(three_files(), "copy")
     found = reads_of(files_by_place(case))
     assert places(found) == places(case.reads)
@@ -197,7 +197,7 @@ def test_files_are_read_where_the_next_one_lies():
 
 
 def test_defragmented_files_lie_where_they_begin():
-    """The second extent comes behind the first; holes stay; whole files, and listings, are none of its business."""
+    """The second extent follows the first; holes stay; whole files and listings are unaffected."""
     rows = entries((2, 20, "a", "file", 0), size_bytes=3 * NODE)
     made = layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (20, -1, 1), (20, 30, 1)))
     found = files_defragmented(case_of(made, "copy"))
@@ -224,13 +224,13 @@ def test_defragmented_files_lie_where_they_begin():
     ],
 )
 def test_a_remedy_that_does_not_apply_says_why(layouts, treatment, name, order, why):
-    """Of the wrong file system, the wrong work, or a volume that is so already."""
+    """Reasons are the wrong file system, the wrong work, or a volume that is already in this state."""
     assert why in treatment(case_of(layouts[name], order))
 
 
 @pytest.mark.parametrize("treatment", [condensed, copied_in_walk_order, on_other_file_system("hfsplus")])
 def test_no_copy_is_planned_of_what_was_not_read(layouts, treatment):
-    """Of a volume that was read in part nobody knows what a copy would hold."""
+    """If a volume was read in part, the contents of a copy are unknown."""
     whole = layouts["apfs"]
     facts = replace(whole.facts, metadata_read_bytes=whole.facts.metadata_known_bytes // 2)
     assert isinstance(treatment(case_of(whole)), Changed)
@@ -238,7 +238,7 @@ def test_no_copy_is_planned_of_what_was_not_read(layouts, treatment):
 
 
 def test_small_volumes_and_those_without_a_journal_have_no_metadata_zone(layouts):
-    """Apple's hfs sets one up from 10 GiB on, with a journal; a byte less, or no journal, and there is none."""
+    """Apple's hfs creates one from 10 GiB on, with a journal, but not for a byte less or without a journal."""
     facts = replace(layouts["hfsplus"].facts, size_bytes=10 * 2**30, features=("journaled",))
     tried = {
         (size, features): metadata_zone_free(
@@ -251,7 +251,7 @@ def test_small_volumes_and_those_without_a_journal_have_no_metadata_zone(layouts
 
 
 def test_a_whole_tree_is_read_as_searchfs_does_where_there_is_one(layouts):
-    """On a Mac HFS+ by the numbers of its nodes; on Linux, and on APFS, by its keys."""
+    """On a Mac, HFS+ is read by node number; on Linux, and on APFS, by key."""
     for name, host, order in (
         ("hfsplus", "macos", "searchfs"),
         ("hfsplus", "linux", "catalog"),
@@ -268,7 +268,7 @@ def test_a_whole_tree_is_read_as_searchfs_does_where_there_is_one(layouts):
 
 
 def test_the_outer_half_is_for_volumes_in_the_inner_one():
-    """A small volume in the inner half moves to the start; one that is larger than half a drive does not."""
+    """A small volume in the inner half moves to the start; one larger than half a drive does not."""
     inner = case_of(small(), start=DISK.capacity_bytes - 2**30)
     assert outer_half(inner).parts[0].start_offset_bytes == 0
     large = layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)), size_bytes=DISK.capacity_bytes)
@@ -278,13 +278,13 @@ def test_the_outer_half_is_for_volumes_in_the_inner_one():
 
 @pytest.mark.parametrize("treatment", [other_disk, solid_state, metadata_on_flash])
 def test_nothing_is_bought_that_is_there(treatment):
-    """On flash no disk, no flash and no Fusion Drive would help; on a 3.5-inch disk another one is the same."""
+    """On flash, no disk, flash or Fusion Drive would help; on a 3.5-inch disk, another one is no different."""
     assert isinstance(treatment(case_of(small(), drive=FLASH)), str)
     assert other_disk(case_of(small())) == "the drive is one already"
 
 
 def test_metadata_go_to_flash_and_files_stay():
-    """Every read is served once, those of nodes by flash."""
+    """Every read is served once, and those of nodes are served by flash."""
     case = case_of(three_files(), "copy")
     flash, disk = metadata_on_flash(case).parts
     assert (flash.drive.name, disk.drive.name) == ("sata-ssd", "generic-7200")
@@ -293,14 +293,14 @@ def test_metadata_go_to_flash_and_files_stay():
 
 
 def test_a_stripe_is_two_of_the_drive():
-    """Twice the room, in pieces of 64 KiB; a set is none to make another of."""
+    """Twice the capacity, in pieces of 64 KiB; a set cannot be doubled again."""
     made = striped(case_of(small())).parts[0].drive
     assert (made.kind, made.capacity_bytes) == ("stripe", 2 * DISK.capacity_bytes)
     assert "a set already" in striped(case_of(small(), drive=made))
 
 
 def test_a_copy_takes_reading_and_writing():
-    """Flash of one latency: the listing, three files of a block, and their bytes and the nodes' at its rate."""
+    """Flash with one latency: the listing, three files of one block, and their bytes and the nodes' at its rate."""
     case = case_of(three_files(), drive=FLASH)
     listing = service(case.reads, FLASH).seconds
     three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH).seconds
@@ -316,7 +316,7 @@ def test_twice_the_cache_is_twice_the_limit(layouts):
 
 
 def test_the_outer_zone_begins_with_the_drive(layouts):
-    """Whatever stands before the volume in its image; where it begins there already, nothing changes."""
+    """The space before the volume in its image does not matter; a volume already at the start does not move."""
     made = layouts["hfsplus"]
     (part,) = outer_zone(case_of(made, start=2**30)).parts
     assert (part.start_offset_bytes, part.knows_offset) == (-made.facts.image_offset, True)
@@ -324,7 +324,7 @@ def test_the_outer_zone_begins_with_the_drive(layouts):
 
 
 def test_maps_cost_nothing_where_there_are_none(layouts):
-    """HFS+ without overflow extents reads no map; an APFS walk without its object map has fewer reads."""
+    """HFS+ without overflow extents reads no map; an APFS walk without its object map needs fewer reads."""
     assert isinstance(without_maps(case_of(small())), str)
     case = case_of(layouts["apfs"])
     assert 0 < len(reads_of(without_maps(case))) < len(case.reads)

@@ -1,4 +1,4 @@
-"""What no reader sees, or what shows other characters elsewhere, is escaped: over all code points."""
+"""Invisible and misleading characters are escaped: a test over all code points."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ def escaped() -> set[str]:
 
 
 def ignorable() -> set[str]:
-    """Default_Ignorable_Code_Point as the regular expressions of polars know it, which have tables of their own."""
+    """Match Default_Ignorable_Code_Point with the regular expressions of polars, which have their own tables."""
     plain = pl.Series([character for character in ALL if unicodedata.category(character) != "Cs"])
     return set(plain.filter(plain.str.contains(r"\p{Default_Ignorable_Code_Point}")).to_list())
 
 
 def test_every_character_that_is_not_seen_is_escaped():
-    """All of the categories that this Python knows, and all that renderers leave out; nothing else."""
+    """Escaped are all such categories of this Python's Unicode, and all that renderers omit; nothing else."""
     unseen = {character for character in ALL if unicodedata.category(character) in UNSEEN}
     assert unseen | ignorable() <= escaped()
-    # What this Python has no name for yet may have become one of them.
+    # Code points that this Python has no name for may have been assigned since.
     assert {
         character for character in escaped() - unseen - ignorable() if unicodedata.category(character) != "Cn"
     } == set()
 
 
 def test_escapes_have_four_digits_or_eight():
-    """So the digit behind one is none of it; letters, marks, spaces and private characters stay."""
+    """A digit after an escape is therefore not part of it; letters, marks, spaces and private characters stay."""
     assert escape_text("\xad1\u180e2\U000e00413\ud8004") == "\\u00ad1\\u180e2\\U000e00413\\ud8004"
     assert escape_text("e\u0301 \u00a0\u3000\uf8ff\U0001f600") == "e\u0301 \u00a0\u3000\uf8ff\U0001f600"
 
 
 def test_every_form_escapes_the_same():
-    """CSV, JSON lines, body file, XML and Markdown hold none of these characters; CSV keeps line ends in quotes."""
+    """CSV, JSON lines, body file, XML and Markdown contain none of these characters; CSV keeps line ends in quotes."""
     name = "".join(sorted(escaped()))
     assert len(name) > 2000 + 4096
     columns = FRAMES["directory_costs"]
@@ -74,7 +74,7 @@ def test_every_form_escapes_the_same():
 
 
 def test_heads_of_columns_are_escaped_in_csv():
-    """A query names its columns itself."""
+    """A query defines its own column names."""
     file = io.BytesIO()
     write_csv(QueryResult(pl.DataFrame({"\x1b[31m": [1], "=1,2": [2]})).answer(), file)
     assert file.getvalue() == b'\\u001b[31m,"\'=1,2"\n1,2\n'

@@ -26,7 +26,7 @@ def written(table, file_format):
     "start", ["=", "+", "-", "@", "\t", "\r", " =", "  -", "\u00a0@", "\uff1d", "\uff0b", "\uff0d", "\uff20", " \uff1d"]
 )
 def test_formulas_are_guarded_in_csv(start):
-    """A name that a spreadsheet would run starts with an apostrophe; others stay."""
+    """A name that a spreadsheet would execute gets an apostrophe in front; others are unchanged."""
     made = layout(nodes=leaves(1), entries=entries((2, 20, f"{start}1+1", "file", 0), (2, 21, "a=b", "file", 0)))
     rows = list(csv.DictReader(io.StringIO(written(made.columns("entries"), "csv"), newline="")))
     shown = f"\\u{ord(start):04x}1+1" if start in "\t\r" else f"'{start}1+1"
@@ -34,7 +34,7 @@ def test_formulas_are_guarded_in_csv(start):
 
 
 def test_negative_numbers_are_no_formulas():
-    """Guards apply to text alone; numbers stay numbers, nulls stay empty."""
+    """Only text is guarded; numbers stay numbers, and nulls stay empty."""
     made = layout(nodes=leaves(1, parent_row=None))
     row = next(csv.DictReader(io.StringIO(written(made.columns("nodes"), "csv"))))
     assert (row["image_offset"], row["parent_row"], row["xid"]) == ("4096", "", "")
@@ -56,7 +56,7 @@ def test_largest_ids_survive_json_lines():
 
 
 def test_volumes_are_numbered_through():
-    """Rows and references of the second volume follow those of the first: its child's parent is row 2."""
+    """Rows and references of the second volume are offset by the first: its child's parent is row 2."""
     first = layout(nodes=leaves(1, 2))
     second = layout(nodes=leaves(5, 6, parent_row=[None, 0], volume=1))
     table = join_tables((first, second), "nodes")
@@ -70,7 +70,7 @@ def test_volumes_are_numbered_through():
 LEAST, MOST = -(2**63), 2**63 - 1
 NUMBERS = [0, 9, 10, 9999, 10_000, 99_999_999, 100_000_000, 2**32, MOST, -1, -10_000, LEAST]
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""0001-01-01 and the last microsecond of 9999, in microseconds from 1970 on."""
+"""0001-01-01 and the last microsecond of 9999, in microseconds since 1970."""
 
 
 @given(
@@ -88,7 +88,7 @@ FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
     )
 )
 def test_columns_of_arrays_are_written_like_lists(rows):
-    """Whatever the numbers, texts, bytes and times: as the same values one by one."""
+    """Numbers, texts, bytes and times are written like the same values one by one."""
     kinds = ("Int64", "UInt64", "Int64", "String", "Binary", "time", "Categorical")
     columns = [Column(f"c{number}", kind, "", "") for number, kind in enumerate(kinds)]
     values = list(zip(*rows, strict=True)) or [()] * len(kinds)
@@ -117,7 +117,7 @@ def test_columns_of_arrays_are_written_like_lists(rows):
 
 
 def test_plain_names_are_copied_and_not_looked_at_one_by_one(monkeypatch):
-    """Of 1,000 names the one with a comma is quoted by itself, beside the names of columns and kinds."""
+    """Of 1,000 names only the one with a comma is quoted, and so for names of columns and kinds."""
     names = [f"name {number}" for number in range(999)] + ["a,b"]
     made = layout(nodes=leaves(1), entries=entries(*((2, 20 + k, name, "file", 0) for k, name in enumerate(names))))
     texts = []

@@ -1,4 +1,4 @@
-"""What stayed, moved, appeared and went between two states of one volume."""
+"""Nodes that stayed, moved, appeared or disappeared between two states of a volume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def state(nodes, files=(), runs=(), **changes):
 
 
 def test_nodes_are_followed_by_their_number():
-    """Node 1 stays, node 2 moves by three blocks, node 3 goes and node 4 appears."""
+    """Node 1 stays, node 2 moves by three blocks, node 3 disappears and node 4 appears."""
     earlier = state(leaves(10, 11, 12))
     later = state(leaves(10, 14, 20, node_id=[1, 2, 4]))
     found = {row["node_id"]: row["change"] for row in join_nodes(earlier, later).rows().frame.iter_rows(named=True)}
@@ -25,14 +25,14 @@ def test_nodes_are_followed_by_their_number():
 
 
 def test_a_copy_elsewhere_is_alike():
-    """Addresses count from the start of the volume: a volume that was copied to another partition did not move."""
+    """Addresses count from the start of the volume: a volume copied to another partition did not move."""
     earlier = state(leaves(10, 11))
     later = state(leaves(110, 111), image_offset=100 * NODE)
     assert set(join_nodes(earlier, later).rows().frame["change"]) == {"stayed"}
 
 
 def test_files_and_their_data_are_followed_by_file_number():
-    """File 5 goes to another directory, the data of file 6 to another place; file 7 is new."""
+    """File 5 moves to another directory, the data of file 6 to another place; file 7 is new."""
     earlier = state(leaves(10), [(2, 5, "a", "file", 0), (2, 6, "b", "file", 0)], [(5, 50, 1), (6, 60, 1)])
     later = state(
         leaves(10),
@@ -46,12 +46,12 @@ def test_files_and_their_data_are_followed_by_file_number():
 
 @pytest.mark.parametrize("uuid", ["", "00000000-0000-0000-0000-000000000002"])
 def test_other_volumes_are_not_followed(uuid):
-    """Without a common identifier nothing is said to have moved."""
+    """Without a common identifier, no movement is reported."""
     assert compare_layouts(state(leaves(10)), state(leaves(11), uuid=uuid)) is None
 
 
 def test_the_list_of_nodes_holds_those_that_did_not_stay():
-    """Its addresses lead to both places."""
+    """Its addresses are those in both states."""
     changes = compare_layouts(state(leaves(10, 11)), state(leaves(10, 14)))
     assert changes.nodes.select("tree", "node_id", "change", "earlier_offset", "later_offset").rows() == [
         ("catalog", 2, "moved", 11 * NODE, 14 * NODE)

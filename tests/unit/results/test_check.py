@@ -1,4 +1,4 @@
-"""What a check says: of rules, beside an earlier state, in formats of others; never cleaner than it is."""
+"""Results of a check: by rule, compared with an earlier state, in other formats; never cleaner than the truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 import layoutscope.api
-import layoutscope.filesystems.apfs  # both declare the finding codes that are used here
+import layoutscope.filesystems.apfs  # both define the finding codes that are used here
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares its finding codes)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import Unchecked
@@ -36,7 +36,7 @@ def printed(result, write=print_check):
 
 
 def test_a_locked_volume_is_not_called_faulty():
-    """What is encrypted could not be looked at; that is no fault of the volume, and not clean either."""
+    """Encrypted data could not be checked: the volume is neither faulty nor clean."""
     locked = Finding("volume-locked", "warning", "volume superblock", 4096, "is encrypted and was not unlocked")
     assert printed(checked(locked, coverage=0.5)).endswith("no problems found, but the check was incomplete\n")
     assert printed(checked(locked, COUNT, coverage=0.5)).endswith("not clean\n")
@@ -44,7 +44,7 @@ def test_a_locked_volume_is_not_called_faulty():
 
 @pytest.mark.parametrize("coverage", [0.99, 0.0, None])
 def test_what_was_not_all_looked_at_is_not_clean(coverage):
-    """A locked volume, or one that was read in part, is named, though nothing was found."""
+    """A locked or partly read volume is named, although there is no finding."""
     result = checked(coverage=coverage)
     assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
     assert "Part of hfsplus Fixture could not be checked." in printed(result)
@@ -54,7 +54,7 @@ def test_what_was_not_all_looked_at_is_not_clean(coverage):
 
 
 def test_rules_that_were_skipped_are_counted_and_named():
-    """All metadata was read, but two rules could not be held against all of it: not clean, and it says why."""
+    """All metadata was read, but two rules could not be checked on all of it: not clean, with the reason."""
     skipped = tuple(Unchecked(rule, "the catalog B-tree cannot be read") for rule in ("threads", "valence"))
     volume = CheckedVolume("hfsplus Fixture", (NOTE,), 1.0, 40, skipped)
     result = CheckResult("disk.img", (volume,), ())
@@ -70,7 +70,7 @@ def test_rules_that_were_skipped_are_counted_and_named():
 
 
 def test_consequences_stand_with_their_cause():
-    """Text lists the cause alone and counts what follows; the other forms have every finding and name the cause."""
+    """Text lists only the cause and counts its consequences; other formats have every finding and name the cause."""
     follows = [replace(COUNT, image_offset=at, causes=(MAP,)) for at in (1, 2)]
     result = checked(MAP, *follows)
     said = printed(result)
@@ -83,12 +83,12 @@ def test_consequences_stand_with_their_cause():
     shown = json.loads(sarif_json(result))["runs"][0]["results"]
     assert [len(item.get("relatedLocations", ())) for item in shown] == [0, 1, 1]
     assert (result_document(result)["num_causes"], result_document(result)["num_findings"]) == (1, 3)
-    # Where the cause is not among what was asked for, what follows from it stands by itself.
+    # If the cause is not among the requested rules, its consequence is listed by itself.
     assert [item.cause for item in result.of_rules(COUNT.code).every()] == [None, None]
 
 
 def test_what_follows_from_one_of_several_causes_is_assigned_to_none():
-    """Two broken nodes, and a count that either explains: text counts it apart, JSON says how many causes there are."""
+    """Either of two broken nodes explains a count: text counts it separately, JSON has the number of causes."""
     nodes = [
         Finding("records-invalid", "error", f"catalog node {number}", number * 4096, "broken") for number in (1, 2)
     ]
@@ -103,14 +103,14 @@ def test_what_follows_from_one_of_several_causes_is_assigned_to_none():
 
 
 def test_notes_leave_an_image_clean():
-    """One note and nothing else; everything was looked at."""
+    """There is only one note, and everything was checked."""
     result = checked(NOTE)
     assert (result.is_clean, result.exit_code) == (True, 0)
     assert printed(result).endswith("1 note\nclean\n")
 
 
 def test_a_narrowed_check_says_of_what_it_is_clean():
-    """Without the rule that is broken, the rest is clean, and not the image."""
+    """Without the broken rule, the rest is clean, but not the image."""
     result = checked(COUNT, NOTE)
     assert printed(result).endswith("not clean\n")
     narrowed = result.of_rules("not-unmounted")
@@ -127,7 +127,7 @@ def test_a_rule_that_does_not_exist_is_refused_with_a_suggestion():
 
 
 def test_only_what_came_since_is_left():
-    """The same finding at another address is no new one; a second of its kind is, and another volume's."""
+    """A finding that only moved is not new; a second one of its kind is, and so is one of another volume."""
     moved = Finding(COUNT.code, COUNT.level, COUNT.structure, 8192, COUNT.message, COUNT.expected, COUNT.found)
     before = checked(COUNT, MAP, image="monday.img")
     assert checked(moved).since(before).every() == ()
@@ -138,7 +138,7 @@ def test_only_what_came_since_is_left():
 
 
 def test_sarif_has_rule_level_place_and_field_of_each_finding():
-    """SARIF 2.1.0: byteOffset (3.30.9), note for what is no fault (3.27.10), no region where there is no place."""
+    """SARIF 2.1.0: byteOffset (3.30.9), note if it is not a fault (3.27.10), no region without a place."""
     run = json.loads(sarif_json(checked(COUNT, NOTE, MAP)))["runs"][0]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert rules == sorted({COUNT.code, NOTE.code, MAP.code})
@@ -152,7 +152,7 @@ def test_sarif_has_rule_level_place_and_field_of_each_finding():
 
 
 def test_many_findings_of_one_code_are_folded():
-    """Twenty rows and one that counts the rest; all of them are in the document, and in the sum."""
+    """Twenty rows and one that counts the rest; the document and the sum have all of them."""
     result = checked(*[COUNT] * (MAX_ROWS + 7), MAP)
     text = printed(result)
     assert text.count("valence-differs") == MAX_ROWS + 1
@@ -162,14 +162,14 @@ def test_many_findings_of_one_code_are_folded():
 
 
 def test_meanings_are_printed_once_a_code():
-    """With what to do."""
+    """Each meaning has its advice."""
     text = printed(checked(COUNT, COUNT, MAP), print_meanings)
     assert text.count(CODES["valence-differs"]) == 1
     assert text.count("Let the file system's own check") == 2
 
 
 def test_a_log_forgets_the_field_with_the_structure():
-    """A finding about another structure has no path that was said of the first one."""
+    """A finding about another structure does not inherit the field path of the first one."""
     log = FindingLog().at("catalog node 3", 10).within("record 1/x")
     log.add("valence-differs", "error", "one")
     log.at("volume header", 20).add("valence-differs", "error", "two")

@@ -1,4 +1,4 @@
-"""What explains the difference of two enumerations, held against arithmetic by hand."""
+"""Explanations of the difference between two enumerations, checked against hand arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layoutscope.results.compare import Cost, Reads, explain, growth_by_cause, g
 
 
 def cost(causes, in_sequence, elsewhere, **changes):
-    """Return the cost of a walk of 1,000 entries; the time is that of its causes."""
+    """Return the cost of a walk of 1,000 entries; its time is the sum of its causes."""
     seconds = sum(causes.values())
     plain = {"rotates": True, "entries": 1000, "nodes": 100, "sequence_share": 0.5}
     return Cost(
@@ -29,7 +29,7 @@ SLOW = cost({"seek": 1.0, "rotation": 2.8, "host": 0.1}, (20, 0.1), (90, 3.7, 81
 
 
 def test_both_ways_to_take_the_difference_apart_sum_up_to_it():
-    """By cause and by reads, the parts make the 2.9 s between 1.0 and 3.9 s."""
+    """By cause and by reads, the parts add up to the 2.9 s between 1.0 and 3.9 s."""
     assert sum(growth_by_cause(FAST, SLOW).values()) == pytest.approx(2.9)
     assert sum(growth_by_reads(FAST, SLOW).values()) == pytest.approx(2.9)
 
@@ -43,7 +43,7 @@ def test_more_reads_and_slower_reads_are_told_apart():
 
 
 def test_the_sentence_names_cause_reads_and_what_stands_behind_them():
-    """2.1 of 2.9 s are rotation (72.4 %), 2.84 s come from more reads elsewhere (97.9 %), for want of sequence."""
+    """2.1 of 2.9 s are rotation (72.4 %), 2.84 s are more reads elsewhere (97.9 %), due to missing sequence."""
     text = explain("disk", (FAST, SLOW), ("A", "B"))
     assert "B takes 3.9 times as long as A (3.90 s against 1.00 s)" in text
     assert "72.4 % of the difference is waiting for the platter to turn" in text
@@ -52,17 +52,17 @@ def test_the_sentence_names_cause_reads_and_what_stands_behind_them():
 
 
 def test_sides_in_the_other_order_give_the_same_sentence():
-    """The slower side is the subject, whichever is named first."""
+    """The slower side is the subject in either order."""
     assert explain("disk", (SLOW, FAST), ("B", "A")) == explain("disk", (FAST, SLOW), ("A", "B"))
 
 
 def test_equal_times_are_called_equal():
-    """Nothing is explained where there is no difference."""
+    """Without a difference there is no explanation."""
     assert explain("disk", (FAST, FAST), ("A", "B")) == "On disk, A and B take equally long: 1.00 s against 1.00 s."
 
 
 def test_doubt_is_told_only_where_a_drive_could_turn_the_sides():
-    """Slower on every drive that is drawn: no doubt, however wide the ranges; on two of twenty not: no winner."""
+    """Slower on every drawn drive means no doubt, however wide the ranges; two exceptions in twenty mean no winner."""
     fast = replace(FAST, draws_s=tuple(range(1, 21)))
     always = replace(SLOW, seconds_low=0.1, draws_s=tuple(1.5 * number for number in range(1, 21)))
     assert "B takes 1.5 times (1.5 to 1.5) as long as A" in explain("disk", (fast, always), ("A", "B"))
@@ -72,7 +72,7 @@ def test_doubt_is_told_only_where_a_drive_could_turn_the_sides():
 
 
 def test_a_ratio_is_that_of_drives_one_by_one():
-    """The ranges of two times may overlap where that of their ratio is narrow: both are on the same drive."""
+    """Two ranges of times may overlap although their ratio has a narrow range, as both are on the same drive."""
     found = paired_ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0])
     assert (found, found.is_open) == ((2.0, 2.0, 2.0), False)
     assert paired_ratio([1.0, 3.0], [2.0, 2.0]).is_open

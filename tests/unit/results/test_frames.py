@@ -1,4 +1,4 @@
-"""Results as frames: each column is documented, sums agree with totals, and pandas takes them."""
+"""Results as frames: every column is documented, sums equal totals, and pandas accepts them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def predicted(session):
 
 
 def faulty():
-    """Return a check that found something, of which there is nothing on the committed images."""
+    """Return a check with findings, which the committed images do not give."""
     finding = Finding("valence-differs", "error", "catalog node 3", 4096, "a folder counts other entries", "2", "3")
     return CheckResult("disk.img", (CheckedVolume("hfsplus", (finding,), 1.0),), ())
 
 
 @pytest.fixture(scope="module")
 def frames(session, predicted):
-    """Make every frame that the library gives of an image."""
+    """Make every frame that the library has for an image."""
     scanned = session.scan(drives=DRIVES)
     costs = session.volume.costs("generic-7200")
     return {
@@ -61,7 +61,7 @@ def frames(session, predicted):
 
 
 def test_every_frame_has_the_columns_that_are_documented(frames):
-    """Names, order and types are those of the list that the reference is made from; none is missing from it."""
+    """Names, order and types equal those of the reference's source list, which is complete."""
     assert set(frames) == set(FRAMES)
     for name, frame in frames.items():
         assert frame.schema == {column.name: column.dtype for column in FRAMES[name]}, name
@@ -70,7 +70,7 @@ def test_every_frame_has_the_columns_that_are_documented(frames):
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_every_column_says_what_it_means_and_in_which_unit(name):
-    """Each has a meaning, each measured number a unit; identifiers, levels, ratios and answers have none."""
+    """Each has a meaning, and each measured number a unit; identifiers, levels, ratios and booleans have none."""
     plain = {"directory_id", "file_id", "node_id", "level", "device", "issuer", "ratio", "share", "helps"}
     for column in FRAMES[name]:
         assert column.doc, column.name
@@ -79,7 +79,7 @@ def test_every_column_says_what_it_means_and_in_which_unit(name):
 
 
 def test_a_frame_of_other_columns_is_refused():
-    """What is not documented cannot be handed out."""
+    """A frame with undocumented columns cannot be returned."""
     with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
         build_frame(
             "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
@@ -87,7 +87,7 @@ def test_a_frame_of_other_columns_is_refused():
 
 
 def test_directories_and_reads_sum_up_to_the_predicted_time(predicted):
-    """On each drive what directories cost, and what reads take with the host between, is the whole time."""
+    """On each drive, the costs of directories, and those of reads plus the host's time, add up to the whole time."""
     for time in predicted.times.iter_rows(named=True):
         for frame, seconds in ((predicted.directories, ["seconds"]), (predicted.reads, ["host_s", "service_s"])):
             own = frame.filter(drive=time["drive"])
@@ -98,7 +98,7 @@ def test_directories_and_reads_sum_up_to_the_predicted_time(predicted):
 
 @pytest.mark.parametrize("order", ["fts", "names", "copy"])
 def test_nodes_files_and_directories_each_sum_up_to_the_predicted_time(session, order):
-    """Whatever is done, nothing of its time is left out or told twice."""
+    """For every workload, no time is left out or counted twice."""
     costs = session.volume.costs("generic-7200", order=order)
     assert costs.seconds == pytest.approx(session.predict(order=order, drives="generic-7200").times["seconds"][0])
     for frame in (costs.nodes, costs.files, costs.directories):
@@ -107,14 +107,14 @@ def test_nodes_files_and_directories_each_sum_up_to_the_predicted_time(session, 
 
 
 def test_the_worst_directories_of_a_frame_are_those_of_the_text(predicted):
-    """The frame begins as the list that ``predict`` prints, with the same paths."""
+    """The frame begins with the list that ``predict`` prints, with the same paths."""
     listed = [(item.path, item.reads) for item in predicted.volumes[0].drives[0].directories]
     first = predicted.directories.filter(drive=DRIVES[0]).head(len(listed))
     assert list(first.select("path", "reads").iter_rows()) == listed
 
 
 def test_every_path_of_a_file_is_that_of_its_entry(session):
-    """Each file that is charged is there, under the name that its path ends with."""
+    """Each charged file is present under the last name of its path."""
     files = session.volume.costs("sata-ssd").files.drop_nulls("file_id")
     names = session.volume.entries.select("file_id", "name").unique("file_id")
     both = files.join(names, on="file_id", how="left").filter(pl.col("path") != "/")
@@ -124,7 +124,7 @@ def test_every_path_of_a_file_is_that_of_its_entry(session):
 
 
 def test_who_pays_for_a_read_is_arithmetic():
-    """A read of two nodes is shared by their bytes; a node by those with records in it; data is its file's.
+    """A read of two nodes is divided by their bytes, a node among those with records in it; data is its file's.
 
     Nodes 0 and 1 lie in one read of 3 nodes' length, of which the last holds nobody's bytes; node 0 has records of two
     entries, node 1 of one. The second read brings the data of file 17.
@@ -163,7 +163,7 @@ def test_who_pays_for_a_read_is_arithmetic():
 
 
 def test_differences_are_to_the_first_side():
-    """B less A, B over A; where A is nothing, there is no ratio; what a side lacks has no difference."""
+    """B minus A, B over A; no ratio if A is zero; no difference if a side is missing."""
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
     rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))
     found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0), ("linux",) * 3).frame
@@ -175,7 +175,7 @@ def test_differences_are_to_the_first_side():
 
 
 def test_all_orders_are_times_of_one_frame(session):
-    """``order="all"`` gives a row for each order that applies and each drive."""
+    """With ``order="all"``, there is a row for each applicable order and each drive."""
     result = session.predict(order="all", drives=DRIVES)
     applicable = [case.order for case in result.orders[0].orders if not case.why_not]
     assert result.times["order"].unique().sort().to_list() == sorted(applicable)
@@ -183,7 +183,7 @@ def test_all_orders_are_times_of_one_frame(session):
 
 
 def test_pandas_takes_every_frame(frames, session):
-    """``to_pandas`` keeps rows and columns, of results' frames and of a layout's tables."""
+    """Both frames of results and tables of a layout keep rows and columns in ``to_pandas``."""
     pytest.importorskip("pandas", reason="pandas is not installed")
     pytest.importorskip("pyarrow", reason="polars hands frames to pandas through pyarrow, which is not installed")
     for name, frame in {**frames, "nodes": session.volume.nodes, "entries": session.volume.entries}.items():
@@ -193,7 +193,7 @@ def test_pandas_takes_every_frame(frames, session):
 
 
 def test_a_volume_that_cannot_be_walked_has_no_costs():
-    """A container, or a volume without entries, says so."""
+    """The error for a container, or a volume without entries, says so."""
     with pytest.raises(UsageError, match="can be walked"):
         layout().costs("generic-7200")
     with pytest.raises(TypeError, match="a workload has no 'ordr'"):

@@ -1,4 +1,4 @@
-"""Volumes that overlap: each is reported with both addresses, and all together are read within a bound."""
+"""Overlapping volumes: each is reported with both addresses, and reading all of them is bounded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 BLOCK = 4096
 SECTORS = BLOCK // 512
 START = 64
-"""Block of the first volume, behind the entries of the table."""
+"""Block of the first volume, after the entries of the table."""
 HEADER = 1024
 FORKS = (112, 192, 272, 352, 432)
-"""Forks of special files in a volume header, whose extents are 16 bytes further on (TN1150, Volume Header)."""
+"""Forks of special files in a volume header; their extents are 16 bytes further on (TN1150, Volume Header)."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def volume():
 
 
 def overlapping(volume, count):
-    """Write headers one block apart, each of a volume with the same special files, and a partition for each."""
+    """Write headers one block apart, each for a volume with the same special files, and a partition for each."""
     num_blocks = len(volume) // BLOCK
     blocks = count + num_blocks
     last = (START + blocks) * SECTORS - 1
@@ -47,12 +47,12 @@ def overlapping(volume, count):
 
 
 def overlaps_of(found):
-    """Return level, place and message of the findings of volumes that overlap."""
+    """Return level, place and message of the findings about overlapping volumes."""
     return [(item.level, item.image_offset, item.message) for item in found.findings if item.code == "volumes-overlap"]
 
 
 def test_volumes_that_overlap_are_reported_with_both_addresses(volume, tmp_path):
-    """A few are all read; of each but the first a warning says which one it overlaps."""
+    """A few are all read; a warning for each but the first says which one it overlaps."""
     (tmp_path / "disk.img").write_bytes(overlapping(volume, 3))
     found = scan(tmp_path / "disk.img", drives=())
     starts = [(START + number) * BLOCK for number in range(3)]
@@ -63,7 +63,7 @@ def test_volumes_that_overlap_are_reported_with_both_addresses(volume, tmp_path)
 
 
 def test_the_work_for_overlapping_volumes_has_a_bound(volume, tmp_path, monkeypatch):
-    """They may have as much metadata as the others: with one that overlaps none, one more is read, and no third."""
+    """They may have as much metadata as the others: besides one that overlaps none, one is read, but no third."""
     (tmp_path / "one.img").write_bytes(overlapping(volume, 1))
     one = scan(tmp_path / "one.img", drives=()).image.read_bytes
     monkeypatch.setattr(images, "FREE_BYTES", 0)
@@ -74,12 +74,12 @@ def test_the_work_for_overlapping_volumes_has_a_bound(volume, tmp_path, monkeypa
     assert [level for level, _, _ in told] == ["warning"] + ["error"] * 38
     assert "it was not read, since others that overlap had" in told[-1][2]
     assert found.exit_code == 3
-    # Finding volumes takes some blocks for each of the partitions.
+    # Finding volumes takes some blocks per partition.
     assert found.image.read_bytes < 3 * one + 40 * 16 * BLOCK
 
 
 def test_what_overlaps_is_swept_no_more_than_the_image_is_long(volume, tmp_path):
-    """Of 40 volumes over the same bytes, one takes the length of the image; the others are read as without a sweep."""
+    """Of 40 volumes over the same bytes, a sweep covers the length of the image; the rest are read without one."""
     data = overlapping(volume, 40)
     (tmp_path / "disk.img").write_bytes(data)
     plain, swept = (scan(tmp_path / "disk.img", drives=(), sweep=sweep) for sweep in (False, True))
@@ -90,7 +90,7 @@ def test_what_overlaps_is_swept_no_more_than_the_image_is_long(volume, tmp_path)
 
 
 def test_volumes_one_behind_the_other_are_all_swept(volume, tmp_path):
-    """They overlap nothing, and nothing is said or left out."""
+    """They do not overlap, so there is no message and no omission."""
     size = len(volume) // 512
     starts = [START * SECTORS + number * size for number in range(3)]
     disk = gpt_disk((3 * size + 2 * START * SECTORS) * 512, [gpt_entry(HFS, at, at + size - 1) for at in starts])
@@ -103,7 +103,7 @@ def test_volumes_one_behind_the_other_are_all_swept(volume, tmp_path):
 
 
 def test_partitions_that_hold_nothing_are_not_swept_again_and_again(volume, tmp_path):
-    """Each is of the type of HFS+, starts like nothing, and would be searched to the end of the disk."""
+    """Each has the type of HFS+ but no volume start, and would be searched to the end of the disk."""
     data = bytearray(overlapping(volume, 40))
     start = (START + 1) * BLOCK
     data[start : -START * BLOCK] = bytes(len(data) - start - START * BLOCK)

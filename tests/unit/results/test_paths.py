@@ -31,12 +31,12 @@ NAMES = entries(
     ],
 )
 def test_composition_and_case_do_not_matter_where_nothing_matches_exactly(path, file_id):
-    """A name matches as it is first, else decomposed and folded, as the volume itself would find it."""
+    """A name matches exactly first, else decomposed and folded, as on the volume itself."""
     assert resolve(layout(entries=NAMES, case_sensitive=False), path) == file_id
 
 
 def test_case_matters_where_the_volume_minds_it():
-    """On a case-sensitive volume composition alone is passed over."""
+    """On a case-sensitive volume only composition is ignored."""
     sensitive = layout(entries=NAMES, case_sensitive=True)
     assert resolve(sensitive, "/caf\u00e9") == 20
     assert resolve(sensitive, "/CAF\u00c9") is None

@@ -1,4 +1,4 @@
-"""A scan prints, draws and saves itself; names of the release before are understood with a warning."""
+"""A scan prints, draws and saves itself; names of the previous release give a warning."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def scan():
 
 
 def test_print_shows_the_report(scan, capsys):
-    """The first screen, while the representation stays one line."""
+    """The first screen is printed, while the repr is one line."""
     print(scan)  # noqa: T201
     assert "SLOW on hard disks: listing all files takes" in capsys.readouterr().out
     assert "\n" not in repr(scan)
 
 
 def test_volumes_are_apart_from_containers(scan):
-    """The first volume is a volume, and the container that was first before is the only container."""
+    """The first volume is a volume, and the container is only in the list of containers."""
     (volume,), (container,) = scan.volumes, scan.containers
     assert (volume.layout.facts.name, container.layout.facts.volume) == ("Scattered", None)
     assert scan.parts == (container, volume)
@@ -32,7 +32,7 @@ def test_volumes_are_apart_from_containers(scan):
 
 
 def test_causes_and_remedies_have_titles(scan):
-    """Plain words, those of the screen."""
+    """Titles are plain words, those of the screen."""
     verdict = scan.volume.verdict
     assert verdict.named_causes
     for item in (*verdict.named_causes[:3], *verdict.helpful[:2]):
@@ -41,7 +41,7 @@ def test_causes_and_remedies_have_titles(scan):
 
 
 def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
-    """As the verbs of the command line do; an existing file stays."""
+    """It writes them like the command-line verbs; an existing file stays."""
     scan.map(tmp_path / "map.html", names=False)
     assert "<html" in (tmp_path / "map.html").read_text("utf-8")
     with pytest.raises(UsageError, match="exists"):
@@ -51,7 +51,7 @@ def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
 
 
 def test_one_map_of_scans_and_images(scan, tmp_path):
-    """The verb takes scans in place of images, and does not read them again."""
+    """The verb accepts scans instead of images, and does not read the images again."""
     assert layoutscope.map([scan, scan], tmp_path / "two.html") == (scan, scan)
     with pytest.raises(UsageError, match="Scan the images first"):
         layoutscope.map([scan, APFS], tmp_path / "mixed.html")
@@ -61,7 +61,7 @@ def test_one_map_of_scans_and_images(scan, tmp_path):
     ("name", "new"), [("layout_map", "scan.figure"), ("save", "scan.save"), ("write_map", "scan.map")]
 )
 def test_old_names_are_understood_with_a_warning(name, new):
-    """They are not among the names of the package any more."""
+    """They are no longer public names of the package."""
     with pytest.warns(DeprecationWarning, match=f"layoutscope.{name} is removed in the next release: write {new}"):
         assert callable(getattr(layoutscope, name))
     assert name not in layoutscope.__all__

@@ -1,4 +1,4 @@
-"""Types of results: they are what users rely on, whatever makes them."""
+"""Result types, which users rely on, however they are made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAUSE = Cause(Why.STAT, 2.0, 0.25)
 
 @pytest.mark.parametrize("change", [lambda: setattr(CAUSE, "share", 1.0), lambda: delattr(CAUSE, "share")])
 def test_no_field_of_a_result_can_be_changed(change):
-    """Nor can it be deleted, or an attribute be added."""
+    """No field can be deleted, and no attribute added."""
     with pytest.raises(AttributeError):
         change()
     with pytest.raises(AttributeError):
@@ -46,7 +46,7 @@ def test_no_field_of_a_result_can_be_changed(change):
 
 
 def test_results_are_equal_by_their_fields_and_replaced_one_by_one():
-    """Two are equal where all fields are, have the same hash then, and a copy with another field differs alone."""
+    """Equal fields give equal results and hashes, and a copy with another field differs only there."""
     same, other = Cause(Why.STAT, 2.0, 0.25), replace(CAUSE, share=0.5)
     assert CAUSE == same == copy.copy(CAUSE) == copy.deepcopy(CAUSE)
     assert hash(CAUSE) == hash(same)
@@ -58,7 +58,7 @@ def test_results_are_equal_by_their_fields_and_replaced_one_by_one():
 
 
 def test_findings_are_equal_whatever_their_causes():
-    """Nor do causes count in a hash; everything else does."""
+    """Causes do not count in the hash either; everything else does."""
     first = Finding("truncated", "error", "node 1", 4096, "cut")
     second = replace(first, causes=(Finding("truncated", "error", "image", None, "cut"),))
     assert first == second
@@ -70,7 +70,7 @@ def test_findings_are_equal_whatever_their_causes():
 
 
 def test_changes_are_equal_whatever_nodes_they_list():
-    """Nodes are arrays, which have no equality of their own."""
+    """Nodes are arrays, which do not define equality."""
     none = np.empty(0, np.uint64)
     empty = Values(np.empty(0, np.int64), None)
     followed = [NodeChanges(empty, none, empty, empty, empty, none.astype(np.uint8)) for _ in range(2)]
@@ -80,7 +80,7 @@ def test_changes_are_equal_whatever_nodes_they_list():
 
 
 def test_results_reach_other_processes_whole():
-    """What is pickled comes back equal, arrays included."""
+    """A pickled result is equal after loading, arrays included."""
     result, trace = layoutscope.check(IMAGE), layoutscope.trace(IMAGE)
     again, other = pickle.loads(pickle.dumps((result, trace)))  # noqa: S301  (its own)
     assert again == result
@@ -90,7 +90,7 @@ def test_results_reach_other_processes_whole():
 
 
 def test_print_shows_the_text_of_the_command_and_repr_a_line(capsys):
-    """The first screen begins with the image, the short form with the type."""
+    """The first screen begins with the image, the repr with the type."""
     result = layoutscope.scan(IMAGE, drives=["sata-ssd"])
     print(result)  # noqa: T201  (what is tested)
     shown = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_print_shows_the_text_of_the_command_and_repr_a_line(capsys):
 
 
 def test_no_type_of_the_library_is_left_without_its_short_form():
-    """The short form of ``Displayed`` comes before that of a struct, whichever the order of the bases."""
+    """The repr of ``Displayed`` takes precedence over that of a struct, for any order of bases."""
     from layoutscope.display import Displayed
 
     kinds = {
@@ -117,7 +117,7 @@ def test_no_type_of_the_library_is_left_without_its_short_form():
 
 
 def test_ids_of_64_bits_are_strings():
-    """A reader that keeps 53 bits of a number loses none of them; 2^63 + 1 has 19 digits."""
+    """A reader with 53-bit numbers loses no digits; 2^63 + 1 has 19 digits."""
     state = StateLine("GPT", "checkpoint", "xid", 2**63 + 1, "Data", 2**60 + 1, True, 3, 3)
     made = build_object(state)
     assert (made["xid"], made["time_ns"], made["num_nodes"]) == ("9223372036854775809", "1152921504606846977", 3)
@@ -128,7 +128,7 @@ def test_ids_of_64_bits_are_strings():
 
 
 def test_pairs_of_a_name_and_a_value_are_an_object_even_without_any():
-    """An empty tuple of pairs is an empty object, an empty tuple of anything else an empty list."""
+    """An empty tuple of pairs is an empty object, any other empty tuple an empty list."""
     assert build_object(Owner("V", "file", None, 0, ()))["facts"] == {}
     assert build_object(Owner("V", "file", None, 0, (("tree", "catalog"),)))["facts"] == {"tree": "catalog"}
     batch = result_document(FleetResult("out", (), 0, 1.5))
@@ -137,7 +137,7 @@ def test_pairs_of_a_name_and_a_value_are_an_object_even_without_any():
 
 
 def test_members_are_in_the_order_of_the_fields_and_derived_ones_after_them():
-    """The document begins with its schema; 10 s more in 5 cycles are 2 s more in each."""
+    """The document begins with its schema; 10 s more in 5 cycles are 2 s more per cycle."""
     batch = result_document(FleetResult("out", (SourceEnd("1", "a.img", "complete"),), 0, 1.5))
     assert [*batch] == ["schema", "folder", "seconds", "kept", "counts", "sources"]
     assert batch["schema"] == "layoutscope.batch/1"
@@ -148,7 +148,7 @@ def test_members_are_in_the_order_of_the_fields_and_derived_ones_after_them():
 
 
 def test_words_of_enumerations_are_their_values():
-    """What a cause is called in JSON is the value of its word; without a volume that names it, it is not named."""
+    """JSON has the value of a cause's enumeration member; ``is_named`` is false if no volume names it."""
     from layoutscope.results.scan import VolumeScan
 
     volume = VolumeScan(layout(), (), (), (), None, (), ())
@@ -171,7 +171,7 @@ def test_help_shows_the_fields_of_results():
 
 
 def test_help_has_what_is_written_at_the_fields():
-    """A comment behind a field or above it is its description; a class without a source keeps its docstring."""
+    """A comment after or above a field is its description; a class without a source keeps its docstring."""
     text = inspect.getdoc(scan.Prediction)
     assert text.startswith(
         "The time of an enumeration on a drive, and its causes.\n\nAttributes\n----------\ndrive : str\n"
@@ -187,7 +187,7 @@ def test_help_has_what_is_written_at_the_fields():
 
 
 def test_every_field_of_a_result_is_described():
-    """Of results of one line, which say all of it in their docstrings, the fields need no words."""
+    """Results of one line, whose docstrings are complete, need no field descriptions."""
     lacking = [
         f"{kind.__name__}.{name}"
         for module in (check, compare, fleet, forecast, plan, predict, recorded, scan, verdict)

@@ -1,4 +1,4 @@
-"""Causes and remedies are runs of the model; each is told where it carries a tenth of the time, and nowhere else."""
+"""Causes and remedies are model runs; a cause is named if it accounts for a tenth of the time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAR = 20_000
 
 
 def walk_of(made, *blocks, length=NODE):
-    """Reads of these blocks of a layout, in this order."""
+    """Return reads of these blocks of a layout, in this order."""
     return locate_reads(made, AccessTrace.from_reads(np.array(blocks) * NODE, np.full(len(blocks), length)))
 
 
@@ -41,7 +41,7 @@ def far(*places):
 
 
 def test_full_leaves_take_their_neighbours():
-    """Half-full leaves go two into one, which is read once; full ones stay as many as they are."""
+    """Half-full leaves are merged in pairs, which are read once; full ones keep their number."""
     half = far(1, 2, 3, 4)
     assert blocks_of(merge_partial_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
     full = layout(nodes=leaves(1, 2, 3, 4, used_bytes=4000, free_bytes=0))
@@ -49,13 +49,13 @@ def test_full_leaves_take_their_neighbours():
 
 
 def test_full_leaves_take_no_neighbours_of_snapshots():
-    """What a snapshot alone holds lies between the keys of no leaf of this view: two half-full ones go into one."""
+    """A snapshot's leaf is between the keys of no leaf of this view, so two half-full leaves are merged."""
     both = leaves(1, 8, 2, 9, key_rank=[0, 0, 1, 1], state=["live", "snapshot", "live", "snapshot"])
     assert blocks_of(merge_partial_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
 
 
 def test_whole_nodes_are_one_request():
-    """Two pages of a node that follow one another are one read of its length; two nodes stay two."""
+    """Two consecutive pages of a node are one read of its length; two nodes stay two reads."""
     made = layout(nodes=leaves(0, 2, size_bytes=2 * NODE))
     joined = merge_reads_of_nodes(walk_of(made, 0, 1, 2, 3))
     assert (blocks_of(joined), joined.length_bytes.tolist()) == ([0, 2], [2 * NODE, 2 * NODE])
@@ -67,14 +67,14 @@ def test_whole_nodes_are_one_request():
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
 @pytest.mark.parametrize("host", ["linux", "macos"])
 def test_a_change_takes_as_long_in_all_verbs(image, host):
-    """As a cause of a scan, as a what-if of a prediction and as a remedy of a plan."""
+    """The time is the same as a cause of a scan, a what-if of a prediction and a remedy of a plan."""
     path, drive = f"fixtures/images/{image}.img.zst", "generic-5400-2.5"
     verdict = scan(path, drives=drive, host=host).volume.verdict
     case = predict(path, drives=drive, host=host, what_ifs=[*WHAT_IFS]).volumes[0].drives[0]
     asked = {item.name: item.seconds for item in (case.packed, *case.what_ifs)}
     rows = {row.words.name: row.seconds for row in plan(path, drive=drive, host=host).volumes[0].remedies}
     told = {CAUSES[cause.name]: cause.seconds for cause in verdict.causes}
-    # Causes of a short walk, which no screen names, are those of the drive as its profile stands.
+    # Causes of a short walk, which no screen names, use the drive's profile figures.
     is_close = {"rel": 1e-9 if verdict.is_noticeable else 0.35}
     same = pytest.approx(rows["rewritten-in-key-order"], rel=1e-9)
     assert (verdict.packed_seconds, asked["packed"]) == (same, same)
@@ -87,7 +87,7 @@ def test_a_change_takes_as_long_in_all_verbs(image, host):
 
 @pytest.fixture
 def verdict():
-    """A minute on a disk, with one cause on each side of a tenth."""
+    """A minute on a disk, with causes on both sides of a tenth."""
     causes = (Cause(Why.ORDER, 6.0, 0.9), Cause(Why.STAT, 54.0, 0.1), Cause(Why.FILL, 54.1, 0.0983))
     remedies = (Remedy("solid-state", 1.0, 0.98, is_bought=True), Remedy("names-only", 57.0, 0.05))
     remedies += (Remedy("list-from-disk", 57.1, 0.0483), Remedy("tree-in-key-order", 66.0, -0.1))
@@ -95,7 +95,7 @@ def verdict():
 
 
 def test_what_carries_less_than_a_tenth_is_not_named(verdict):
-    """At a tenth of the time a cause is named, at a twentieth a remedy helps; what takes longer never does."""
+    """A cause is named from a tenth of the time on, a remedy helps from a twentieth on; a slower one never does."""
     assert [item.name for item in verdict.named_causes] == ["order", "stat"]
     assert [item.name for item in verdict.helpful] == ["solid-state", "names-only"]
     assert [item.name for item in verdict.useless] == ["list-from-disk", "tree-in-key-order"]
@@ -103,21 +103,21 @@ def test_what_carries_less_than_a_tenth_is_not_named(verdict):
 
 @pytest.mark.parametrize(("density", "is_named"), [(0.4999, True), (0.5, False)])
 def test_nothing_between_nodes_is_blamed_where_nothing_lies_there(verdict, density, is_named):
-    """Nodes that fill half of their span are not said to have other data between them."""
+    """Nodes that fill half of their span are not described as separated by other data."""
     causes = (Cause(Why.DISTANCE, 30.0, 0.5), *verdict.causes)
     made = replace(verdict, causes=causes, placement=Placement(2**20, 0.1, density, 0.5))
     assert (made.named_causes[0].name == Why.DISTANCE) == is_named
 
 
 def test_the_best_remedy_needs_no_other_drive(verdict):
-    """What is bought comes first in the list and is not the best; where nothing else helps, there is none."""
+    """A purchase may be first in the list but is not the best remedy; if nothing else helps, there is none."""
     assert verdict.best.name == "names-only"
     assert replace(verdict, remedies=verdict.remedies[:1] + verdict.remedies[2:]).best is None
     assert replace(verdict, seconds=0.99).best is None
 
 
 def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
-    """It is named apart, and is not the best, however much it saves on the drive that is asked about."""
+    """It is listed separately and is not the best, however much it saves on the given drive."""
     unsure = replace(verdict.remedies[1], is_sure=False)
     made = replace(verdict, remedies=(verdict.remedies[0], unsure, *verdict.remedies[2:]))
     assert [item.name for item in made.helpful] == ["solid-state"]
@@ -128,7 +128,7 @@ def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
 
 
 def test_less_than_a_second_needs_no_reasons(verdict):
-    """What is over in less than a second is neither explained nor remedied."""
+    """A time below a second has neither an explanation nor remedies."""
     quick = replace(verdict, seconds=0.99)
     assert (quick.named_causes, quick.helpful, quick.useless) == ((), (), ())
     assert replace(verdict, seconds=1.0).named_causes
@@ -149,14 +149,14 @@ def test_less_than_a_second_needs_no_reasons(verdict):
     ],
 )
 def test_words_of_places_follow_the_rule(share, density, saved, words):
-    """Close together is what fills half of its span, whatever the turns of the disk; spread is half a volume."""
+    """Nodes are close together if they fill half of their span, whatever the disk's turns; spread is half a volume."""
     assert describe_placement(Placement(2**20, share, density, saved)).startswith(
         f"{words}: 90 % of it within 1.0 MiB ("
     )
 
 
 def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
-    """Six of sixty seconds are left without the first cause; of a time under a second nothing is slow."""
+    """Without the first cause, six of sixty seconds are left; a time under a second is never slow."""
     assert verdict.is_slow
     assert not replace(verdict, seconds=0.99).is_slow
     assert replace(verdict, causes=(Cause(Why.ORDER, 30.0, 0.5),)).is_slow
@@ -164,7 +164,7 @@ def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
 
 
 def test_every_cause_has_its_words():
-    """A long and a short form, and a run of the model; no cause is shown by the key of the JSON."""
+    """Each has a long and a short form, and a model run; no cause is shown by its JSON key."""
     assert set(CAUSES) == set(TITLES) == set(SHORT) == set(Why)
     assert set(CAUSES.values()) <= set(CHANGES)
     assert not any(short == cause.value for cause, short in SHORT.items())
@@ -179,7 +179,7 @@ def test_span_and_density_are_arithmetic():
 
 
 def test_a_few_nodes_far_away_do_not_widen_the_span():
-    """Nine tenths of 202 nodes are 182 of the 201 that are contiguous, wherever the last one is."""
+    """Nine tenths of 202 nodes are 182 of the 201 contiguous ones, wherever the last one is."""
     made = layout(nodes=leaves(*range(201), 5000), size_bytes=10_000 * NODE)
     found = measure_placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
     assert (found.span_bytes, found.density) == (182 * NODE, 1.0)

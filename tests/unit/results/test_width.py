@@ -1,4 +1,4 @@
-"""What is said of the width of a prediction, and that it is not said where it is wrong."""
+"""The sentence about the width of a prediction, and its absence where it would be wrong."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from layoutscope.results.scan import Prediction
 
 
 def interval(*shares, of=LAYOUT, high=9.0):
-    """Return an interval from 3 s on."""
+    """Return a range that starts at 3 s."""
     return Interval(of, 3.0, 4.0, 5.0, 6.0, high, shares, 64)
 
 
 def case(found, **changes):
-    """Return a prediction with that interval."""
+    """Return a prediction with that range."""
     made = Prediction("disk", "Disk", True, 5.0, 3.0, 9.0, (), 0, 0, 0.0, np.empty(0), interval=found)
     return replace(DriveCase(made, None, (), ()), **changes)
 
 
 def test_the_ends_are_those_of_the_draws():
-    """Half of the draws lie between the inner ends, 90 % between the outer ones."""
+    """Half of the draws are between the inner ends, 90 % between the outer ones."""
     said = "half of 64 simulations take 4.00 s to 6.00 s, 90 % of them 3.00 s to 9.00 s"
     assert ends(interval()) == f"same layout, other drives of this type: {said}"
     assert ends(interval(of=VOLUME)) == f"similar volumes: {said}"
@@ -38,14 +38,14 @@ def test_nothing_is_said_where_nothing_was_drawn():
 
 
 def test_the_largest_share_is_named_with_what_helps():
-    """Of a drive that nobody named: name it, or measure it."""
+    """If the drive was not named, the advice is to name it or measure it."""
     first, second = width(case(interval(("drive", 0.7), ("host", 0.2))))
     assert first == ends(interval())
     assert second.startswith("70 % of the uncertainty: which drive it is; name yours with --drive, or measure it")
 
 
 def test_the_largest_unknown_is_named_with_what_settles_it():
-    """A habit of the drive by what measures it, others by their option; nothing that hardly matters."""
+    """A drive's behaviour is settled by measuring, others by their option; minor unknowns are not named."""
     made = case(interval()).prediction
     told = replace(made, largest_unknown="on_arrival", largest_unknown_share=0.6)
     assert describe_unknown(told) == "Unknown: whether the drive buffers whole tracks (layoutscope drives measure)"
@@ -57,19 +57,19 @@ def test_the_largest_unknown_is_named_with_what_settles_it():
 
 @pytest.mark.parametrize("drive", list_profiles())
 def test_whatever_is_drawn_of_a_drive_has_words(drive):
-    """Each input that may be the largest unknown."""
+    """Each input that may be the largest unknown has words."""
     unknown = uncertain(load_profile(drive), Host("macos"), knows_offset=False)
     assert {name for name, (group, _) in unknown.columns().items() if group != MODEL} <= set(UNKNOWNS)
 
 
 @pytest.mark.parametrize("share", [0.995, 1.0, 1.02])
 def test_no_share_is_more_than_the_whole(share):
-    """Estimated from 64 draws it may come out above one, which no reader could make sense of."""
+    """An estimate from 64 draws may exceed one, which would make no sense to a reader."""
     assert width(case(interval(("start", share))))[1].startswith("all of the uncertainty: ")
 
 
 def test_of_a_volume_like_that_it_is_said_what_is_placement():
-    """Both intervals, told apart; the shares of how nodes lie and where; not of a place where nothing turns."""
+    """Both ranges and the shares of node order and place are given, except for a place where nothing rotates."""
     found = interval(("placement", 0.6), ("offset", 0.1), ("drive", 0.2), of=VOLUME, high=30.0)
     said = width(case(interval(("drive", 0.7)), volume=found, halves_s=(4.0, 5.0)))
     assert said[0].startswith("same layout, other drives of this type: ")
@@ -85,7 +85,7 @@ def test_of_a_volume_like_that_it_is_said_what_is_placement():
 
 
 def test_a_named_drive_is_not_to_be_named():
-    """Only measuring is left; of a measured one, nothing."""
+    """Then only measuring is advised; for a measured drive, nothing."""
     found = interval(("drive", 0.7))
     named = width(case(found, drive_was_named=True))[1]
     assert "--drive" not in named
@@ -101,26 +101,26 @@ def test_a_named_drive_is_not_to_be_named():
     ids=["small", "none", "narrow"],
 )
 def test_nothing_is_named_that_contributes_little_or_to_little(found):
-    """Below three tenths, without shares, and where both ends are nearly the same: the ends alone."""
+    """Below three tenths, without shares, or with nearly equal ends, only the ends are given."""
     assert len(width(case(found))) == 1
 
 
 @pytest.mark.parametrize("group", ["model", "start", "placement"])
 def test_what_nobody_can_change_has_no_advice(group):
-    """The model's own error, the angle of the disk and the nodes' places are as they are."""
+    """The model's error, the angle of the disk and the nodes' places cannot be changed."""
     assert advice(group, case(None)) == ""
     assert width(case(interval((group, 0.8))))[1] == f"80 % of the uncertainty: {WORDS[group]}"
 
 
 def test_what_can_be_said_is_asked_for():
-    """Where the volume lies and what the computer costs have options."""
+    """The volume's place and the computer's costs have options."""
     assert "--start-offset" in advice("offset", case(None))
     assert "--host-property" in advice("host", case(None))
     assert "--drive" not in advice("host", case(None)) + advice("offset", case(None))
 
 
 def test_the_best_of_all_layouts_is_called_what_it_is():
-    """It names how many were tried; of one there is no best, and nobody calls it a bound."""
+    """The sentence has the number of tried layouts; for one there is no best, and it is never called a bound."""
     best = Alternative("walk-order", "they lie as they are read", 1.5)
     said = bound(case(None, best=best, tried=4))
     assert said == "the best of 4 layouts of its nodes that were tried takes 1.50 s: they lie as they are read"

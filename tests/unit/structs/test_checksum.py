@@ -1,4 +1,4 @@
-"""Fletcher-64 against a word-by-word sum."""
+"""Fletcher-64 compared with a word-by-word sum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def by_hand(block: bytes) -> int:
 
 @pytest.mark.parametrize("size", [16, 4096, 8192, 65536])
 def test_equals_the_definition(size):
-    """Blocks of any size, also all ones, sum as the definition says."""
+    """Blocks of any size, also of all ones, sum as defined."""
     rng = np.random.default_rng(size)
     blocks = rng.integers(0, 256, (3, size), dtype=np.uint8)
     blocks[2] = 0xFF

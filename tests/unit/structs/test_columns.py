@@ -6,7 +6,7 @@ from layoutscope.structs.arrays import LARGEST, concatenate, signed
 
 
 def test_batches_are_joined_column_by_column():
-    """Two batches of two and one rows; where there is none, what none looks like is given back."""
+    """Two batches of two and one rows; without a batch, the given empty value is returned."""
     parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
     assert concatenate(parts, {})["id"].tolist() == [1, 2, 3]
     assert concatenate([], {"id": np.array([], np.uint8)})["id"].dtype == np.uint8

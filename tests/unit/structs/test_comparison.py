@@ -1,4 +1,4 @@
-"""What ``verify`` compares: slips in a record type, in a kernel, in bounds of a node or in the table are named."""
+"""Comparisons of ``verify``: errors in a record type, a kernel, node bounds or the table of contents are named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGES = ROOT / "fixtures" / "images"
 
 
 def swapped(record_type: RecordType, one: str, other: str) -> RecordType:
-    """Return a record type that takes one of two fields of the same width for the other; its grammar stays right."""
+    """Return a record type with two fields of the same width swapped; its grammar stays right."""
     names = {one: other, other: one}
     members = record_type._members
     return RecordType(record_type.type_name, **{names.get(name, name): kind for name, kind in members.items()})
@@ -34,7 +34,7 @@ def image(tmp_path_factory):
 
 
 def differences(path) -> dict[str, tuple[str, ...]]:
-    """Return what differs, by table."""
+    """Return the differences by table."""
     return {table.table: table.differences for table in verify(path).tables if table.differences}
 
 
@@ -48,7 +48,7 @@ def test_a_sound_image_agrees(image):
 
 
 def test_a_slip_in_a_record_type_is_named(image, monkeypatch):
-    """By the node, its address, the record and the field, with both values; the tables that are right stay so."""
+    """It is named by node, address, record and field, with both values; correct tables are not reported."""
     monkeypatch.setattr(hfsplus, "NODE_DESCRIPTOR", swapped(hfsplus.NODE_DESCRIPTOR, "f_link", "b_link"))
     found = differences(image)
     assert "nodes" not in found
@@ -61,7 +61,7 @@ def test_a_slip_in_a_record_type_is_named(image, monkeypatch):
 
 
 def test_a_slip_of_the_kernel_is_named(image, monkeypatch):
-    """A column that the kernel fills wrongly is told with its record."""
+    """A column that the kernel fills wrongly is reported with its record."""
 
     class Wrong(LeafTables):
         def table(self, name):
@@ -76,7 +76,7 @@ def test_a_slip_of_the_kernel_is_named(image, monkeypatch):
 
 
 def test_records_in_another_place_are_named(image, monkeypatch):
-    """A kernel that ends a record early is told with both places."""
+    """A kernel that ends a record early is reported with both places."""
     locate = hfsplus.locate_records
 
     def shifted(*given):
@@ -88,7 +88,7 @@ def test_records_in_another_place_are_named(image, monkeypatch):
 
 
 def test_a_slip_in_the_table_of_contents_is_named(monkeypatch):
-    """Of an APFS node, keys that lie two bytes further than their table says."""
+    """The keys of an APFS node are two bytes further than their table says."""
     slots = apfs.toc.slots
 
     def shifted(*given):

@@ -1,4 +1,4 @@
-"""Errors of the grammar wrapper carry addresses on the image."""
+"""Errors of the grammar wrapper have addresses on the image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_short_buffer_names_the_field_address():
 
 
 def test_wrong_magic_names_both_values():
-    """A wrong signature is reported with what was expected and found."""
+    """A wrong signature is reported with the expected and the found value."""
     with pytest.raises(FormatError) as caught:
         grammar.parse(grammar.Gpt.Header, b"EFI PARX" + bytes(600), structure="GPT header", image_offset=512)
     assert caught.value.image_offset == 512

@@ -7,7 +7,7 @@ from layoutscope.structs.arrays import GrowingColumn
 
 
 def test_values_come_back_in_the_order_of_the_batches():
-    """Three batches, of which the second outgrows the room that the first one's promise reserved."""
+    """The second of three batches exceeds the capacity that the first one announced."""
     column = GrowingColumn()
     for first, stop in ((0, 10), (10, 40), (40, 41)):
         column.add(np.arange(first, stop), to_come=0.5)
@@ -16,7 +16,7 @@ def test_values_come_back_in_the_order_of_the_batches():
 
 
 def test_the_first_batch_or_the_caller_sets_the_type():
-    """Sixteen bits stay sixteen, and numbers of 64 bits are narrowed where 32 were asked for."""
+    """Sixteen bits stay sixteen, and 64-bit numbers are narrowed if 32 bits were requested."""
     plain, narrow = GrowingColumn(), GrowingColumn(np.int32)
     plain.add(np.array([1], np.uint16))
     narrow.add(np.array([2**31 - 1], np.int64))
@@ -26,14 +26,14 @@ def test_the_first_batch_or_the_caller_sets_the_type():
 
 
 def test_nothing_added_is_no_values():
-    """A column without a batch has its type and no rows."""
+    """A column without batches has its type and no rows."""
     assert GrowingColumn(np.uint8).values.dtype == np.uint8
     assert len(GrowingColumn().values) == 0
 
 
 @pytest.mark.parametrize("to_come", [0.0, 3.0])
 def test_zeros_and_numbers_of_a_row_come_back_as_they_were_added(to_come):
-    """Zeros are not written: they stand there, also where numbers stood in the same place of an older room."""
+    """Zeros are not written: the memory is zero, even where an older buffer had numbers."""
     batches = [np.zeros((2, 3), np.uint32), np.array([[1, 0, 2], [3, 0, 0]], np.uint32), np.zeros((9, 3), np.uint32)]
     column, single = GrowingColumn(), GrowingColumn()
     for batch in batches:

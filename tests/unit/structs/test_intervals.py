@@ -12,7 +12,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
 
 
 def as_set(runs) -> set[int]:
-    """Return the blocks that runs hold."""
+    """Return the blocks in the runs."""
     return {block for start, length in runs for block in range(start, start + length)}
 
 
@@ -24,7 +24,7 @@ def to_runs(pairs) -> np.ndarray:
 
 @given(RUNS)
 def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
-    """Overlapping and touching runs are joined; no block is lost or added."""
+    """Overlapping and contiguous runs are joined; no block is lost or added."""
     runs = to_runs(pairs)
     assert as_set(runs.tolist()) == as_set(pairs)
     assert (runs[1:, 0] > runs[:-1].sum(axis=1)).all()
@@ -33,7 +33,7 @@ def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
 
 @given(RUNS, RUNS)
 def test_set_operations_are_those_of_sets(one, two):
-    """Union, difference and intersection of runs are those of the sets of their blocks."""
+    """Union, difference and intersection of runs equal those of the block sets."""
     first, second = to_runs(one), to_runs(two)
     assert as_set(arrays.union([first, second]).tolist()) == as_set(one) | as_set(two)
     assert as_set(arrays.subtract(first, second).tolist()) == as_set(one) - as_set(two)
@@ -42,13 +42,13 @@ def test_set_operations_are_those_of_sets(one, two):
 
 @given(st.integers(0, 2**32), st.sampled_from([2**14, 2**17, 2**40]), st.sampled_from([0, -5]))
 def test_many_numbers_are_sorted_as_few_are(seed, limit, least):
-    """Twelve thousand numbers, with repetitions, in the order of numpy's stable sort: of one, two and three digits."""
+    """Twelve thousand numbers with repetitions have numpy's stable order, for one, two and three digits."""
     values = np.random.default_rng(seed).integers(least, limit, 12_000)
     assert (order_of(values) == np.argsort(values, kind="stable")).all()
 
 
 def test_runs_of_blocks_as_arithmetic_on_paper():
-    """Blocks 0-4, 3-6 and 6-8 are one run, 10-12 another; of 20 blocks 9 and 13-19 are left."""
+    """Blocks 0-4, 3-6 and 6-8 are one run, 10-12 another; of 20 blocks, 9 and 13-19 remain."""
     claimed = arrays.runs_of(np.array([3, 10, 0, 6]), np.array([4, 3, 5, 3]))
     assert claimed.tolist() == [[0, 9], [10, 3]]
     assert arrays.subtract(np.array([[0, 20]]), claimed).tolist() == [[9, 1], [13, 7]]
@@ -60,7 +60,7 @@ def test_runs_of_blocks_as_arithmetic_on_paper():
 
 @given(st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=4), st.data())
 def test_free_runs_are_the_clear_bits(rows, data):
-    """Runs hold exactly the clear bits that count, lowest bit of each byte first, each run as long as it can be."""
+    """Runs hold exactly the valid clear bits, lowest bit of each byte first, each run of maximum length."""
     counts = [data.draw(st.integers(0, 32)) for _ in rows]
     row, first, length = arrays.clear_runs(
         np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 4), np.array(counts), "little"
@@ -78,7 +78,7 @@ def test_free_runs_are_the_clear_bits(rows, data):
 
 
 def test_no_bitmaps_have_no_runs():
-    """Not one row, and rows of no byte at all."""
+    """Neither zero rows nor rows of zero bytes have runs."""
     for bitmaps in (np.empty((0, 4096), np.uint8), np.empty((2, 0), np.uint8)):
         found = arrays.clear_runs(bitmaps, np.zeros(len(bitmaps), np.int64), "little")
         assert [part.tolist() for part in found] == [[], [], []]
@@ -91,7 +91,7 @@ def test_a_full_and_an_empty_bitmap():
 
 
 def counted_runs(bits):
-    """Runs of zeros, counted one by one."""
+    """Return the runs of zeros, counted one by one."""
     found, start = [], None
     for place, bit in enumerate([*bits, 1]):
         if not bit and start is None:
@@ -111,7 +111,7 @@ def free(bits, total):
 @pytest.mark.parametrize("total", [0, 1, 7, 8, 63, 64, 65, 200])
 @pytest.mark.parametrize("bit", [0, 1])
 def test_uniform_bitmaps(total, bit):
-    """All free is one run, all used is none, whatever the size."""
+    """All free is one run, all used is none, for any size."""
     assert free([bit] * total, total) == ([(0, total)] if total and not bit else [])
 
 
@@ -124,10 +124,10 @@ def test_runs_equal_those_counted_bit_by_bit(pieces):
 
 
 def test_bits_behind_the_last_block_are_ignored():
-    """A bitmap with room for more blocks than the volume has."""
+    """The bitmap has room for more blocks than the volume has."""
     assert free([1, 0, 0, 1, 0, 0, 0, 0], 6) == [(1, 2), (4, 2)]
 
 
 def test_blocks_without_a_bit_are_not_free():
-    """A bitmap that ends early says nothing of the blocks behind it."""
+    """A bitmap that ends early gives no information about later blocks."""
     assert free([1] * 7 + [0], 32) == [(7, 1)]

@@ -1,4 +1,4 @@
-"""Record types lay their members out one after the other, nested and repeated ones too."""
+"""Record types lay out their members contiguously, including nested and repeated ones."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def test_members_follow_each_other():
 
 
 def test_width_counts_repetitions_and_room():
-    """A fork has 8 + 8 * 8 bytes; the file 1 + 3 before it, then room of 10 bytes and 4 flags of 2."""
+    """A fork has 8 + 8 * 8 bytes; the file has 1 + 3 before it, then 10 bytes and 4 flags of 2."""
     assert (FORK.width, FILE.width) == (72, 1 + 3 + 72 + 10 + 8)
 
 
 def test_nested_field_has_its_place_in_the_outer_record():
-    """The second number of the fork's first extent lies 4 + 8 + 4 bytes in, and again every 8 bytes."""
+    """The second number of the fork's first extent is 4 + 8 + 4 bytes in, and repeats every 8 bytes."""
     field = FILE.data.extents.num_blocks
     assert (field, field.offset, field.counts, field.strides) == ("data.extents.num_blocks", 16, (8,), (8,))
 
@@ -48,13 +48,13 @@ def test_fields_are_listed_in_the_order_of_the_disk():
 
 
 def test_instance_of_a_nested_record_names_its_fields_from_outside():
-    """The formula asks for its own fields; the prefix says where they lie."""
+    """The formula uses the record's own fields; the prefix locates them."""
     end = FILE.tail.end
     assert (end, end.prefix, end.formula({"start": 3, "num_blocks": 4})) == ("tail.end", "tail.", 7)
 
 
 def test_name_and_attribute_are_the_same():
-    """A field is found by its dotted name too."""
+    """A field is also found by its dotted name."""
     assert FILE.column("data.size_bytes") is FILE.data.size_bytes
     assert isinstance(FILE.column("flags"), Field)
     assert FILE.flags.scalar == np.dtype("<u2")
@@ -62,6 +62,6 @@ def test_name_and_attribute_are_the_same():
 
 @pytest.mark.parametrize("name", ["data.size", "data", "nothing", ""])
 def test_unknown_names_are_refused(name):
-    """Neither a member that is not there nor a nested record is a column."""
+    """Neither an unknown member nor a nested record is a column."""
     with pytest.raises(KeyError, match=r"toy\.file has no fixed field or instance"):
         FILE.column(name)

@@ -30,7 +30,7 @@ def capture(result, tmp_path):
 
 
 def rewrite(capture: Path, table: str, frame: pl.DataFrame) -> None:
-    """Replace a table of the volume, so that its hash is right."""
+    """Replace a table of the volume and update its hash."""
     frame.write_parquet(capture / "1" / f"{table}.parquet")
     document = json.loads((capture / "manifest.json").read_text())
     document["volumes"][1]["sha256"] = hash_tables(capture / "1")
@@ -38,18 +38,18 @@ def rewrite(capture: Path, table: str, frame: pl.DataFrame) -> None:
 
 
 def change(capture: Path, table: str, *columns: pl.Expr) -> None:
-    """Compute columns of a table anew."""
+    """Recompute columns of a table."""
     rewrite(capture, table, pl.read_parquet(capture / "1" / f"{table}.parquet").with_columns(*columns))
 
 
 def test_a_rewritten_capture_is_still_one(capture):
-    """Rewriting a table without a change does no harm, so that the refusals below are about the change."""
+    """Rewriting a table without a change does no harm, so the refusals below are due to the change."""
     change(capture, "nodes")
     assert len(read_layouts(capture)) == 2
 
 
 def test_a_capture_of_a_cut_image_is_one(tmp_path):
-    """Nodes behind the end are unreadable, and a capture may say so."""
+    """Nodes after the end are unreadable, which a capture may contain."""
     raw = zstd.decompress((IMAGE.parent / "hfsplus-scattered.img.zst").read_bytes())
     (tmp_path / "cut.img").write_bytes(raw[: len(raw) * 6 // 10])
     found = scan(tmp_path / "cut.img", drives=())
@@ -76,7 +76,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_hostile_tables_are_refused(capture, name):
-    """A reference to nowhere, a loop, negative sizes, wrong types: one line that says which column."""
+    """An invalid reference, a loop, negative sizes or wrong types give one line with the column."""
     table, column, words = BAD[name]
     change(capture, table, column)
     with pytest.raises(ImageError, match=words):
@@ -84,7 +84,7 @@ def test_hostile_tables_are_refused(capture, name):
 
 
 def test_the_largest_nodes_are_taken(capture):
-    """Nodes of 64 KiB, as blocks of APFS may have; so the refusal above is about the byte beyond."""
+    """Nodes of 64 KiB, the largest APFS block size, are valid; the refusal above is thus due to the byte beyond."""
     change(capture, "nodes", pl.lit(2**16, pl.Int64).alias("size_bytes"))
     document = json.loads((capture / "manifest.json").read_text())
     document["volumes"][1]["facts"]["trees"] = [
@@ -95,7 +95,7 @@ def test_the_largest_nodes_are_taken(capture):
 
 
 def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
-    """Ten million equal rows in a few kilobytes are not unpacked."""
+    """Ten million equal rows in a few kilobytes are not decompressed."""
     frame = pl.read_parquet(capture / "1" / "node_fragments.parquet")
     one = {"node_row": 0, "device": 0, "image_offset": 0, "length_bytes": 1}
     rows = pl.DataFrame(one, schema=frame.schema).select(pl.all().repeat_by(10_000_000).explode())
@@ -105,7 +105,7 @@ def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
 
 
 def test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked(capture):
-    """A name of 100 MB packs into kilobytes."""
+    """A name of 100 MB compresses to kilobytes."""
     frame = pl.read_parquet(capture / "1" / "entries.parquet")
     names = ["a" * 100_000_000, *frame["name"][1:]]
     rewrite(capture, "entries", frame.with_columns(pl.Series("name", names)))
@@ -115,7 +115,7 @@ def test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked(capture):
 
 
 def test_words_that_no_file_system_has_are_refused(capture):
-    """A name of 70,000 bytes, which every row may repeat at no cost, would be written out as often."""
+    """A name of 70,000 bytes, which every row may repeat at no cost, would be written out for each row."""
     long = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("a" * 70_000)).otherwise("name")
     change(capture, "entries", long.alias("name"))
     with pytest.raises(ImageError, match=r"entries.name has a text of more than 65,536 bytes"):
@@ -123,7 +123,7 @@ def test_words_that_no_file_system_has_are_refused(capture):
 
 
 def test_rows_that_are_few_bytes_are_counted_in_memory(capture):
-    """Ten million rows in 200 KB are within the rows a byte, and beyond the bytes a byte."""
+    """Ten million rows in 200 KB are within the rows per byte, but exceed the memory per byte."""
     frame = pl.read_parquet(capture / "1" / "extents.parquet")
     noise = pl.Series("logical_offset", list(range(0, 2**40, 2**25)), pl.Int64)
     rows = frame.head(1).select(pl.all().repeat_by(10_000_000).explode()).with_columns(
@@ -136,7 +136,7 @@ def test_rows_that_are_few_bytes_are_counted_in_memory(capture):
 
 @pytest.mark.parametrize("what", ["1/nodes.parquet", "1", "manifest.json"])
 def test_links_out_of_a_capture_are_not_followed(capture, tmp_path, what):
-    """A table, a folder or a manifest that is a link is refused, although what it leads to is sound."""
+    """A table, folder or manifest that is a link is refused, although its target is sound."""
     (capture / what).rename(tmp_path / "outside")
     (capture / what).symlink_to(tmp_path / "outside")
     with pytest.raises(ImageError, match="is a link"):
@@ -144,7 +144,7 @@ def test_links_out_of_a_capture_are_not_followed(capture, tmp_path, what):
 
 
 def test_every_table_is_held_to_its_digest(capture):
-    """A byte that differs in any table is told, also where the values would be sound."""
+    """A changed byte in any table is reported, even if the values would be valid."""
     for path in sorted(capture.glob("*/*.parquet")):
         sound = path.read_bytes()
         path.write_bytes(sound + b"PAR1")
@@ -170,7 +170,7 @@ MANIFESTS = {
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_hostile_facts_are_refused(capture, name):
-    """Facts that are no numbers, or numbers that no volume has, are an error in one line."""
+    """Facts that are not numbers, or impossible numbers, give a one-line error."""
     field, value = MANIFESTS[name]
     document = json.loads((capture / "manifest.json").read_text())
     document["volumes"][1]["facts"][field] = value
@@ -180,7 +180,7 @@ def test_hostile_facts_are_refused(capture, name):
 
 
 def test_a_capture_of_an_unknown_file_system_is_refused(capture):
-    """It is named, as the package that knows it may be missing."""
+    """The file system is named, because the package that supports it may be missing."""
     document = json.loads((capture / "manifest.json").read_text())
     document["volumes"][1]["facts"]["filesystem"] = "ntfs"
     (capture / "manifest.json").write_text(json.dumps(document))
@@ -189,7 +189,7 @@ def test_a_capture_of_an_unknown_file_system_is_refused(capture):
 
 
 def test_a_file_that_is_no_parquet_is_refused(capture):
-    """A table of zeros, its hash right, is an error in one line."""
+    """A table of zeros with a correct hash gives a one-line error."""
     (capture / "1" / "nodes.parquet").write_bytes(bytes(4096))
     document = json.loads((capture / "manifest.json").read_text())
     document["volumes"][1]["sha256"] = hash_tables(capture / "1")
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_parquet_is_refused(capture):
 
 
 def test_captures_identify_the_metadata(capture, result, tmp_path):
-    """The hash of the metadata is kept, also by the capture of a capture."""
+    """The metadata hash is kept, also in a capture of a capture."""
     manifest = json.loads((capture / "manifest.json").read_text())
     assert len(manifest["image"]["metadata_sha256"]) == 64
     assert manifest["image"]["metadata_sha256"] == result.image.metadata_sha256
@@ -209,7 +209,7 @@ def test_captures_identify_the_metadata(capture, result, tmp_path):
 
 @pytest.mark.parametrize("private", [without_names, lambda layout: with_hashed_names(layout, b"salt")])
 def test_names_are_nowhere_once_they_are_gone(result, private):
-    """No name of a file, an attribute or the volume occurs in any cell or fact of what is left."""
+    """No name of a file, an attribute or the volume is in any remaining cell or fact."""
     layout = result.parts[1].layout
     names = {layout.facts.name, *layout.entries["name"]} | set(layout.extents["fork"].cast(pl.String))
     secrets = {name for name in names if len(name) > 3} - {"data", "resource"}
@@ -225,7 +225,7 @@ def test_names_are_nowhere_once_they_are_gone(result, private):
 
 
 def test_equal_names_have_equal_hashes_within_a_salt(result):
-    """As many different names as before, and other hashes with another salt."""
+    """There are as many different names as before, and another salt gives other hashes."""
     layout = result.parts[1].layout
     one, other = (with_hashed_names(layout, salt).entries["name"] for salt in (b"1", b"2"))
     assert one.n_unique() == other.n_unique() == layout.entries["name"].n_unique()
@@ -234,7 +234,7 @@ def test_equal_names_have_equal_hashes_within_a_salt(result):
 
 @pytest.mark.parametrize("name", ["manifest.json", "0/nodes.parquet"])
 def test_a_pipe_in_a_capture_is_refused_at_once(capture, name):
-    """A stranger's capture may hold anything: what is no file is not waited for."""
+    """A foreign capture may contain anything: a path that is not a file is not waited for."""
     (capture / name).unlink()
     os.mkfifo(capture / name)
     with pytest.raises(ImageError):

@@ -1,4 +1,4 @@
-"""Coverage is 1 only where nothing says otherwise."""
+"""Coverage is 1 only if nothing contradicts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARNING = Finding("structure-invalid", "warning", "volume", 0, "it counts fewer"
 
 
 def volume(known, read, *, missing=0, findings=()):
-    """Four entries, so much metadata, and what was found."""
+    """Make a volume with four entries, a given amount of metadata, and findings."""
     made = layout(
         entries=FOUR_ENTRIES, metadata_known_bytes=known, metadata_read_bytes=read, num_missing_entries=missing
     )
@@ -36,17 +36,17 @@ def volume(known, read, *, missing=0, findings=()):
     ],
 )
 def test_the_witness_that_says_least_counts(found, coverage):
-    """Bytes, entries and errors: none of them may say that all was read where another one knows better."""
+    """Bytes, entries and errors: the lowest of them decides whether everything was read."""
     assert found.coverage == coverage
     assert coverage_of([found]) == coverage
 
 
 def test_an_error_outside_of_the_volumes_makes_it_unknown():
-    """Of a volume that could not be opened nobody knows how much it held."""
+    """The size of a volume that could not be opened is unknown."""
     assert coverage_of([volume(100, 100)], 1) is None
     assert coverage_of([], 1) is None
 
 
 def test_volumes_sum_up():
-    """Each by its weight."""
+    """Volumes are weighted by size."""
     assert coverage_of([volume(100, 100), volume(300, 200)]) == pytest.approx(0.75)

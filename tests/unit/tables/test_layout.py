@@ -41,14 +41,14 @@ def test_every_table_can_be_empty():
 
 
 def test_negative_address_becomes_null():
-    """A hole has no address."""
+    """A hole has no address, so it is null."""
     frame = build_table("regions", {**REGION, "image_offset": np.array([-1, 5])}).frame
     assert frame["image_offset"].to_list() == [None, 5]
     assert frame["type"].cast(pl.String).to_list() == ["a", "b"]
 
 
 def test_no_row_becomes_null():
-    """A reference to nothing is null, never a number."""
+    """A missing reference is null, never a number."""
     columns = {"node_row": np.array([NULL_ROW, 1], np.uint32), "device": 0}
     frame = build_table(
         "node_fragments", {**columns, "image_offset": np.array([1, 2]), "length_bytes": np.array([1, 1])}
@@ -58,13 +58,13 @@ def test_no_row_becomes_null():
 
 @pytest.mark.parametrize("change", [{"colour": 1}, {"length_bytes": np.array([1])}], ids=["unknown", "length"])
 def test_wrong_columns_are_refused(change):
-    """Unknown columns and different lengths are errors of the caller."""
+    """Unknown columns and unequal lengths are errors of the caller."""
     with pytest.raises(ValueError, match=r"column"):
         build_table("regions", {**REGION, "image_offset": np.array([0, 5]), **change})
 
 
 def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
-    """It is checked, converted and taken rows of as any other; nobody who asks for another column makes it."""
+    """It is checked, converted and sliced like any other, and is not made for other columns."""
     asked = []
 
     def make():
@@ -82,7 +82,7 @@ def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
 
 
 def test_rows_that_follow_one_another_are_no_copy():
-    """Of four rows the two in the middle are the same memory, which nobody may change; others are copied."""
+    """The middle two of four rows share memory, which is read-only; other selections are copied."""
     lengths = np.array([3, 4, 5, 6])
     columns = {"device": 0, "volume": 0, "type": "a", "owner": ["a", "b", "c", "d"], "image_offset": lengths * 100}
     table = build_table("regions", {**columns, "length_bytes": lengths})
@@ -104,13 +104,13 @@ def test_missing_column_is_refused():
 
 
 def test_numbers_beyond_their_column_are_refused():
-    """What does not fit into 64 bits with a sign is an error of the caller, never another number."""
+    """A number that does not fit into signed 64 bits is an error of the caller, never another number."""
     with pytest.raises(ValueError, match="image_offset"):
         build_table("regions", {**REGION, "image_offset": np.array([0, 2**63], np.uint64)})
 
 
 def test_a_table_is_the_same_as_arrays_and_as_a_frame():
-    """Numbers, words, texts and times, known and unknown, and back again."""
+    """Numbers, words, texts and times, known and unknown, survive the conversion and back."""
     times = Values(np.array([0, 10**6, 0]), np.array([False, True, True]))
     made = build_table(
         "entries",
@@ -152,21 +152,21 @@ def test_tables_one_below_the_other_keep_their_words():
 
 
 def test_two_equal_words_are_one():
-    """An attribute may bear the name of a fork."""
+    """An attribute can have the name of a fork."""
     words = build_table("regions", {**REGION, "type": ([0, 1], ("data", "data")), "image_offset": [1, 2]})["type"]
     assert words.equals("data").all()
     assert words.numbered()[1] == ("data",)
 
 
 def test_words_are_numbered_in_the_order_of_their_rows():
-    """Whatever order the codes have; unknown is a word of no letters."""
+    """The order of codes does not matter; unknown is the empty word."""
     words = Values(np.array([1, 0, 0, 1]), np.array([True, False, True, True]), ("a", "b", "never"))
     numbers, found = words.numbered()
     assert (numbers.tolist(), found) == ([0, 1, 2, 0], ("b", "", "a"))
 
 
 def test_a_layout_shows_frames_of_what_it_was_given():
-    """Whether that is a table or a frame; what a change leaves alone is not made anew."""
+    """Both tables and frames are accepted; unchanged parts are not rebuilt."""
     made = layout(regions={**REGION, "image_offset": [1, 2]})
     assert made.changed(regions=made.regions.head(1)).columns("regions")["length_bytes"].to_list() == [3]
     assert replace(made, free=made.free).regions is made.regions
@@ -174,7 +174,7 @@ def test_a_layout_shows_frames_of_what_it_was_given():
 
 
 def test_findings_come_back_from_their_table():
-    """Row by row, with what is unknown."""
+    """Findings are restored row by row, including unknown values."""
     found = (
         Finding("node-invalid", "error", "node 1", None, "one"),
         Finding("truncated", "info", "node 2", 7, "two", "x", "y", 1),
@@ -187,7 +187,7 @@ TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=8)
 
 @given(TEXTS, st.data())
 def test_texts_are_found_in_any_order(texts, data):
-    """Taken, compared and measured as a list would be."""
+    """They are selected, compared and measured like a list."""
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=8)) if texts else []
     wanted = data.draw(st.sampled_from([text for text in texts if text is not None] or ["x"]))
     taken = TextColumn.of(texts).take(np.array(rows, np.int64))
@@ -204,7 +204,7 @@ def test_texts_are_found_in_any_order(texts, data):
 
 @pytest.mark.parametrize("name", ["hfsplus-scattered", "apfs-scattered"])
 def test_polars_is_not_loaded_before_a_frame_is_asked_for(name):
-    """A scan of an image makes none; masked arrays, which some functions of numpy load, it has none either."""
+    """A scan of an image makes no frame, nor does it load masked arrays, which some numpy functions need."""
     program = (
         "import sys; from layoutscope.api.scan import scan; result = scan(sys.argv[1]);"
         "print('polars' in sys.modules, 'numpy.ma' in sys.modules);"

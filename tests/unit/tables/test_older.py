@@ -1,4 +1,4 @@
-"""Captures of every version that was released are read, and say what the writers of their images put there."""
+"""Captures of every released version are readable and match what the writers of their images put there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANIFESTS = {
     "3-apfs": "a0e604aa570db5c09bded8d39ae74e0788c47662d582a61affb7c45f6ee94455",
     "3-hfsplus": "45e2d697932ef3c586629f2fff6313afbd5bb8546e54a6ecb5caee3bfa552592",
 }
-"""SHA-256 of each manifest, which has those of the tables."""
+"""SHA-256 of each manifest, which contains those of the tables."""
 
 
 def volume(name):
@@ -32,18 +32,18 @@ def volume(name):
 
 
 def test_no_older_capture_was_written_anew():
-    """Each is there as it was written."""
+    """Each capture is unchanged since it was written."""
     found = {path.parent.stem: path.read_bytes() for path in OLDER.glob("*.lscope/manifest.json")}
     assert {name: hashlib.sha256(text).hexdigest() for name, text in found.items()} == MANIFESTS
 
 
 def test_there_is_one_of_this_version():
-    """Who raises the version adds a capture of it, and a reader for the one before."""
+    """A version increase requires a capture of the new version, and a reader for the previous one."""
     assert FORMAT.partition("/")[2] in {name.partition("-")[0] for name in MANIFESTS}
 
 
 def test_an_older_capture_of_hfsplus_has_what_its_writer_put_there(tmp_path):
-    """Nodes lie where the writer put them, and every entry has its name, number and links."""
+    """Nodes are where the writer put them, and every entry has its name, number and links."""
     expected = write_hfsplus(HFSPLUS["hard-links"], tmp_path / "disk.img")
     layout = volume("3-hfsplus")
     nodes = layout.nodes
@@ -62,7 +62,7 @@ def test_an_older_capture_of_hfsplus_has_what_its_writer_put_there(tmp_path):
 
 
 def test_an_older_capture_of_apfs_has_what_its_writer_put_there(tmp_path):
-    """The live nodes of the volume lie where the writer put them, and every entry is there once."""
+    """The live nodes of the volume are where the writer put them, and every entry exists once."""
     expected = write_apfs(APFS["snapshots"], tmp_path / "disk.img").live
     layout = volume("3-apfs")
     live = layout.nodes.filter(state="live", tree="fs")
@@ -70,21 +70,21 @@ def test_an_older_capture_of_apfs_has_what_its_writer_put_there(tmp_path):
         node.paddr * 4096 for node in expected.nodes if (node.volume, node.tree) == (0, "fs")
     )
     found = sorted(zip(layout.entries["parent_id"].to_list(), layout.entries["name"].to_list(), strict=True))
-    # The directories that every volume has belong to none that was asked for.
+    # The directories that every volume has are not in the plan.
     named = [entry for entry in found if entry[0] != 1]
     assert named == sorted((entry.parent_id, entry.name) for entry in expected.entries)
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_verbs_take_older_captures(name):
-    """The reads of a copy are worked out, and a scan finds nothing missing."""
+    """The reads of a copy are computed, and a scan finds nothing missing."""
     assert len(layoutscope.trace(OLDER / f"{name}.lscope", workload={"order": "copy"})) > 0
     assert layoutscope.scan(OLDER / f"{name}.lscope", drives="sata-ssd").exit_code == 0
 
 
 @pytest.mark.parametrize("version", ["1", "2", "4"])
 def test_other_versions_are_refused_by_name(version, tmp_path):
-    """Before the first release there was no promise, and what is to come is not known: neither is misread."""
+    """Versions before the first release and future versions are refused, not misread."""
     capture = tmp_path / "a.lscope"
     shutil.copytree(OLDER / "3-apfs.lscope", capture)
     document = json.loads((capture / "manifest.json").read_text())
@@ -96,7 +96,7 @@ def test_other_versions_are_refused_by_name(version, tmp_path):
 
 @pytest.mark.parametrize("name", ["3-apfs", "3-hfsplus"])
 def test_nodes_of_captures_from_before_conditions_are_sound(name):
-    """The column came later: nodes that were verified are sound."""
+    """The column is newer: verified nodes are sound."""
     nodes = volume(name).nodes
     assert len(nodes) > 0
     assert set(nodes["condition"].cast(pl.String)) == {"sound"}

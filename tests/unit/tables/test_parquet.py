@@ -1,4 +1,4 @@
-"""What Parquet files claim is read as polars reads it, and held against the file."""
+"""Metadata of Parquet files is read as polars reads it, and checked against the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FRAME = pl.DataFrame({"number": range(5000), "word": [f"word {n % 7}" for n in r
 
 @pytest.fixture
 def table(tmp_path):
-    """Return a table in two groups of rows."""
+    """Return a table in two row groups."""
     FRAME.write_parquet(tmp_path / "a.parquet", row_group_size=3000, compression="zstd")
     return tmp_path / "a.parquet"
 
@@ -25,7 +25,7 @@ def footer(table):
 
 @pytest.mark.parametrize("compression", ["zstd", "uncompressed", "snappy"])
 def test_rows_and_bytes(tmp_path, compression):
-    """Rows are those of the frame; unpacked bytes are at least what the words and numbers take without repetition."""
+    """Rows are those of the frame; uncompressed bytes are at least what the distinct words and numbers take."""
     FRAME.write_parquet(tmp_path / "a", row_group_size=3000, compression=compression)
     rows, unpacked_bytes = read_claims(tmp_path / "a")
     assert rows == FRAME.height
@@ -35,7 +35,7 @@ def test_rows_and_bytes(tmp_path, compression):
 
 
 def test_a_table_without_rows(tmp_path):
-    """No group of rows, or empty ones, are no rows."""
+    """No row group, or empty ones, give no rows."""
     FRAME.clear().write_parquet(tmp_path / "a")
     assert read_claims(tmp_path / "a")[0] == 0
 
@@ -44,14 +44,14 @@ def test_a_table_without_rows(tmp_path):
     "data", [b"", b"PAR1", bytes(100), b"PAR1" + b"\xff" * 4 + b"PAR1", b"PAR1" + bytes(4) + b"PAR1"]
 )
 def test_what_is_no_table(tmp_path, data):
-    """Too short, no magic, a footer that is longer than the file or empty: refused."""
+    """A file that is too short, without magic, or with an oversized or empty footer is refused."""
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(ValueError, match=r"is not a Parquet|too short|end early"):
         read_claims(tmp_path / "a")
 
 
 def test_every_byte_of_the_footer_may_be_wrong(table):
-    """Whatever byte is the largest there is, the claims are refused, or the rows are those there are."""
+    """If any byte is set to the maximum, the metadata is refused, or the row count is still right."""
     sound = table.read_bytes()
     refused = 0
     for place in range(*footer(table)):
@@ -64,7 +64,7 @@ def test_every_byte_of_the_footer_may_be_wrong(table):
 
 
 def test_headers_that_nest_without_end(table):
-    """Structures in structures are read to a depth that no file has."""
+    """Nested structures are read to a depth that no valid file has."""
     start, stop = footer(table)
     sound = table.read_bytes()
     table.write_bytes(sound[:start] + b"\x1c" * (stop - start) + sound[stop:])
@@ -73,7 +73,7 @@ def test_headers_that_nest_without_end(table):
 
 
 def test_a_list_that_claims_more_than_the_file_holds(table):
-    """A list of 2**60 values is refused before room is made for it."""
+    """A list of 2**60 values is refused before memory is allocated for it."""
     start, stop = footer(table)
     sound = table.read_bytes()
     head = b"\x19\xfc" + b"\xff" * 8 + b"\x0f"

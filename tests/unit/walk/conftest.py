@@ -14,7 +14,7 @@ BLOCK = 4096
 
 @dataclass
 class Plan:
-    """Collects nodes, entries and extents; `layout` makes the tables. Node rows are handed out in order."""
+    """Collects nodes, entries and extents; `layout` makes the tables. Node rows are numbered in order."""
 
     filesystem: str
     nodes: list[dict] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Plan:
     features: tuple[str, ...] = ()
 
     def node(self, tree, level, offset, *, parent=None, mapper=None, size=BLOCK, kind=None, rank=0, state="live"):
-        """Add a node; returns its row."""
+        """Add a node; return its row."""
         self.nodes.append(
             {
                 "tree": tree,
@@ -42,7 +42,7 @@ class Plan:
         return len(self.nodes) - 1
 
     def entry(self, parent_id, file_id, name, *, leaf, inode=None, thread=None, kind="file", **more):
-        """Add an entry; entries of a directory are listed in the order in which they are added."""
+        """Add an entry; a directory's entries are listed in the order in which they are added."""
         inode = leaf if inode is None else inode
         record = {"parent_id": parent_id, "file_id": file_id, "name": name, "entry_node_row": leaf}
         record |= {"inode_node_row": inode, "thread_node_row": thread, "kind": kind}
@@ -144,7 +144,7 @@ def hfs_plan():
     """An HFS+ volume with 8 KiB nodes: root / {a/ {x}, b}, each record on a leaf of its own.
 
     Rows: 0 header, 1 root node, 2 root's records, 3 folder a and its thread with x, 4 file b's thread, 5 x's thread.
-    Offsets are 0x10000 times the row, so that no two nodes touch.
+    Offsets are 0x10000 times the row, so no two nodes touch.
     """
     plan = Plan("hfsplus")
     plan.node("catalog", 0, 0, size=8192, kind="header")
@@ -180,6 +180,6 @@ def apfs_plan():
 
 
 def rows_read(result) -> list[int]:
-    """Return the rows of the plan that were read: its nodes lie 0x10000 apart."""
+    """Return the rows of the plan that were read: its nodes are 0x10000 apart."""
     rows = (result.image_offset // 0x10000).tolist()
     return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]

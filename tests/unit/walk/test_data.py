@@ -16,7 +16,7 @@ def reads(result) -> list[tuple[int, int]]:
 
 
 def sent(offsets, lengths, windows, *, waiting=(), holds_last=False, **more):
-    """Send requests; those at the places in `waiting` are metadata."""
+    """Send requests; those at the positions in `waiting` are metadata."""
     waits = np.isin(np.arange(len(offsets)), waiting)
     arrays = (np.array(numbers) for numbers in (offsets, lengths, windows))
     source, skipped_bytes, length_bytes = send(*arrays, waits, holds_last=holds_last, **more)
@@ -33,20 +33,20 @@ def hfs_file(hfs_plan):
 
 
 def test_file_is_read_in_windows_of_128_kib(hfs_file):
-    """300 KiB are two windows of 128 KiB and the rest, 44 KiB; what is allocated behind the end is not read."""
+    """300 KiB are two windows of 128 KiB and one of 44 KiB; space allocated after the end is not read."""
     result = reads(trace(hfs_file.layout(), order="read", work=Work(file_id=17)))
     assert result[-3:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
 
 
 def test_read_looks_the_file_up_first(hfs_file):
-    """The thread record of b lies on leaf 4, read in two pages before the data."""
+    """The thread record of b is on leaf 4, which is read in two pages before the data."""
     result = trace(hfs_file.layout(), order="read", work=Work(file_id=17))
     assert result.image_offset[:2].tolist() == [0x40000, 0x41000]
     assert [result.trees[code] for code in result.tree] == ["catalog"] * 2 + ["data"] * 3
 
 
 def test_holes_are_not_read(hfs_plan):
-    """The middle extent is a hole: 64 KiB before it and 64 KiB behind it are read."""
+    """The middle extent is a hole: 64 KiB before it and 64 KiB after it are read."""
     hfs_plan.entries[2]["size_bytes"] = 192 * KIB
     hfs_plan.extent(17, 0, 0x1000000, 64 * KIB)
     hfs_plan.extent(17, 64 * KIB, None, 64 * KIB)
@@ -58,7 +58,7 @@ def test_holes_are_not_read(hfs_plan):
 
 
 def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
-    """An extent whose record lies in the overflow tree is read behind that tree's leaf."""
+    """An extent whose record is in the overflow tree is read after that tree's leaf."""
     leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
     hfs_plan.entries[2]["size_bytes"] = 256 * KIB
     hfs_plan.extent(17, 0, 0x1000000, 128 * KIB, node=2)
@@ -68,7 +68,7 @@ def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
 
 
 def test_copy_reads_a_file_in_its_turn(hfs_file):
-    """The root's entries are stat'ed (3, 4), then a is walked with its x (5), then b is read, as fts returns them."""
+    """Attributes of the root's entries are read (3, 4), then a is walked with its x (5), then b is read, as in fts."""
     result = trace(hfs_file.layout(), order="copy")
     assert (result.image_offset[::2] // 0x10000).tolist()[:3] == [3, 4, 5]
     assert reads(result)[6:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
@@ -76,7 +76,7 @@ def test_copy_reads_a_file_in_its_turn(hfs_file):
 
 @pytest.mark.parametrize("order", ["copy", "archive"])
 def test_data_that_a_cache_has_lost_are_read_again(hfs_file, order):
-    """Of a file of 300 KiB a cache of 64 KiB keeps nothing, one of 1 MiB all: the second pass reads no data then."""
+    """For a file of 300 KiB, a cache of 64 KiB keeps nothing, one of 1 MiB keeps all for the second pass."""
     layout = hfs_file.layout()
     for room, times in ((64, 2), (1024, 1)):
         result = trace(layout, order=order, host=host_profile("linux", cache_bytes=room * KIB), work=Work(passes=2))
@@ -85,7 +85,7 @@ def test_data_that_a_cache_has_lost_are_read_again(hfs_file, order):
 
 
 def test_copy_of_empty_files_is_the_walk_alone(hfs_plan):
-    """Where no file has data, copy reads what fts reads, in its order or another."""
+    """If no file has data, copy reads the same as fts, in any order."""
     assert sorted(reads(trace(hfs_plan.layout(), order="copy"))) == sorted(reads(trace(hfs_plan.layout(), order="fts")))
 
 
@@ -112,7 +112,7 @@ def test_unknown_file_is_refused(hfs_file):
 
 @pytest.fixture
 def two_files():
-    """Two files on the axis: 5 pages from 0, and from page 5 on one with a hole of 2**40 pages and then a page."""
+    """The first file has 5 pages from 0; the second has one page at 5, a hole of 2**40 pages, and another page."""
     page = 4096
     start = np.array([0, 5 * page, (5 + 2**40) * page])
     stop = np.array([5 * page, (5 + 2**40) * page, (6 + 2**40) * page])
@@ -123,7 +123,7 @@ def two_files():
 
 
 def test_sequential_windows_end_with_the_file(two_files):
-    """Windows of 2 pages: 2, 2 and 1 of the first file; of the hole the first window, then that of the last page."""
+    """Windows of 2 pages: 2, 2 and 1 for the first file; for the hole, the first window, then that of the last page."""
     file, start, stop = sequential_windows(two_files, 2 * 4096)
     assert file.tolist() == [0, 0, 0, 1, 1]
     assert (start // 4096).tolist() == [0, 2, 4, 5, 5 + 2**40]
@@ -131,7 +131,7 @@ def test_sequential_windows_end_with_the_file(two_files):
 
 
 def test_compressed_apfs_file_is_read_from_its_other_fork(apfs_plan):
-    """A compressed file of 1 MB whose resource fork has 12 KiB: one request for the fork."""
+    """A compressed file of 1 MB has a resource fork of 12 KiB, which is read with one request."""
     apfs_plan.entries[2] |= {"size_bytes": 1000000, "flags": 2}
     apfs_plan.extent(17, 0, 0x900000, 12288)
     apfs_plan.extents[0]["fork"] = "resource"
@@ -141,7 +141,7 @@ def test_compressed_apfs_file_is_read_from_its_other_fork(apfs_plan):
 
 
 def test_reader_from_the_beginning_gets_full_windows():
-    """Steps of 128 KiB from the start: windows of 32 pages, each asked for at the mark in the one before."""
+    """Steps of 128 KiB from the start give windows of 32 pages, each requested at the previous one's mark."""
     state = ReadAhead(100 * 4096, 32)
     state.read(0, 32 * 4096)
     state.read(32 * 4096, 32 * 4096)
@@ -149,7 +149,7 @@ def test_reader_from_the_beginning_gets_full_windows():
 
 
 def test_random_read_fetches_just_its_pages():
-    """A read with nothing cached before it fetches its 4 pages."""
+    """A read without cached pages before it fetches its 4 pages."""
     state = ReadAhead(1000 * 4096, 32)
     state.read(400 * 4096, 4 * 4096)
     assert state.windows == [(400, 404)]
@@ -169,7 +169,7 @@ def test_read_behind_enough_cached_pages_is_taken_for_a_stream():
 
 
 def test_host_without_stream_detection_reads_what_is_asked_for():
-    """The same reads without detection never fetch more than the record."""
+    """Without detection, the same reads never fetch more than the record."""
     state = ReadAhead(1000 * 4096, 32, detects_streams=False)
     for page in (400, 404, 408):
         state.read(page * 4096, 4 * 4096)
@@ -177,49 +177,49 @@ def test_host_without_stream_detection_reads_what_is_asked_for():
 
 
 def test_ascending_pieces_are_sent_as_they_are():
-    """A window whose pieces ascend keeps its order; neighbours on disk are one request."""
+    """A window with ascending pieces keeps its order; pieces that touch on disk are one request."""
     assert sent([100, 200, 300], [50, 100, 10], [0, 0, 0]) == [(100, 50), (200, 110)]
 
 
 def test_windows_are_not_merged_with_each_other():
-    """Pieces that touch but belong to different windows stay two requests."""
+    """Contiguous pieces of different windows stay two requests."""
     assert sent([100, 200], [100, 100], [0, 1]) == [(100, 100), (200, 100)]
 
 
 def test_oldest_piece_goes_first_then_upwards():
-    """500, 100, 700, 300: from the oldest up to the top (500, 700), then the oldest that is left (100) and up (300)."""
+    """500, 100, 700, 300: from the oldest upwards (500, 700), then from the oldest that remains (100, 300)."""
     assert [offset for offset, _ in sent([500, 100, 700, 300], [10] * 4, [0] * 4)] == [500, 700, 100, 300]
 
 
 def test_piece_before_the_one_queued_last_is_merged_in_front():
-    """A piece that ends where the one just before begins joins it: 200 to 220."""
+    """A piece that ends where the previous one begins joins it: 200 to 220."""
     assert sent([100, 210, 200], [10, 10, 10], [0, 0, 0]) == [(100, 10), (200, 20)]
 
 
 def test_piece_is_merged_behind_an_older_one():
-    """A later piece that begins where an older one ends joins it, even if others lie between them in the file."""
+    """A later piece that begins where an older one ends joins it, even with others between them in the file."""
     assert sent([100, 300, 110], [10, 10, 10], [0, 0, 0]) == [(100, 20), (300, 10)]
 
 
 def test_metadata_in_a_window_sends_what_waits():
-    """HFS+: both pieces before the node go with it, in the queue's order; the third goes later."""
+    """On HFS+, both pieces before the node are sent with it in queue order; the third goes later."""
     assert [offset for offset, _ in sent([300, 100, 200, 50], [10] * 4, [0] * 4, waiting=[2])] == [300, 100, 200, 50]
 
 
 def test_apfs_holds_the_piece_just_before_metadata():
-    """APFS: the piece before the node waits for the next one, and is continued by it."""
+    """On APFS, the piece before the node waits for the next one, which continues it."""
     found = sent([300, 100, 200, 110], [10] * 4, [0] * 4, waiting=[2], holds_last=True)
     assert found == [(300, 10), (200, 10), (100, 20)]
 
 
 def test_metadata_behind_the_last_piece_of_a_window_sends_what_waits():
-    """A hole at the end is looked up at 900: 500 and 900 go upwards, then 100; the piece at 300 is still held."""
+    """A hole at the end is looked up at 900: 500 and 900 go upwards, then 100; the piece at 300 is held."""
     found = sent([500, 100, 300, 900], [10] * 4, [0] * 4, waiting=[3], holds_last=True)
     assert [offset for offset, _ in found] == [500, 900, 100, 300]
 
 
 def test_metadata_that_finds_the_queue_full_goes_alone():
-    """Behind 32 pieces from 5,000 up a node at 5,500 comes last; behind 31 it is sent in its place."""
+    """After 32 pieces from 5,000 up, a node at 5,500 comes last; after 31, it is sent in order."""
     offsets = [5000, *range(6000, 9100, 100)]
     assert len(offsets) == 32
     full = [*offsets, 5500]
@@ -235,7 +235,7 @@ def test_macos_reads_larger_windows(hfs_file):
 
 
 def test_random_records_are_whole_records_of_the_file():
-    """A file of 10 records and a half gives offsets of ten; one that is shorter than a record gives none."""
+    """A file of 10.5 records gives ten offsets; one shorter than a record gives none."""
     drawn = random_records(10 * 4096 + 2048, 500, 4096, seed=7)
     assert set(drawn.tolist()) == {4096 * place for place in range(10)}
     with pytest.raises(ValueError, match="no record"):
@@ -243,12 +243,12 @@ def test_random_records_are_whole_records_of_the_file():
 
 
 def test_request_is_cut_at_what_the_drive_takes():
-    """Two neighbours of 100 bytes are 80, 80 and 40 where a request has at most 80 bytes."""
+    """Two contiguous pieces of 100 bytes become 80, 80 and 40 with a maximum request of 80 bytes."""
     assert sent([100, 200], [100, 100], [0, 0], largest_bytes=80) == [(100, 80), (180, 80), (260, 40)]
 
 
 def test_without_a_queue_the_order_of_the_file_is_kept():
-    """500 before 100, as the file has it."""
+    """500 comes before 100, as in the file."""
     assert sent([500, 100], [10, 10], [0, 0], sorts=False) == [(500, 10), (100, 10)]
 
 
@@ -268,7 +268,7 @@ def test_file_ends_with_its_last_block(plan):
 def test_hole_whose_record_lies_in_another_leaf_is_looked_up_in_its_window(plan):
     """APFS, one window: pieces at 0x900000 and 0x500000, then a hole recorded in a leaf above both.
 
-    The look-up sends the first piece and the leaf behind it; the second piece, still held then, comes last.
+    The look-up sends the first piece, then the leaf; the second piece, still held then, comes last.
     """
     made = plan("apfs")
     made.node("omap", 0, 0)
@@ -283,7 +283,7 @@ def test_hole_whose_record_lies_in_another_leaf_is_looked_up_in_its_window(plan)
 
 
 def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):
-    """Nodes of 2 KiB: the overflow tree's leaf shares a page with its header node, which the mount has read."""
+    """With nodes of 2 KiB, the overflow tree's leaf shares a page with its header node, which the mount has read."""
     made = plan("hfsplus")
     made.node("catalog", 0, 0)
     made.node("extents-overflow", 0, 0x10000, size=2048, kind="header")
@@ -296,14 +296,14 @@ def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):
 
 
 def test_long_read_gets_windows_of_its_own_length():
-    """A read of 49 pages from the start: a window of 49 pages, and at its mark another of 49."""
+    """A read of 49 pages from the start has a window of 49 pages, and at its mark another of 49."""
     state = ReadAhead(1000 * 4096, 32, optimal_pages=320)
     state.read(0, 49 * 4096)
     assert state.windows == [(0, 49), (49, 98)]
 
 
 def test_queue_is_sent_when_it_holds_32_requests():
-    """A piece at 5,500 behind 32 others from 5,000 up comes last; behind 31 it is sent in its place."""
+    """After 32 others from 5,000 up, a piece at 5,500 comes last; after 31, it is sent in order."""
     offsets = [5000, *range(6000, 9100, 100)]
     assert len(offsets) == 32
     later = [*offsets, 5500]
@@ -322,7 +322,7 @@ def test_windows_grow_by_four_below_a_sixteenth_of_the_limit():
 
 
 def windows_up_to(limit: int) -> list[int]:
-    """Sizes of the windows below the limit, of a reader that asks for one page at a time from the beginning."""
+    """Return the window sizes below the limit for a reader of one page at a time from the start."""
     state = ReadAhead(4 * limit * 4096, limit)
     for page in range(2 * limit):
         state.read(page * 4096, 4096)

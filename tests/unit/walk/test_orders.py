@@ -16,19 +16,19 @@ def causes(result) -> list[str]:
 
 
 def test_linux_hfsplus_looks_each_inode_up_by_its_thread_record(hfs_plan):
-    """After the listing each entry's thread leaf is read: a's (3), b's (4), then in a x's (5)."""
+    """After the listing, each entry's thread leaf is read: a's (3), b's (4), then x's in a (5)."""
     assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
 
 
 def test_linux_reads_nodes_in_pages(hfs_plan):
-    """A node of 8 KiB takes two requests of 4 KiB that touch."""
+    """A node of 8 KiB takes two contiguous requests of 4 KiB."""
     result = trace(hfs_plan.layout())
     assert result.length_bytes.tolist() == [4096] * 6
     assert result.image_offset.tolist() == [0x30000, 0x31000, 0x40000, 0x41000, 0x50000, 0x51000]
 
 
 def test_macos_reads_whole_nodes_and_no_thread_records(hfs_plan):
-    """Only leaf 3 with a's entries is left to read, in one request."""
+    """Only leaf 3 with a's entries remains to be read, in one request."""
     result = trace(hfs_plan.layout(), host="macos")
     assert (result.image_offset.tolist(), result.length_bytes.tolist()) == ([0x30000], [8192])
 
@@ -39,23 +39,23 @@ def test_the_mount_has_read_header_root_node_and_root_records(hfs_plan):
 
 
 def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
-    """Threads of a and b belong to the root (2), x's to a (16)."""
+    """Threads of a and b are charged to the root (2), x's to a (16)."""
     assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
 
 
 def test_nostat_looks_directories_up_only(hfs_plan):
-    """Leaf 4 and 5 hold threads of files, which nobody asks for."""
+    """Leaves 4 and 5 hold threads of files, which are not needed."""
     assert rows_read(trace(hfs_plan.layout(), work=Work(stat=False))) == [3]
 
 
 def test_hfsplus_listing_stops_at_the_valence(hfs_plan):
-    """With a valence of 1 the root's listing ends before b, whose thread (4) is then not read."""
+    """With a valence of 1, the root's listing ends before b, so its thread (4) is not read."""
     hfs_plan.entries[0]["valence"] = 1
     assert rows_read(trace(hfs_plan.layout())) == [3, 5]
 
 
 def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
-    """File b comes before a: inode leaf 5, b's data stream on 7 behind omap leaf 2, then x's inode on 6."""
+    """File b comes before a: inode leaf 5, b's data stream on 7 after omap leaf 2, then x's inode on 6."""
     result = trace(apfs_plan.layout())
     assert rows_read(result) == [5, 2, 7, 6]
     assert causes(result) == ["inode", "omap", "dstream", "inode"]
@@ -68,7 +68,7 @@ def test_driver_without_dstream_lookup_leaves_its_leaf_alone(apfs_plan):
 
 
 def test_index_nodes_and_maps_come_before_their_leaf(plan):
-    """Index node 4 is found through omap leaf 1, leaf 5 through omap leaf 2: 1, 4, 2, 5 in this order."""
+    """Index node 4 is found via omap leaf 1, leaf 5 via omap leaf 2: 1, 4, 2, 5 in this order."""
     made = plan("apfs")
     made.node("omap", 1, 0)
     made.node("omap", 0, 0x10000, parent=0)
@@ -83,7 +83,7 @@ def test_index_nodes_and_maps_come_before_their_leaf(plan):
 
 
 def test_hfsplus_chain_needs_no_index_node_until_a_search_does(plan):
-    """A listing goes on to leaf 4 along the chain; index node 2 above it is read when the second name is looked up."""
+    """A listing follows the chain to leaf 4; index node 2 above it is read for the second name's look-up."""
     made = plan("hfsplus")
     made.node("catalog", 2, 0, rank=0)
     made.node("catalog", 1, 0x10000, parent=0)
@@ -100,7 +100,7 @@ def test_hfsplus_chain_needs_no_index_node_until_a_search_does(plan):
 
 
 def test_large_directory_alternates_listing_and_stat(plan):
-    """Of 1,400 entries of 24 bytes 1,363 fit into 32 KiB less 48; what is stat'ed of them (2) comes before leaf 3."""
+    """Of 1,400 24-byte entries, 1,363 fit into 32 KiB less 48; their stat reads (2) come before leaf 3."""
     made = plan("hfsplus")
     made.node("catalog", 1, 0)
     for row in range(1, 5):
@@ -114,12 +114,12 @@ def test_large_directory_alternates_listing_and_stat(plan):
 
 
 def test_names_lists_a_sub_directory_right_after_it_is_looked_up(hfs_plan):
-    """Only a's thread record, on leaf 3, is read; no file is looked up."""
+    """Only a's thread record, on leaf 3, is read; files are not looked up."""
     assert rows_read(trace(hfs_plan.layout(), order="names")) == [3]
 
 
 def test_paths_looks_up_each_component_once(hfs_plan):
-    """The thread of b first, then a's and x's; the second mention of a costs nothing."""
+    """The thread of b comes first, then a's and x's; a second use of a costs nothing."""
     assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["b", "a/x", "a"]))) == [4, 3, 5]
 
 
@@ -136,23 +136,23 @@ NORMALIZED = ("normalization-insensitive",)
 @pytest.mark.parametrize(
     ("name", "stored", "finds"),
     [
-        # What finds it: HFS+, HFSX with case, APFS without and with case, APFS of the first developer versions.
+        # Volumes that find it: HFS+, HFSX with case, APFS without and with case, APFS of the first developer versions.
         ("Cafe", "cafe", "hfs+ apfs"),
         ("\u00e9", "e\u0301", "hfs+ hfsx apfs apfs-case"),
         ("\u00c9", "e\u0301", "hfs+ apfs"),
         ("e\u0301", "e\u0301", "hfs+ hfsx apfs apfs-case apfs-bytes"),
-        # TN1150 folds no letter of Kazakh that its table did not have; Unicode does.
+        # TN1150 folds no Kazakh letter missing from its table; Unicode does.
         ("\u04e8", "\u04e9", "apfs"),
-        # An ohm sign decomposes to a Greek letter in Unicode, and in HFS+ stays as it is; its table folds no sign.
+        # An ohm sign decomposes to a Greek letter in Unicode but not in HFS+, whose table folds no sign.
         ("\u2126", "\u03a9", "apfs apfs-case"),
         ("STRASSE", "stra\u00dfe", "apfs"),
-        # A joiner counts for nothing in the comparison of HFS+.
+        # HFS+ ignores a joiner in comparisons.
         ("a\u200db", "ab", "hfs+"),
         ("\u212bngstrom", "a\u030angstrom", "apfs"),
     ],
 )
 def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, finds):
-    """Each has its own rule of case and of letters with marks, and so has each kind of volume."""
+    """Each file system and volume kind has its own rules for case and for letters with marks."""
     kinds = {
         "hfs+": ("hfsplus", False, ()),
         "hfsx": ("hfsplus", True, ()),
@@ -174,19 +174,19 @@ def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, 
 
 
 def test_walk_can_start_at_a_directory(hfs_plan):
-    """The way to a is looked up first (its thread on 3), then x's thread (5); b is left alone."""
+    """The path to a is looked up first (its thread on 3), then x's thread (5); b is not read."""
     assert rows_read(trace(hfs_plan.layout(), work=Work(start_directory_id=16))) == [3, 5]
 
 
 def test_catalog_reads_leaves_along_the_chain(hfs_plan):
-    """Leaves 3, 4, 5 in key order; leaf 2 is cached. On macOS each of them costs its 10 us once."""
+    """Leaves 3, 4, 5 come in key order; leaf 2 is cached. On macOS each of them costs its 10 us once."""
     assert rows_read(trace(hfs_plan.layout(), order="catalog")) == [3, 4, 5]
     assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
 
 
 @pytest.mark.parametrize("order", ["catalog", "searchfs"])
 def test_a_search_reads_no_leaf_of_another_state(apfs_plan, order):
-    """A leaf that a snapshot alone holds, and one that nobody holds any more, are no part of the tree."""
+    """A leaf of a snapshot only, and an unreferenced one, are not part of the tree."""
     before = rows_read(trace(apfs_plan.layout(), order=order))
     for state in ("snapshot", "stale"):
         apfs_plan.node("fs", 0, 0x900000, state=state)
@@ -194,7 +194,7 @@ def test_a_search_reads_no_leaf_of_another_state(apfs_plan, order):
 
 
 def test_searchfs_reads_all_nodes_in_chunks(plan):
-    """Ten neighbouring nodes of 8 KiB are read as 32, 32 and 16 KiB; each node costs 10 us."""
+    """Ten contiguous nodes of 8 KiB are read as 32, 32 and 16 KiB; each node costs 10 us."""
     made = plan("hfsplus")
     for row in range(10):
         made.node("catalog", 0, 0x10000 + row * 8192, size=8192, rank=row)
@@ -205,12 +205,12 @@ def test_searchfs_reads_all_nodes_in_chunks(plan):
 
 
 def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
-    """What the uncounted pass has read is cached."""
+    """The reads of the uncounted pass are cached."""
     assert len(trace(hfs_plan.layout(), work=Work(warm=True))) == 0
 
 
 def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
-    """A cache of one node and none for names keep nothing, so two passes read twice what one does."""
+    """A cache of one node, and none for names, keeps nothing, so two passes read twice as much as one."""
     host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
     once, twice = (len(trace(hfs_plan.layout(), host=host, work=Work(passes=passes))) for passes in (1, 2))
     assert twice >= 2 * once > 6
@@ -218,7 +218,7 @@ def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
 
 @pytest.mark.parametrize("order", ["ls", "backup", "archive", "copy", "du"])
 def test_a_second_pass_reads_what_a_limited_cache_has_lost(hfs_plan, order):
-    """Room for one node keeps nothing of the first pass, room for all of them everything; names are not kept here."""
+    """Room for one node keeps nothing of the first pass, room for all keeps everything; names are not cached here."""
     layout = hfs_plan.layout()
     once = trace(layout, order=order)
     for size, passes in ((8192, 2), (2**30, 1)):
@@ -232,7 +232,7 @@ def test_a_second_pass_reads_what_a_limited_cache_has_lost(hfs_plan, order):
 
 
 def test_a_cache_that_drops_at_random_keeps_a_share(hfs_plan):
-    """Of what a second pass lacks where the least recently used goes first, some is there; without a limit all is."""
+    """Some nodes that an LRU cache loses before the second pass are kept; without a limit, all are."""
     layout, small = hfs_plan.layout(), host_profile("linux", cache_bytes=3 * 8192, name_cache_entries=0)
     reads = [
         len(trace(layout, host=host_profile(small, cache_keeps=keeps), work=Work(passes=40)))
@@ -242,7 +242,7 @@ def test_a_cache_that_drops_at_random_keeps_a_share(hfs_plan):
 
 
 def test_the_share_that_is_kept_is_that_of_random_replacement():
-    """A cache simulated with random victims has, of a list that is read again and again, the share that is worked out.
+    """For a list read repeatedly, a cache simulated with random victims keeps the computed share.
 
     1,000 nodes of one size, ten times; the first time nothing is there.
     """
@@ -270,7 +270,7 @@ def test_the_share_that_is_kept_is_that_of_random_replacement():
 
 
 def test_cached_names_need_no_leaf(hfs_plan):
-    """With room for the three names, the second pass reads what it lists alone: the leaves of root (2) and a (3)."""
+    """With room for the three names, the second pass reads only listings: the leaves of root (2) and a (3)."""
     layout = hfs_plan.layout()
     hosts = {room: host_profile("linux", cache_bytes=8192, name_cache_entries=room) for room in (2, 3)}
     reads = {room: trace(layout, host=host, work=Work(warm=True)) for room, host in hosts.items()}
@@ -280,7 +280,7 @@ def test_cached_names_need_no_leaf(hfs_plan):
 
 @pytest.mark.parametrize("room", [2, 3])
 def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
-    """a, x and b at 15 us each; where two names have room, 7 us and two searches of 6 us each more."""
+    """a, x and b cost 15 us each; with room for two names, 7 us and two searches of 6 us more each."""
     host = host_profile("macos", name_cache_entries=room, name_cache_keeps=0.0)
     result = trace(apfs_plan.layout(), order="paths", host=host, work=Work(paths=["a/x", "b"], warm=True))
     assert len(result) == 0
@@ -288,7 +288,7 @@ def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
 
 
 def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
-    """A cache that drops names at random keeps some: 19 us less for each; twice as many names as room leave a fifth."""
+    """A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth."""
     layout = apfs_plan.layout()
     took = []
     for keeps in (0.0, 1.0):
@@ -303,7 +303,7 @@ def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
 
 
 def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
-    """Four threads in contention take 3 times as long for searches, but not for what the name cache answers."""
+    """Four contending threads take 3 times as long for searches, but not for hits of the name cache."""
     paths = ["a/x", "b"]
     cold, warm = (
         trace(
@@ -318,7 +318,7 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
 
 @pytest.mark.parametrize("order", ["fsck", "searchfs"])
 def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
-    """Neither a warm start nor a second pass is modelled for them."""
+    """Neither a warm start nor a second pass is modelled for these orders."""
     with pytest.raises(ValueError, match="done once"):
         trace(hfs_plan.layout(), order=order, work=Work(warm=True))
     with pytest.raises(ValueError, match="done once"):
@@ -327,7 +327,7 @@ def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
 def test_large_cache_reads_what_an_unlimited_one_does(request, name):
-    """A cache that never fills gives the same reads, order and causes."""
+    """A cache that never fills has the same reads, order and causes."""
     layout = request.getfixturevalue(name).layout()
     free, limited = trace(layout), trace(layout, host=host_profile("linux", cache_bytes=2**30))
     assert np.array_equal(free.image_offset, limited.image_offset)
@@ -337,7 +337,7 @@ def test_large_cache_reads_what_an_unlimited_one_does(request, name):
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
 def test_reads_fall_as_the_cache_grows(request, name):
-    """Least recently used first out: a larger cache never reads more."""
+    """With LRU, a larger cache never reads more."""
     layout = request.getfixturevalue(name).layout()
     sizes = [2**13, 2**14, 2**15, 2**16, 2**20]
     counts = [len(trace(layout, host=host_profile("linux", cache_bytes=size))) for size in sizes]
@@ -345,12 +345,12 @@ def test_reads_fall_as_the_cache_grows(request, name):
 
 
 def test_host_time_is_that_of_the_entries(hfs_plan):
-    """Three entries cost 8 us each, and the last of them, x, has been looked up by name before the last read."""
+    """Three entries cost 8 us each, and the last one, x, is looked up by name before the last read."""
     assert trace(hfs_plan.layout()).think_us.sum() == pytest.approx(3 * 8)
 
 
 def test_empty_volume_has_nothing_to_read(plan):
-    """A volume without entries gives an empty trace for every walk."""
+    """A volume without entries has an empty trace for every walk."""
     made = plan("hfsplus")
     made.node("catalog", 0, 0)
     made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=0, listing_node_row=0)
@@ -365,7 +365,7 @@ def test_loop_of_directories_ends(hfs_plan):
 
 
 def test_unknown_order_is_refused(hfs_plan):
-    """Names that are no order raise KeyError; orders that lack their input ValueError."""
+    """An unknown order raises KeyError; an order without its input raises ValueError."""
     with pytest.raises(KeyError):
         trace(hfs_plan.layout(), order="sideways")
     with pytest.raises(ValueError, match="paths"):
@@ -375,7 +375,7 @@ def test_unknown_order_is_refused(hfs_plan):
 
 
 def test_host_time_counts_what_no_read_follows(hfs_plan):
-    """Warm: three entries at 8 us are 24 us; names only, 3 us and the lookup of one directory, 7 us."""
+    """Warm, three entries at 8 us are 24 us; for names only, 3 us and the look-up of one directory, 7 us."""
     assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
     assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
 
@@ -395,7 +395,7 @@ def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
 
 
 def test_host_time_of_a_pass_is_its_own(hfs_plan):
-    """A warm pass with a small cache costs what the cold one does: 24 us in all, before and behind its reads."""
+    """A warm pass with a small cache costs as much as the cold one: 24 us in all, before and after its reads."""
     host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
     for warm in (False, True):
         assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
@@ -410,7 +410,7 @@ def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):
 
 
 def test_threads_take_slices_of_the_list_in_step(hfs_plan):
-    """Two threads, lists [b, b] and [a/x, a]: b (4) by the first, then a (3) and x (5) by the second."""
+    """Two threads have the lists [b, b] and [a/x, a]: b (4) by the first, then a (3) and x (5) by the second."""
     host = host_profile("linux", threads=2)
     result = trace(hfs_plan.layout(), order="paths", host=host, work=Work(paths=["b", "b", "a/x", "a"]))
     assert rows_read(result) == [4, 3, 5]
@@ -418,7 +418,7 @@ def test_threads_take_slices_of_the_list_in_step(hfs_plan):
 
 
 def test_long_names_fill_a_buffer_sooner(plan):
-    """Names of 232 bytes take 256 each: 127 fit, so leaf 3 with the rest is listed after these are stat'ed."""
+    """Names of 232 bytes take 256 each: 127 fit, so leaf 3 with the rest is listed after their stat reads."""
     made = plan("hfsplus")
     made.node("catalog", 1, 0)
     for row in range(1, 5):
@@ -432,7 +432,7 @@ def test_long_names_fill_a_buffer_sooner(plan):
 
 
 def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
-    """Names of 232 bytes, 127 a buffer: the second buffer begins with a search through index node 2 to leaf 4."""
+    """With 232-byte names, 127 per buffer, the second buffer begins with a search via index node 2 to leaf 4."""
     made = plan("hfsplus")
     made.node("catalog", 2, 0)
     made.node("catalog", 1, 0x10000, parent=0)
@@ -450,7 +450,7 @@ def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
 
 
 def test_nodes_of_hfsplus_have_room_of_their_own_on_macos(hfs_plan):
-    """Where 128 MiB do not hold them all, a second listing reads again; Linux keeps them as long as there is memory."""
+    """If 128 MiB do not hold all nodes, a second listing reads again; Linux keeps them while memory lasts."""
     layout = hfs_plan.layout()
     twice = Work(passes=2)
     assert property_values(host_profile("macos"))["hfs_node_cache_bytes"] == 128 << 20

@@ -1,4 +1,4 @@
-"""Orders of programs on hand-made volumes: what each of them does that the others do not."""
+"""Orders of programs on hand-made volumes: the differences between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.walk.conftest import rows_read
 
 @pytest.fixture
 def tree(plan):
-    """An HFS+ volume with {a/ {f}, a-b/ {g}, .git/ {h}}, the threads of all on leaves of their own.
+    """An HFS+ volume with {a/ {f}, a-b/ {g}, .git/ {h}}, each thread on a leaf of its own.
 
     Rows: 0 header, 1 root node, 2 root's records, 3 a and its thread, 4 a-b and its, 5 .git and its, 6 f, 7 g, 8 h.
     """
@@ -36,7 +36,7 @@ def test_find_asks_for_directories_alone(hfs_plan):
 
 
 def test_find_on_macos_gets_the_link_count_with_the_names(tree):
-    """Apple's fts asks for it whatever the options (Libc fts.c), so find and FTS_NOSTAT read inodes, as du does."""
+    """Apple's fts requests it with any options (Libc fts.c), so find and FTS_NOSTAT read inodes, like du."""
     added = trace(tree, order="du", host="macos")
     for found in (
         trace(tree, order="find", host="macos"),
@@ -47,19 +47,19 @@ def test_find_on_macos_gets_the_link_count_with_the_names(tree):
 
 
 def test_ls_goes_down_by_name_and_one_folder_does_not(tree):
-    """By bytes .git (5, 8) comes before a (3, 6) and a-b (4, 7); all directories were stat'ed before."""
+    """In byte order .git (5, 8) comes before a (3, 6) and a-b (4, 7); attributes of all directories are read before."""
     assert rows_read(trace(tree, order="ls")) == [3, 4, 5, 8, 6, 7]
     assert rows_read(trace(tree, order="ls-folder")) == [3, 4, 5]
     assert rows_read(trace(tree, order="ls-folder", work=Work(start_directory_id=16))) == [3, 6]
 
 
 def test_rsync_sorts_directories_with_a_slash_and_ls_without(tree):
-    """a-b comes before a/, but behind a."""
+    """a-b comes before a/, but after a."""
     assert rows_read(trace(tree, order="backup")) == [3, 4, 5, 8, 7, 6]
 
 
 def test_time_machine_gets_attributes_with_the_names(tree):
-    """On macOS a backup is getattrlistbulk of every folder; on Linux rsync stats entry by entry."""
+    """On macOS a backup uses getattrlistbulk on every folder; on Linux rsync stats entry by entry."""
     made, bulk = trace(tree, order="backup", host="macos"), trace(tree, order="bulk", host="macos")
     assert made.image_offset.tolist() == bulk.image_offset.tolist()
     assert made.host_us == bulk.host_us
@@ -67,32 +67,32 @@ def test_time_machine_gets_attributes_with_the_names(tree):
 
 
 def test_folders_that_changed_are_looked_up_and_listed(tree):
-    """a-b (its own leaf 4, in it g, 7), then .git (5, 8), in the order of the list; a (3, 6) is left alone."""
+    """a-b (its own leaf 4, with g on 7), then .git (5, 8), in list order; a (3, 6) is not read."""
     read = trace(tree, order="backup-events", host="macos", work=Work(paths=["a-b", "/.git/"]))
     assert rows_read(read) == [4, 7, 5, 8]
     assert rows_read(trace(tree, order="backup-events", host="macos", work=Work(paths=["nowhere", "a/f"]))) == [6]
 
 
 def test_all_folders_that_changed_are_the_whole_walk(tree):
-    """With every folder named, the root first, the leaves are those of the walk without a record."""
+    """If every folder is named, the root first, the leaves are those of a walk without a record."""
     read = trace(tree, order="backup-events", host="macos", work=Work(paths=["/", "a", "a-b", ".git"]))
     assert set(rows_read(read)) == set(rows_read(trace(tree, order="backup", host="macos")))
 
 
 def test_git_sorts_whole_paths_and_leaves_its_own_directory_to_itself(tree):
-    """a-b/g comes before a/f; .git (5) and what is in it (8) are not looked up, .git not listed."""
+    """a-b/g comes before a/f; .git (5) and its contents (8) are not looked up, and .git is not listed."""
     assert rows_read(trace(tree, order="git-status")) == [4, 7, 3, 6]
 
 
 def test_a_search_is_what_each_host_has_for_it(tree):
-    """MacOS goes through the nodes of the catalog by their numbers; Linux has no such call, but find."""
+    """MacOS reads the catalog's nodes by number; Linux has no such call and uses find."""
     for host, other in (("macos", "searchfs"), ("linux", "find")):
         made, same = trace(tree, order="search", host=host), trace(tree, order=other, host=host)
         assert made.image_offset.tolist() == same.image_offset.tolist()
 
 
 def map_of(sizes, packed=()):
-    """Files in one extent each."""
+    """Make a map of files with one extent each."""
     base = np.cumsum([0, *sizes[:-1]])
     number, ends = np.arange(len(sizes)), base + np.array(sizes)
     is_packed = np.isin(number, packed)
@@ -100,7 +100,7 @@ def map_of(sizes, packed=()):
 
 
 def test_windows_grow_from_what_the_first_read_asks_for():
-    """Linux: up to two pages start with a window of 4 pages, three with one of 8; each next one is twice as large."""
+    """On Linux, up to two pages start with a window of 4 pages, three with one of 8; each next one doubles."""
     page = 4096
     grown = {1: [0, 4, 12, 28, 60, 92], 2 * page: [0, 4, 12, 28, 60, 92], 3 * page: [0, 8, 24, 56, 88]}
     for asked, edges in grown.items():
@@ -111,7 +111,7 @@ def test_windows_grow_from_what_the_first_read_asks_for():
 
 
 def test_windows_of_several_files_are_their_own():
-    """A small file, one that is compressed and read at once, and one that begins with a larger window."""
+    """A small file, a compressed one that is read at once, and one that starts with a larger window."""
     page = 4096
     files = map_of([3 * page, 50 * page, 10 * page], packed=[1])
     file, begin, end = growing_windows(files, 32 * page, np.array([1, 1, 3 * page]))
@@ -120,7 +120,7 @@ def test_windows_of_several_files_are_their_own():
 
 
 def test_windows_of_large_reads_are_all_of_one_size():
-    """Aligned to the file's beginning, the last one as long as the file."""
+    """They are aligned to the start of the file, and the last one ends with the file."""
     page = 4096
     file, begin, end = sequential_windows(map_of([page, 70 * page]), 32 * page)
     assert file.tolist() == [0, 1, 1, 1]

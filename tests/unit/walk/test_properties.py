@@ -1,4 +1,4 @@
-"""Properties of hosts given by name and as text."""
+"""Host properties given by name and as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from layoutscope.walk.host import HOSTS, LINUX, property_values, set_properties,
     ],
 )
 def test_text_is_read_as_the_kind_of_the_property(name, text, value):
-    """Truth, sizes, numbers and names are told apart by what the property is, and nothing else changes."""
+    """Booleans, sizes, numbers and names are parsed by the property's kind, and no other property changes."""
     changed = property_values(set_properties(LINUX, {name: text}))
     assert changed.pop(name) == value
     assert changed.items() <= property_values(LINUX).items()
@@ -43,12 +43,12 @@ def test_text_is_read_as_the_kind_of_the_property(name, text, value):
     ],
 )
 def test_what_a_property_cannot_be_is_refused(name, text, reason):
-    """Unknown names are answered with those that there are, wrong values with what was expected."""
+    """The error for an unknown name lists the known ones, that for a wrong value the expected form."""
     with pytest.raises(ValueError, match=reason):
         set_properties(LINUX, {name: text})
 
 
 def test_every_property_has_its_source():
-    """What a user can set is what the sources explain."""
+    """Every property that can be set has a source."""
     assert set(property_values(LINUX)) == set(sources())
     assert all(len(source) == len(HOSTS) for source in sources().values())

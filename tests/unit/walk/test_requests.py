@@ -17,7 +17,7 @@ def pieces(layout, row, host="linux"):
 
 @pytest.fixture
 def split_node(plan):
-    """Return an 8 KiB node that lies in two pieces: 512 bytes at 0x10200, the rest at 0x50000."""
+    """Return an 8 KiB node in two pieces: 512 bytes at 0x10200, the rest at 0x50000."""
     made = plan("hfsplus")
     made.node("catalog", 0, 0x10200, size=8192)
 
@@ -27,7 +27,7 @@ def split_node(plan):
 
 
 def test_split_node_is_cut_at_its_pages(split_node):
-    """The first page is 512 bytes here and 3584 there, the second one 4096 bytes behind these."""
+    """The first page is 512 bytes at one place and 3584 at the other; the second page is the next 4096 bytes."""
     assert pieces(split_node, 0) == [(0x10200, 512), (0x50000, 3584), (0x50E00, 4096)]
 
 
@@ -37,7 +37,7 @@ def test_split_node_is_two_requests_where_nodes_are_read_whole(split_node):
 
 
 def test_small_nodes_share_a_page(plan):
-    """Eight nodes of 512 bytes are one page of 4 KiB on Linux; macOS reads the one alone."""
+    """Eight nodes of 512 bytes share a page of 4 KiB on Linux; macOS reads each alone."""
     made = plan("hfsplus")
     for row in range(8):
         made.node("catalog", 0, 0x10000 + 512 * row, size=512, rank=row)

@@ -19,13 +19,13 @@ def test_equal_traces_agree_fully():
 
 
 def test_order_counts_in_pairs_only():
-    """1 2 3 4 against 1 2 4 3: all blocks, but only one of three steps (1 to 2) is predicted."""
+    """1 2 3 4 and 1 2 4 3 share all blocks, but only one of three steps (1 to 2) is predicted."""
     result = score(reads(1, 2, 3, 4), reads(1, 2, 4, 3))
     assert (result.block_share, result.pair_share) == (1.0, pytest.approx(1 / 3))
 
 
 def test_missed_and_extra_blocks_are_counted_over_the_real_ones():
-    """Of four real blocks three are predicted, and one of the predicted four is not real."""
+    """Three of four real blocks are predicted, and one of the four predicted blocks is not real."""
     result = score(reads(1, 2, 3, 4), reads(1, 2, 3, 9))
     assert (result.block_share, result.extra_share) == (0.75, 0.25)
 
@@ -41,13 +41,13 @@ def test_large_reads_are_cut_into_blocks():
 
 
 def test_blocks_shrink_to_the_alignment_of_the_reads():
-    """A read of 512 bytes at 1024 asks for blocks of 512 bytes."""
+    """A read of 512 bytes at 1024 requires blocks of 512 bytes."""
     odd = AccessTrace.from_reads(np.array([1024]), np.array([512]))
     assert block_size(odd, reads(0)) == 512
 
 
 def test_differences_are_told_by_tree(hfs_plan):
-    """Leaf 5 left out is two blocks of catalog leaves; a block elsewhere is unknown."""
+    """A missing leaf 5 is two blocks of catalog leaves; a block elsewhere is unknown."""
     layout = hfs_plan.layout()
     predicted = trace(layout)
     real = reads(0x30, 0x31, 0x40, 0x41, 0x900)

@@ -10,13 +10,13 @@ from layoutscope.walk.whatif import clump_nodes, drop_snapshot_nodes, first_read
 
 
 def test_packed_nodes_lie_in_key_order(apfs_plan):
-    """Fs root, then object map, then leaves 4 to 7, end to end from 0: leaf 4 is the fifth block."""
+    """Fs root, then object map, then leaves 4 to 7 are contiguous from 0: leaf 4 is the fifth block."""
     nodes = pack_nodes(apfs_plan.layout()).nodes
     assert nodes["image_offset"].to_list() == [4096, 8192, 12288, 0, 16384, 20480, 24576, 28672]
 
 
 def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
-    """A catalog beyond its eighth extent is read without overflow nodes once it is packed."""
+    """A packed catalog with more than eight extents is read without overflow nodes."""
     leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
     hfs_plan.extent(4, 3 * 8192, 0x30000, 8 * 8192, node=leaf)
     layout = hfs_plan.layout()
@@ -27,14 +27,14 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
 
 
 def test_clumped_nodes_keep_their_order(apfs_plan):
-    """The eight nodes of the plan lie in ascending order 64 KiB apart; clumped they are 4 KiB apart."""
+    """The eight nodes of the plan are in ascending order, 64 KiB apart; clumped they are 4 KiB apart."""
     nodes = clump_nodes(apfs_plan.layout()).nodes
     assert nodes["image_offset"].to_list() == [4096 * place for place in range(8)]
 
 
 @pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
 def test_moving_nodes_does_not_change_what_is_read(apfs_plan, lay_out):
-    """The same number of reads with the same causes in the same order; only addresses differ."""
+    """The reads have the same number, causes and order; only addresses differ."""
     layout = apfs_plan.layout()
     before, after = trace(layout), trace(lay_out(layout))
     assert np.array_equal(before.cause, after.cause)
@@ -54,13 +54,13 @@ def test_without_snapshots_map_leaves_merge(apfs_plan):
 
 @pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
 def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, lay_out):
-    """Nodes that lie so already are left as they are: the layout is the same."""
+    """Nodes that are already in place are not changed: the layout is the same."""
     once = lay_out(apfs_plan.layout())
     assert lay_out(once) is once
 
 
 def test_nodes_in_the_order_of_the_walk_are_read_on_and_on(apfs_plan):
-    """Laid out as they are read, each read begins where the last one ended, but for what the mount has read before."""
+    """Each read begins where the last one ended, except for nodes that the mount has read before."""
     layout = apfs_plan.layout()
     reads = trace(lay_in_read_order(layout, trace(layout)))
     ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
@@ -69,7 +69,7 @@ def test_nodes_in_the_order_of_the_walk_are_read_on_and_on(apfs_plan):
 
 
 def test_the_order_of_a_work_is_its_own(apfs_plan):
-    """Nodes go where the reads that are handed over have them: here from the last to the first."""
+    """Nodes are placed in the order of the given reads: here from last to first."""
     layout = apfs_plan.layout()
     reads = trace(layout)
     back = reads[np.arange(len(reads))[::-1]]
@@ -78,9 +78,9 @@ def test_the_order_of_a_work_is_its_own(apfs_plan):
 
 
 def test_first_reads_of_pages_and_of_several_nodes():
-    """A read within a node is one of that node; one of three nodes is of all; a node that is not read comes last."""
+    """A read within a node counts for it, one of three nodes for all of them; an unread node comes last."""
     reads = AccessTrace.from_reads(np.array([12288, 16384, 4096]), np.array([4096, 24576, 4096]))
     nodes = np.array([0, 8192, 16384, 24576, 32768, 40960])
     turn = first_reads(reads, np.zeros(6, np.uint8), nodes)
-    # The first read is the second half of the second node, the third the second half of the first.
+    # The first read is the second half of the second node, the third is the first half of the first.
     assert turn.tolist() == [2, 0, 1, 1, 1, 3]

@@ -1,4 +1,4 @@
-"""What containers store: holes are what they say, whatever else they say, and what nobody stored is not read."""
+"""What containers store: holes are what the tables say, and areas that are not stored are not read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from layoutscope.structs.arrays import total
 
 MIB = 1024**2
 UNITS = {"qcow2": 64 << 10, "vhdx": 8 * MIB, "vpc": 2 * MIB, "vmdk": 64 << 10}
-"""What QEMU stores at once, for a disk of this size."""
+"""Allocation unit of QEMU for a disk of this size."""
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory):
-    """Return 100 MiB, of which the first, a part in the middle and the last MiB are noise."""
+    """Return 100 MiB; the first MiB, a part in the middle and the last MiB are noise."""
     path = tmp_path_factory.mktemp("disk") / "disk.img"
     noise = np.random.default_rng(7).integers(1, 256, MIB, np.uint8).tobytes()
     with path.open("wb") as file:
@@ -56,7 +56,7 @@ FORMS = [
     ("form", "options"), FORMS, ids=lambda item: "-".join(item) if isinstance(item, tuple) else item
 )
 def test_holes_are_what_was_not_stored(disk, tmp_path, peer, form, options):
-    """Nothing but zeros lies in a hole, and no more than a unit around the noise is called stored."""
+    """A hole contains only zeros, and at most a unit around the noise counts as stored."""
     data = disk.read_bytes()
     with open_image(convert(peer, disk, tmp_path / "a.img", form, *options)) as source:
         holes = source.holes
@@ -74,7 +74,7 @@ def opened(image: bytes) -> Source:
 
 
 def test_a_table_that_is_not_in_the_file_is_an_error():
-    """The first one of a qcow2 behind the end of its file, or shorter than its disk."""
+    """The first table of a qcow2 is after the end of its file, or is shorter than its disk needs."""
     image = qcow(4 * MIB, 1).ljust(65536 + 8, b"\0")
     assert opened(image).holes.tolist() == [[0, 4 * MIB]]
     with pytest.raises(FormatError, match="the table of blocks is not within the file"):
@@ -85,7 +85,7 @@ def test_a_table_that_is_not_in_the_file_is_an_error():
 
 @pytest.mark.parametrize("place", [131072, 2**40])
 def test_a_second_table_that_is_lost_costs_what_it_covers(place):
-    """Both entries of the first table of a qcow2 name one second table, or one names none in the file."""
+    """Both entries of a qcow2's first table name one second table, or one names a table outside the file."""
     entries = struct.pack(">2Q", 131072, place).ljust(65536, b"\0")
     image = qcow(2**30, 2).ljust(65536, b"\0") + entries + struct.pack(">Q", 196608).ljust(131072, b"\0")
     source = opened(image)
@@ -98,7 +98,7 @@ def test_a_second_table_that_is_lost_costs_what_it_covers(place):
 
 
 def test_disks_and_tables_without_end_are_refused():
-    """A disk of exbibytes, and a first table that is longer than what is read of one."""
+    """A disk of exbibytes is refused, and so is a first table longer than the limit."""
     with pytest.raises(FormatError, match="is impossible"):
         opened(qcow(2**62, MAX_TABLE_BYTES // 8 + 1).ljust(65536, b"\0"))
     with pytest.raises(FormatError, match="the table of blocks is not within the file"):
@@ -106,7 +106,7 @@ def test_disks_and_tables_without_end_are_refused():
 
 
 def test_more_than_a_file_can_hold_is_refused():
-    """4,096 bytes for one are the most."""
+    """4,096 bytes per file byte are the maximum."""
     for more in (0, 1):
         pieces = make_pieces(np.array([0]), np.array([4096 * 512 + more]), np.array([0]))
         source = StoredSource([MemorySource(bytes(512), "a")], 2**30, pieces, what="disk")
@@ -119,7 +119,7 @@ def test_more_than_a_file_can_hold_is_refused():
 
 @pytest.mark.parametrize("form", UNITS)
 def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
-    """Up to 8 TiB in a few MB of tables, with a volume's header at the start: what is stored is looked at."""
+    """Up to 8 TiB take a few MB of tables, with a volume header at the start; only stored areas are examined."""
     from fixtures.hfsplus.plan import VolumePlan
     from fixtures.hfsplus.writer import render
 
@@ -137,7 +137,7 @@ def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
 
 @pytest.mark.parametrize("entry", [8, 0x1FE, 131072 + 512, 1 << 56, 1 << 63 | 196608 | 2])
 def test_references_that_a_qcow_cannot_have_are_not_read(entry):
-    """Bits 1 to 8 and 56 to 61 are reserved, and a cluster of 64 KiB begins at a border of one."""
+    """Bits 1 to 8 and 56 to 61 are reserved, and a cluster of 64 KiB begins at a multiple of 64 KiB."""
     image = qcow(2**20, 1).ljust(65536, b"\0") + struct.pack(">Q", 1 << 63 | 131072).ljust(65536, b"\0")
     odd = opened(image + struct.pack(">3Q", 0, 1 << 63 | 196608, entry).ljust(131072, b"\0"))
     assert odd.unread_ranges().tolist() == [[131072, 65536]]

@@ -1,4 +1,4 @@
-"""Apple's sparse images of macOS 26, against images written in the test and arithmetic by hand."""
+"""Apple's sparse images of macOS 26, compared with images written in the test and with hand arithmetic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from layoutscope.tables import TABLES
 CHUNK, SECTOR = 32768, 512
 MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 TABLE = 5
-"""Chunk of the file that holds the table of `DISK`: behind three chunks of data and one of metadata."""
+"""Chunk of the file that holds the table of `DISK`: after three chunks of data and one of metadata."""
 
 
 def noise(length: int, seed: int = 1) -> bytes:
@@ -39,7 +39,7 @@ def opened(plan: Plan, **changes: bytes):
 
 
 def changed(data: bytes, **changes: bytes) -> bytes:
-    """Put other bytes at places, which stand in the names behind an underscore."""
+    """Put other bytes at the places given in the names, after an underscore."""
     image = bytearray(data)
     for name, value in changes.items():
         image[int(name[1:]) : int(name[1:]) + len(value)] = value
@@ -48,7 +48,7 @@ def changed(data: bytes, **changes: bytes) -> bytes:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_disk_reads_back(swapped):
-    """Stored, absent and given back chunks, and what lies behind all of them; whichever directory counts."""
+    """Stored, absent and released chunks, and the space after them, read back with either directory."""
     source = unwrap(MemorySource(asif(Plan(DISK, more_sectors=300_000, unmapped=frozenset({1}), swapped=swapped))))
     assert source.size_bytes == len(DISK) + 300_000 * SECTOR
     assert source.read(0, len(DISK) + 4096) == DISK + bytes(4096)
@@ -60,7 +60,7 @@ def test_a_disk_reads_back(swapped):
 
 
 def test_sectors_that_were_never_written_are_zeros():
-    """Of a partial chunk the bitmap decides, sector by sector, whatever stands in the file."""
+    """In a partial chunk the bitmap decides sector by sector, whatever the file holds."""
     rng = np.random.default_rng(5)
     sectors = [
         noise(SECTOR, 10 + place) if rng.random() < 0.5 else bytes(SECTOR) for place in range(4 * CHUNK // SECTOR)
@@ -73,7 +73,7 @@ def test_sectors_that_were_never_written_are_zeros():
 
 
 def test_a_volume_in_an_image_is_the_volume(tmp_path):
-    """A scan of the image finds what a scan of the disk inside finds."""
+    """A scan of the image gives the same result as a scan of the disk inside."""
     write(VolumePlan(root=folders(3, 9, 100)), tmp_path / "raw.img")
     disk = (tmp_path / "raw.img").read_bytes()
     (tmp_path / "disk.img").write_bytes(asif(Plan(disk, partial=frozenset(range(0, 99, 2)))))
@@ -83,7 +83,7 @@ def test_a_volume_in_an_image_is_the_volume(tmp_path):
 
 
 def test_a_volume_whose_chunks_are_lost_is_damaged(tmp_path):
-    """Metadata in a chunk that cannot be told are missing, and the exit code says so."""
+    """Metadata in an unreadable chunk is missing, and the exit code says so."""
     write(VolumePlan(root=folders(3, 9, 100)), tmp_path / "raw.img")
     layout = layoutscope.read_layouts(tmp_path / "raw.img")[0]
     lost = layout.nodes.filter(tree="catalog", kind="leaf")["image_offset"][0] // CHUNK
@@ -98,7 +98,7 @@ def test_a_volume_whose_chunks_are_lost_is_damaged(tmp_path):
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory):
-    """An image of 200 GiB with the sizes of Apple's: chunks of 1 MiB, sectors of 512 bytes.
+    """An image of 200 GiB with Apple's sizes: chunks of 1 MiB, sectors of 512 bytes.
 
     N = 4 * 512 = 2,048 chunks in a group, whose references take S = 8 * 2,049 = 16,392 bytes; 63 groups fit into a
     table (63 * 16,392 = 1,032,696), which covers 63 * 2,048 = 129,024 MiB = 126 GiB. The disk needs two tables.
@@ -117,7 +117,7 @@ def by_hand(tmp_path_factory):
         # Chunk 2,048 + 5 of the disk: group 1, reference 5. It is whole and lies in chunk 3 of the file.
         put(1 * MEBIBYTE + 16_392 + 5 * 8, struct.pack(">Q", 0x4000_0000_0000_0003))
         put(3 * MEBIBYTE, b"second group")
-        # The last chunk that table 0 covers: group 62, reference 2,047. Of the next one nothing is stored.
+        # The last chunk that table 0 covers: group 62, reference 2,047. The next one is not stored.
         put(1 * MEBIBYTE + 62 * 16_392 + 2047 * 8, struct.pack(">Q", 0x4000_0000_0000_0004))
         put(5 * MEBIBYTE - 4, b"last")
         # Chunk 129,024 + 2 * 2,048 + 1 of the disk: table 1, group 2, reference 1. Of it sector 2,047 was written:
@@ -131,7 +131,7 @@ def by_hand(tmp_path_factory):
 
 
 def test_addresses_are_those_of_arithmetic_by_hand(by_hand):
-    """Directory, tables, groups, references and bitmap are found where the format puts them."""
+    """Directory, tables, groups, references and bitmap are found at the offsets that the format defines."""
     with open_image(by_hand) as source:
         assert source.size_bytes == 200 * GIBIBYTE
         assert source.read((2048 + 5) * MEBIBYTE - 2, 16) == b"\0\0second group\0\0"
@@ -145,7 +145,7 @@ def test_addresses_are_those_of_arithmetic_by_hand(by_hand):
 
 
 def reference(image: bytes, chunk: int) -> int:
-    """Find where the reference to a chunk of the file stands."""
+    """Find the offset of the reference to a chunk of the file."""
     return image.index(struct.pack(">Q", WHOLE | chunk))
 
 
@@ -155,7 +155,7 @@ def reference(image: bytes, chunk: int) -> int:
     ids=["outside", "far outside", "the header", "twice", "the table", "no bitmap", "absent", "unmapped"],
 )
 def test_impossible_references_are_never_read(entry):
-    """What they cover counts as never read, and the rest of the disk is there."""
+    """What they cover counts as never read, and the rest of the disk is read."""
     image = asif(Plan(DISK))
     source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", entry)})))
     lost = [3] if entry != WHOLE | 1 else [0, 3]
@@ -175,7 +175,7 @@ def test_a_lost_table_is_never_read(entry):
 
 
 def test_tables_that_share_a_chunk_are_both_lost():
-    """Nothing tells whose it is."""
+    """Nothing shows which of them the chunk belongs to."""
     image = asif(Plan(DISK, more_sectors=200_000))
     table = image[DIRECTORIES[0] + 8 : DIRECTORIES[0] + 16]
     source = open_asif(MemorySource(changed(image, **{f"_{DIRECTORIES[0] + 16}": table})))
@@ -183,7 +183,7 @@ def test_tables_that_share_a_chunk_are_both_lost():
 
 
 def test_a_cut_off_file_lacks_its_last_chunks():
-    """As a copy that was broken off: what lies behind its end was never read."""
+    """In a truncated copy, everything after the end of the file counts as never read."""
     image = asif(Plan(DISK, with_metadata=False))
     order = [image[at : at + CHUNK] for at in range(0, len(image), CHUNK)]
     first = order[0].replace(struct.pack(">QQ", 7, 4), struct.pack(">QQ", 7, 1))
@@ -215,20 +215,20 @@ def test_a_cut_off_file_lacks_its_last_chunks():
     ],
 )
 def test_impossible_headers_are_errors(at, value):
-    """Of directories outside the file, and of sizes that the format rules out."""
+    """Directories outside the file, and sizes that the format excludes, are refused."""
     with pytest.raises(FormatError):
         opened(Plan(DISK), **{f"_{at}": value})
 
 
 @pytest.mark.parametrize(("at", "value"), [(4, struct.pack(">I", 2)), (0x46, struct.pack(">H", 1))])
 def test_other_versions_are_named(at, value):
-    """An unknown version, and an image in segments, are not guessed at."""
+    """An unknown version and a segmented image are refused by name."""
     with pytest.raises(UnsupportedError):
         opened(Plan(DISK), **{f"_{at}": value})
 
 
 def test_unknown_states_of_sectors_are_errors():
-    """States 2 and 3 have not been seen; what such a sector holds is not guessed."""
+    """States 2 and 3 have never been observed, so the contents of such a sector are not guessed."""
     image = asif(Plan(noise(CHUNK), partial=frozenset({0}), with_metadata=False))
     at = image.index(b"\x55" * (CHUNK // SECTOR // 4))
     source = open_asif(MemorySource(changed(image, **{f"_{at}": b"\x95"})))
@@ -239,7 +239,7 @@ def test_unknown_states_of_sectors_are_errors():
 
 
 def test_sectors_of_4096_bytes():
-    """The disk has the sectors of its image, and groups of 16,384 chunks."""
+    """The disk has the sector size of its image, and groups of 16,384 chunks."""
     disk = noise(131_072) + bytes(131_072) + noise(131_072, 4)
     source = opened(Plan(disk, len_chunk=262_144, len_sector=4096))
     assert (source.read(0, len(disk)), source.sector_size_bytes) == (disk, 4096)
@@ -253,19 +253,19 @@ assert image.internal_metadata == {"stable uuid": "0" * 32}
 stream = image.open()
 sys.stdout.buffer.write(stream.read(int(sys.argv[2])))
 """
-"""dissect.hypervisor, run as a program of its own; ``DISSECT_PYTHON`` names a Python that has it."""
+"""dissect.hypervisor, run as a separate program; ``DISSECT_PYTHON`` names a Python that has it."""
 
 
 @pytest.mark.parametrize("more", [0, 200_000])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_another_reader_sees_the_same(tmp_path, more, swapped):
-    """What is written here has metadata where another reader finds them, and holds the same disk for both."""
+    """Another reader finds the metadata of written images, and both read the same disk."""
     python = os.environ.get("DISSECT_PYTHON", sys.executable)
     if subprocess.run(
         [python, "-c", "import dissect.hypervisor.disk.asif"], capture_output=True, check=False
     ).returncode:
         pytest.skip("dissect.hypervisor is not installed")
-    # It does not ask the bitmap; the chunk that is partial here is whole but for its state.
+    # It ignores the bitmap; the chunk that is partial here is whole except for its state.
     plan = Plan(DISK, more_sectors=more, partial=frozenset({3}), unmapped=frozenset({1}), swapped=swapped)
     path = tmp_path / "disk.asif"
     path.write_bytes(asif(plan))
@@ -275,7 +275,7 @@ def test_another_reader_sees_the_same(tmp_path, more, swapped):
 
 
 def test_chunks_that_are_not_read_are_told():
-    """A scan that needs nothing of them ends with an error all the same: the file has no chunk 999."""
+    """A scan that does not need these chunks still ends with an error, because the file has no chunk 999."""
     image = asif(Plan(DISK))
     source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", WHOLE | 999)})))
     (finding,) = source.findings

@@ -28,7 +28,7 @@ def written(tmp_path, data):
 
 
 def test_keys_of_an_image_that_was_made_by_macos():
-    """A vector of John the Ripper: testimage.AES-256.64k.header_v2.dmg, whose password is vilefault.
+    """A test vector of John the Ripper: testimage.AES-256.64k.header_v2.dmg, with the password vilefault.
 
     Of what is wrapped 48 bytes are published, which hold the key of AES. With it the second to the sixth block of a
     chunk near the end become zeros, whatever the initial vector is.
@@ -55,7 +55,7 @@ def test_keys_of_an_image_that_was_made_by_macos():
 @pytest.mark.parametrize("key_bits", [128, 256])
 @pytest.mark.parametrize("chunk", [512, 4096])
 def test_the_disk_reads_back(tmp_path, write, key_bits, chunk):
-    """Both versions, keys of both lengths, and reads across chunks."""
+    """Both versions, both key lengths, and reads across chunks."""
     path = written(tmp_path, write(DISK, WORD, key_bits=key_bits, chunk=chunk))
     with open_image(path, password=WORD) as source:
         assert source.size_bytes == len(DISK)
@@ -67,7 +67,7 @@ def test_the_disk_reads_back(tmp_path, write, key_bits, chunk):
 @pytest.mark.parametrize("write", [encrypted, former_encrypted])
 @pytest.mark.parametrize("wrap", [lambda disk: udif([(ZLIB, disk)]), lambda disk: sparse_image(disk, 4096), bytes])
 def test_a_scan_with_a_password(tmp_path, write, wrap):
-    """What is inside may be a container, and is scanned as it would be alone."""
+    """The content may be a container, and is scanned as it would be without encryption."""
     disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     disk += bytes(-len(disk) % 4096)
     path = written(tmp_path, write(wrap(disk), WORD))
@@ -81,7 +81,7 @@ def test_a_scan_with_a_password(tmp_path, write, wrap):
 
 
 def test_an_image_that_is_cut(tmp_path):
-    """Whole chunks that are there are read; the finding names the byte where the file ends."""
+    """Whole chunks before the cut are read; the finding names the byte where the file ends."""
     data = encrypted(DISK, WORD)
     path = written(tmp_path, data[: 8192 + 10 * 4096 + 100])
     with open_image(path, password=WORD) as source:
@@ -104,7 +104,7 @@ def test_an_image_that_is_cut(tmp_path):
     ],
 )
 def test_headers_that_cannot_be(tmp_path, place, value, words):
-    """One line with what is impossible; nothing is tried."""
+    """One line names the impossible field; no password is tried."""
     data = bytearray(encrypted(DISK, WORD))
     struct.pack_into(">I", data, place, value)
     with pytest.raises(FormatError, match=words):
@@ -112,7 +112,7 @@ def test_headers_that_cannot_be(tmp_path, place, value, words):
 
 
 def test_an_image_that_no_password_opens(tmp_path):
-    """With certificates alone it is refused."""
+    """An image with certificates only is refused."""
     with pytest.raises(UnsupportedError, match="no password opens"):
         open_image(written(tmp_path, encrypted(DISK, WORD, kind=2)), password=WORD)
 
@@ -129,7 +129,7 @@ def test_an_image_that_no_password_opens(tmp_path):
     ],
 )
 def test_trailers_that_cannot_be(tmp_path, place, value, words):
-    """The same of version 1, whose trailer has 1,276 bytes; nothing is tried."""
+    """The same for version 1, whose trailer has 1,276 bytes; no password is tried."""
     data = bytearray(former_encrypted(DISK, WORD))
     struct.pack_into(">I", data, len(data) - 1276 + place, value)
     with pytest.raises(FormatError, match=words):
@@ -137,7 +137,7 @@ def test_trailers_that_cannot_be(tmp_path, place, value, words):
 
 
 def encrypted_bundle(tmp_path, *, chunk=512, key_bits=128):
-    """Write a bundle of the disk in bands of 8 KiB, of which the third is absent and the last is as long as needed."""
+    """Write a bundle of the disk in bands of 8 KiB; the third is absent and the last is as long as needed."""
     folder = tmp_path / "disk.sparsebundle"
     (folder / "bands").mkdir(parents=True)
     facts = {"band-size": 8192, "size": len(DISK), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
@@ -153,7 +153,7 @@ def encrypted_bundle(tmp_path, *, chunk=512, key_bits=128):
 @pytest.mark.parametrize("key_bits", [128, 256])
 @pytest.mark.parametrize("chunk", [512, 4096])
 def test_an_encrypted_bundle(tmp_path, chunk, key_bits):
-    """The token has the keys; chunks count from the start of each band, and a band that is absent is zeros."""
+    """The token has the keys; chunks count from the start of each band, and an absent band reads as zeros."""
     path = encrypted_bundle(tmp_path, chunk=chunk, key_bits=key_bits)
     plain = DISK[: 2 * 8192] + bytes(8192) + DISK[3 * 8192 :]
     with open_image(path, password=WORD) as source:

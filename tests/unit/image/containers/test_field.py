@@ -1,4 +1,4 @@
-"""Cases that people reported, rebuilt: files around a sound volume, of which scan and check must say what is so.
+"""Reported cases, rebuilt: files around a sound volume, for which scan and check must report the true state.
 
 Each holds HFS+ "Base" (4 MiB, 36 files, 3 folders, a catalog in four extents) or APFS "Basic" (16 MiB, 40 files).
 """
@@ -106,7 +106,7 @@ CASES = {
 
 @pytest.mark.parametrize(("write", "findings"), CASES.values(), ids=CASES)
 def test_the_volume_is_read_and_nothing_is_claimed_of_it(tmp_path, write, findings):
-    """Files and folders are those of the volume; findings are of the file around it, and decide the exit code."""
+    """Files and folders are those of the volume; findings concern the file around it and set the exit code."""
     path = write(tmp_path)
     result = scan(path, drives=())
     (volume,) = result.volumes
@@ -124,7 +124,7 @@ def test_the_volume_is_read_and_nothing_is_claimed_of_it(tmp_path, write, findin
 
 
 def test_findings_of_a_container_are_in_the_document(tmp_path):
-    """JSON has them among those of the image, and the first screen says them before the volume."""
+    """JSON lists them with the image's findings, and the first screen shows them before the volume."""
     path = CASES["segment missing"][0](tmp_path)
     runner = CliRunner()
     document = json.loads(runner.invoke(app, ["scan", str(path), "--json"]).stdout)
@@ -147,7 +147,7 @@ def test_a_ramdisk_in_an_im4p_file(tmp_path, basic):
 
 @pytest.mark.parametrize("map_bytes", [0, 20480])
 def test_an_image_that_ends_before_its_container(tmp_path, basic, map_bytes):
-    """The refusal begins with where the image ends and where the container would."""
+    """The refusal begins with where the image ends and where the container would end."""
     path = tmp_path / "a.img"
     head = bytes(map_bytes)
     if map_bytes:
@@ -164,7 +164,7 @@ def test_an_image_that_ends_before_its_container(tmp_path, basic, map_bytes):
 
 
 def test_a_cut_image_within_a_container(tmp_path):
-    """What is missing of a sparse image of a disk image is told once, with the byte where the file ends."""
+    """The missing part of a sparse image in a disk image is reported once, with the byte where the file ends."""
     image = sparse_image(base())
     path = tmp_path / "a.sparseimage"
     path.write_bytes(image[: len(image) - 512])

@@ -1,4 +1,4 @@
-"""Containers of other makers, made by the programs of their makers, give the disk that was put into them."""
+"""Containers written by their makers' own programs give the disk that was put into them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from layoutscope.zstd import zstd
 
 MIB = 1024**2
 COUNTED = b"".join(number.to_bytes(2, "big") for number in range(2**15)) * 32
-"""Two mebibytes that pack well."""
+"""Two mebibytes that compress well."""
 
 FORMS = ("qcow2", "vhdx", "vpc", "vmdk")
 
 
 def parameters_of(data: bytes) -> tuple[int, int]:
-    """Where the mark of a parent stands in a disk of Hyper-V: bit 1 behind the size of a block."""
+    """Locate the parent flag in a disk of Hyper-V: bit 1 after the block size."""
     at = data.index(b"metadata")
     item = data.index(UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b").bytes_le, at)
     return at + int.from_bytes(data[item + 16 : item + 20], "little") + 4, 2
@@ -59,7 +59,7 @@ def assert_same(path, disk):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_disks_of_qemu(disk, tmp_path, peer, form):
-    """Whatever the name, the content tells what it is."""
+    """The format is recognised by content, whatever the name."""
     target = tmp_path / "renamed.img"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
     assert_same(target, disk)
@@ -67,14 +67,14 @@ def test_disks_of_qemu(disk, tmp_path, peer, form):
 
 @pytest.mark.parametrize("subformat", ["monolithicFlat", "twoGbMaxExtentSparse", "streamOptimized"])
 def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
-    """A description is opened with the extents that lie beside it."""
+    """A descriptor is opened with the extents next to it."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     assert_same(tmp_path / "a.vmdk", disk)
 
 
 def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer):
-    """What it is, and what to open in its place; nothing is called damaged."""
+    """The message says what the file is and what to open instead; it does not call it damaged."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=twoGbMaxExtentSparse"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with pytest.raises(UnsupportedError, match="one of the files of a VMware disk") as caught:
@@ -83,7 +83,7 @@ def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer
 
 
 def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
-    """Behind its place there may be a partition's name and a device's."""
+    """A partition's name and a device's name may follow the extent's place."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     text = (tmp_path / "a.vmdk").read_text()
@@ -95,7 +95,7 @@ def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
     ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
 )
 def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, subformat, file):
-    """Its tables may mean something else; qemu-img refuses it as well."""
+    """Its tables may have another meaning; qemu-img refuses it as well."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with (tmp_path / file).open("r+b") as image:
@@ -111,7 +111,7 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
 )
 @pytest.mark.parametrize("directory", ["second", "first"])
 def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, peer, subformat, file, directory):
-    """A grain that one of two tables does not name: the disk is read, and its exit code is that of damage."""
+    """One of two tables lacks a grain: the disk is read, and the exit code is that of damage."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with open_image(tmp_path / "a.vmdk") as source:
@@ -134,7 +134,7 @@ def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, 
 
 
 def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, peer):
-    """Cipher in place of a disk would be taken for what the disk holds."""
+    """Ciphertext would otherwise be read as the content of the disk."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2"]
     subprocess.run([*command, disk, tmp_path / "a.qcow2"], check=True)
     with (tmp_path / "a.qcow2").open("r+b") as file:
@@ -146,7 +146,7 @@ def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, peer):
 
 @pytest.mark.parametrize("options", ["compat=1.1", "compat=0.10", "cluster_size=512", "cluster_size=2M"])
 def test_compressed_disks_of_qemu(disk, tmp_path, peer, options):
-    """Clusters are unpacked; a mark of zeros is there since the third version, and in what is packed a part of it."""
+    """Clusters are decompressed; the zero flag exists from version 3 on, and compressed data may contain zeros."""
     packed = disk.parent / "packed"
     packed.write_bytes(COUNTED + disk.read_bytes())
     command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-o", options, "-O", "qcow2", packed]
@@ -159,7 +159,7 @@ def test_compressed_disks_of_qemu(disk, tmp_path, peer, options):
 
 @pytest.mark.parametrize("options", ["compression_type=zstd", "extended_l2=on", "data_file=other"])
 def test_features_of_qcow_that_are_not_known_are_refused(disk, tmp_path, peer, options):
-    """What they say of clusters would be taken for something else."""
+    """Clusters could have another meaning with such a feature."""
     command = [peer("qemu-img"), "convert", "-f", "raw", "-c" if "zstd" in options else "-q", "-o", options]
     target = tmp_path / "a.qcow2"
     if subprocess.run([*command, "-O", "qcow2", disk, target], check=False, cwd=tmp_path).returncode:
@@ -169,7 +169,7 @@ def test_features_of_qcow_that_are_not_known_are_refused(disk, tmp_path, peer, o
 
 
 def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, peer):
-    """It counts as not read once it was read, with one finding."""
+    """It counts as unread from its first read on, with one finding."""
     packed = disk.parent / "packed"
     packed.write_bytes(COUNTED + disk.read_bytes())
     target = tmp_path / "a.qcow2"
@@ -195,7 +195,7 @@ def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, peer):
 
 
 def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
-    """A qcow2 in a zstd file is read as the disk in it."""
+    """A qcow2 in a zstd file is read as the disk inside."""
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
     packed = zstd.compress((tmp_path / "a.qcow2").read_bytes())
     (tmp_path / "a.qcow2.zst").write_bytes(packed)
@@ -203,7 +203,7 @@ def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
 
 
 def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer):
-    """GPT with both file systems in a qcow2: every table is that of the raw image."""
+    """GPT with both file systems in a qcow2: every table equals that of the raw image."""
     raw = reference_image("driver/gpt-both.img")
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", raw, tmp_path / "a"], check=True)
     for one, other in zip(read_layouts(raw), read_layouts(tmp_path / "a"), strict=True):
@@ -212,7 +212,7 @@ def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer)
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_container_that_is_cut(tmp_path, peer, form):
-    """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
+    """HFS+ in the first half is read from the first half of the file; the rest is unread, but not damaged."""
     disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(disk.ljust(8 * MIB, b"\0") + np.random.default_rng(4).bytes(24 * MIB))
@@ -235,7 +235,7 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer, form):
-    """Lost are data in the middle of the disk, which a scan does not look at: its tables name blocks behind the end."""
+    """Data in the middle of the disk, which a scan does not read, is lost: tables name blocks after the end."""
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(bytes(4 * MIB) + np.random.default_rng(4).bytes(8 * MIB) + bytes(20 * MIB))
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
@@ -250,7 +250,7 @@ def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer,
 
 
 def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
-    """All of the disk is there; the copy of the footer that begins the file stands for it."""
+    """The whole disk is present; the footer's copy at the start of the file replaces it."""
     target = tmp_path / "a.vhd"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "vpc", disk, target], check=True)
     target.write_bytes(target.read_bytes()[:-512])
@@ -264,7 +264,7 @@ def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
 
 @pytest.mark.parametrize("form", ["qcow2", "vmdk"])
 def test_differences_alone_are_refused(disk, tmp_path, peer, form):
-    """A disk that rests on another one is named, with what joins them."""
+    """A differencing disk is refused by name, with the tool that merges it."""
     base = tmp_path / "base"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, base], check=True)
     command = [peer("qemu-img"), "create", "-q", "-f", form, "-F", form, "-b", base, tmp_path / "a"]
@@ -275,7 +275,7 @@ def test_differences_alone_are_refused(disk, tmp_path, peer, form):
 
 @pytest.mark.parametrize(("form", "change"), [("vpc", lambda _: (63, 4)), ("vhdx", parameters_of)])
 def test_a_mark_of_differences_is_looked_at(disk, tmp_path, peer, form, change):
-    """Of Virtual PC's and Hyper-V's disks, which nothing here writes with a parent."""
+    """The flag is checked for Virtual PC and Hyper-V disks; no available tool writes them with a parent."""
     target = tmp_path / "a"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
     data = bytearray(target.read_bytes())
@@ -288,7 +288,7 @@ def test_a_mark_of_differences_is_looked_at(disk, tmp_path, peer, form, change):
 
 @pytest.mark.parametrize("magic", [b"QFI\xfb", b"vhdxfile", b"conectix", b"KDMV", b"# Disk DescriptorFile"])
 def test_a_damaged_container_is_an_error(tmp_path, magic):
-    """A magic and nothing behind it: one line."""
+    """A magic without anything after it gives one line."""
     (tmp_path / "a").write_bytes(magic + bytes(8192))
     with pytest.raises((FormatError, ImageError, UnsupportedError)) as error:
         open_image(tmp_path / "a")
@@ -297,7 +297,7 @@ def test_a_damaged_container_is_an_error(tmp_path, magic):
 
 @pytest.fixture
 def bundle(disk, tmp_path):
-    """Return a sparse bundle of the disk in bands of 1 MiB, those of zeros absent, the last one cut short."""
+    """Return a sparse bundle of the disk in bands of 1 MiB, with zero bands absent and the last one cut short."""
     folder = tmp_path / "disk.sparsebundle"
     (folder / "bands").mkdir(parents=True)
     facts = {"band-size": MIB, "size": 24 * MIB, "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
@@ -312,7 +312,7 @@ def bundle(disk, tmp_path):
 
 
 def test_a_sparse_bundle(bundle, disk):
-    """Bands are found by their numbers in hexadecimal; absent ones are zeros and holes."""
+    """Bands are found by their hexadecimal numbers; absent ones are zeros and holes."""
     assert not (bundle / "bands" / "a").exists()
     assert_same(bundle, disk)
     with open_image(bundle) as source:
@@ -320,7 +320,7 @@ def test_a_sparse_bundle(bundle, disk):
 
 
 def test_bands_with_names_in_capitals(bundle, disk):
-    """Systems that fold the case of names may give them back in capitals."""
+    """Case-folding systems may return the names in capitals."""
     for number in (20, 21, 22):
         (bundle / "bands" / f"{number:x}").write_bytes(bytes(MIB))
     (bundle / "bands" / "b").write_bytes(b"\x07" * MIB)
@@ -333,7 +333,7 @@ def test_bands_with_names_in_capitals(bundle, disk):
 
 @pytest.mark.parametrize("content", [None, b"", b"<plist>", plistlib.dumps({"size": 5})])
 def test_a_bundle_whose_property_list_is_lost(bundle, disk, content):
-    """Its copy says the same; which of them was used is told."""
+    """Its copy has the same content; a finding says which of them was used."""
     (bundle / "Info.plist").rename(bundle / "Info.bckup")
     if content is not None:
         (bundle / "Info.plist").write_bytes(content)
@@ -349,7 +349,7 @@ def test_a_bundle_whose_property_list_is_lost(bundle, disk, content):
 
 
 def test_what_is_no_band_is_named(bundle, disk):
-    """Files of others in the folder of bands hold no part of the disk."""
+    """Foreign files in the folder of bands hold no part of the disk."""
     for name in ("0 (conflicted copy)", "00", "g"):
         (bundle / "bands" / name).write_bytes(b"x")
     assert_same(bundle, disk)
@@ -361,7 +361,7 @@ def test_what_is_no_band_is_named(bundle, disk):
 
 @pytest.mark.parametrize("told", [MIB // 2, MIB // 4])
 def test_a_band_size_that_the_bands_contradict(bundle, disk, told):
-    """Bands of up to 1 MiB that cover the disk with that size are read by it, with a warning."""
+    """Bands of up to 1 MiB that cover the disk with that size are read with it, with a warning."""
     (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": 24 * MIB, "band-size": told}))
     assert_same(bundle, disk)
     with open_image(bundle) as source:
@@ -372,7 +372,7 @@ def test_a_band_size_that_the_bands_contradict(bundle, disk, told):
 
 
 def test_a_band_that_is_too_long_is_not_read(bundle, disk):
-    """What one file of many has more than a band says that the file is another one; the rest is read."""
+    """Data beyond the band size means that the file is another one; the rest is read."""
     (bundle / "bands" / "1").write_bytes(bytes(MIB + 512))
     (bundle / "bands" / "20").write_bytes(bytes(MIB))
     with open_image(bundle) as source:
@@ -386,7 +386,7 @@ def test_a_band_that_is_too_long_is_not_read(bundle, disk):
 
 
 def test_pipes_in_a_bundle_are_not_waited_for(bundle, disk):
-    """A token that is no file says nothing; a band that is none is named."""
+    """A token that is not a file is ignored; a band that is not a file is named."""
     (bundle / "token").unlink()
     os.mkfifo(bundle / "token")
     assert_same(bundle, disk)
@@ -397,7 +397,7 @@ def test_pipes_in_a_bundle_are_not_waited_for(bundle, disk):
 
 
 def test_an_encrypted_bundle_is_named(bundle):
-    """The token tells that the bands are encrypted."""
+    """The token shows that the bands are encrypted."""
     (bundle / "token").write_bytes(b"encrcdsa" + bytes(100))
     with pytest.raises(UnsupportedError, match="encrypted"):
         open_image(bundle)
@@ -405,14 +405,14 @@ def test_an_encrypted_bundle_is_named(bundle):
 
 @pytest.mark.parametrize("facts", [{}, {"size": 5, "band-size": 0}, {"size": -1, "band-size": 512}, {"size": "1"}])
 def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
-    """A property list without sizes, or with sizes that no disk has, is an error in one line."""
+    """A property list without sizes, or with impossible ones, gives a one-line error."""
     (bundle / "Info.plist").write_bytes(plistlib.dumps(facts))
     with pytest.raises(ImageError, match=r"Info\.plist"):
         open_image(bundle)
 
 
 def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):
-    """A disk that does not give a cluster of a qcow2: that area is unread, and what comes after it is read."""
+    """If the disk cannot read a cluster of a qcow2, only that area is unread."""
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
     size = (tmp_path / "a.qcow2").stat().st_size
     bad = size - 65536

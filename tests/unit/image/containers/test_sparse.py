@@ -1,4 +1,4 @@
-"""Disks in one table of blocks: Apple sparse images, Parallels and VirtualBox disks."""
+"""Disks with a single block table: Apple sparse images, Parallels and VirtualBox disks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def noise(size: int, seed: int = 1) -> bytes:
 
 
 DISK = noise(2 * MIB) + bytes(3 * MIB) + noise(MIB, 2) + bytes(MIB) + noise(512, 3)
-"""Of blocks of 1 MiB, 0, 1 and 5 are stored, and 7, which is cut."""
+"""Blocks of 1 MiB: 0, 1 and 5 are stored, and 7, which is cut."""
 
 WRITERS = {
     "sparseimage": sparse_image,
@@ -36,7 +36,7 @@ WRITERS = {
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @pytest.mark.parametrize("unit", [64 * KIB, MIB])
 def test_the_disk_reads_back(write, unit):
-    """Blocks of zeros are holes, and reads of any length cross blocks wherever they lie in the file."""
+    """Zero blocks are holes, and reads of any length cross blocks wherever they are in the file."""
     source = unwrap(MemorySource(write(DISK, unit)))
     assert source.size_bytes == len(DISK)
     assert source.read(0, len(DISK)) == DISK
@@ -50,7 +50,7 @@ def test_the_disk_reads_back(write, unit):
 
 
 def test_a_sparse_image_of_many_bands():
-    """Behind 1,008 bands there are tables of 1,010, each before its bands: 3,000 bands need three."""
+    """After 1,008 bands there are tables of 1,010, each before its bands; 3,000 bands need three tables."""
     disk = b"".join(struct.pack(">I", number + 1) * 128 for number in range(3000))
     for reverse in (False, True):
         source = unwrap(MemorySource(sparse_image(disk, 512, size=4 * MIB, reverse=reverse, gap=512)))
@@ -61,7 +61,7 @@ def test_a_sparse_image_of_many_bands():
 
 
 def test_a_sparse_image_of_more_sectors_than_32_bits_count():
-    """The longer count is the one that is right where both agree in 32 bits."""
+    """If both counts agree in 32 bits, the longer one is right."""
     size = 2**41 + 2**21
     source = unwrap(MemorySource(sparse_image(DISK, size=size)))
     assert source.size_bytes == size
@@ -80,11 +80,11 @@ INDEX_FIELD = 20
     ],
 )
 def test_tables_of_a_sparse_image_that_lead_nowhere(target, code, message):
-    """What the tables before name is read; the rest is unread, as the lost table may name it."""
+    """Areas that earlier tables name are read; the rest is unread, because the lost table may name it."""
     disk = noise(1010 * 512)
     image = bytearray(sparse_image(disk, 512, size=MIB))
     second = struct.unpack_from(">Q", image, INDEX_FIELD)[0]
-    # The first table leads to the second one, and that on to the target.
+    # The first table leads to the second one, which leads to the target.
     struct.pack_into(">Q", image, second + 12, target or second)
     source = unwrap(MemorySource(bytes(image)))
     assert source.read(0, len(disk)) == disk
@@ -97,7 +97,7 @@ def test_tables_of_a_sparse_image_that_lead_nowhere(target, code, message):
 
 @pytest.mark.parametrize("write", [sparse_image, parallels, vdi])
 def test_a_file_that_is_cut(write):
-    """What is behind the end of the file is unread; one finding names the byte where it ends."""
+    """Data after the end of the file is unread; one finding names the byte where it ends."""
     image = write(DISK)
     whole = unwrap(MemorySource(image))
     cut = len(image) - MIB - 700
@@ -119,7 +119,7 @@ def test_a_file_that_is_cut(write):
 
 
 def test_two_names_for_one_block_are_both_unread():
-    """One of them is wrong, and nothing tells which; so is a block in the table itself."""
+    """One of them is wrong, and nothing shows which; a block inside the table itself is also wrong."""
     image = bytearray(parallels(DISK))
     entries = list(struct.unpack_from("<8I", image, 64))
     entries[1] = entries[0]
@@ -134,7 +134,7 @@ def test_two_names_for_one_block_are_both_unread():
 
 
 def test_a_disk_that_was_not_closed():
-    """Parallels marks a disk that is being written to."""
+    """Parallels flags a disk that is being written to."""
     (finding,) = unwrap(MemorySource(parallels(DISK, in_use=True))).findings
     assert (finding.code, finding.level) == ("container-invalid", "warning")
 
@@ -152,13 +152,13 @@ def test_a_disk_that_was_not_closed():
     ids=["no table", "no sizes", "half a table", "blocks of nothing", "half a header", "a table behind the end"],
 )
 def test_headers_that_cannot_be(image):
-    """One line with the structure and its place."""
+    """One line names the structure and its place."""
     with pytest.raises(FormatError, match=r"(sparse image|Parallels disk|VirtualBox disk) at byte"):
         unwrap(MemorySource(image))
 
 
 def test_differences_of_a_virtualbox_disk_are_refused():
-    """They are no disk without the other file."""
+    """They are not a disk without the parent file."""
     with pytest.raises(UnsupportedError, match=r"differences.*VBoxManage"):
         unwrap(MemorySource(vdi(DISK, kind=4)))
 
@@ -166,7 +166,7 @@ def test_differences_of_a_virtualbox_disk_are_refused():
 @pytest.mark.parametrize("form", ["parallels", "vdi"])
 @pytest.mark.parametrize("options", [[], ["-S", "0"]], ids=["sparse", "all stored"])
 def test_disks_of_qemu(tmp_path, peer, form, options):
-    """What QEMU writes is read as QEMU was given it."""
+    """Data written by QEMU reads back unchanged."""
     (tmp_path / "raw").write_bytes(DISK)
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", form, *options]
     subprocess.run([*command, tmp_path / "raw", tmp_path / "a"], check=True)
@@ -182,7 +182,7 @@ def folder(path, storages, **options):
 
 
 def test_a_folder_of_parallels(tmp_path):
-    """The description names the files and their order; its own list of them may be in another one."""
+    """The descriptor names the files and their order; its own list may be in another order."""
     path = folder(tmp_path / "a.hdd", [(8192, 14337, ["second &amp; last.hds"]), (0, 8192, ["C:\\x\\first.hds"])])
     (path / "first.hds").write_bytes(parallels(DISK[: 4 * MIB]))
     (path / "second & last.hds").write_bytes(DISK[4 * MIB :])
@@ -200,7 +200,7 @@ def test_a_folder_of_parallels(tmp_path):
 
 
 def test_folders_of_parallels_that_are_refused(tmp_path):
-    """Snapshots and encryption are named, and a description that names nothing."""
+    """Snapshots and encryption are refused by name, and so is a descriptor without files."""
     path = folder(tmp_path / "a.hdd", [(0, 2048, ["a.hds", "b.hds"])])
     with pytest.raises(UnsupportedError, match=r"2 states.*prl_disk_tool"):
         open_image(path)
@@ -214,7 +214,7 @@ def test_folders_of_parallels_that_are_refused(tmp_path):
 
 @pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB])
 def test_a_short_file_of_a_folder_shifts_nothing(tmp_path, lost):
-    """What follows begins at the sector that the description says; what the file lacks counts as never read."""
+    """The next part begins at the sector given in the descriptor; missing data counts as never read."""
     path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
     (path / "first.hds").write_bytes(DISK[: 4 * MIB - lost])
     (path / "last.hds").write_bytes(DISK[4 * MIB :])
@@ -226,7 +226,7 @@ def test_a_short_file_of_a_folder_shifts_nothing(tmp_path, lost):
 
 
 def test_a_long_file_of_a_folder_shifts_nothing(tmp_path):
-    """What is behind its part of the disk is left out, with a warning; behind the last part it may be more."""
+    """Data beyond its part of the disk is ignored, with a warning; the last part may be longer."""
     path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
     (path / "first.hds").write_bytes(DISK[: 4 * MIB] + b"more")
     (path / "last.hds").write_bytes(DISK[4 * MIB :])
@@ -237,7 +237,7 @@ def test_a_long_file_of_a_folder_shifts_nothing(tmp_path):
 
 @pytest.mark.parametrize("spans", [[(0, 100), (101, 200)], [(1, 100), (100, 200)], [(0, 100), (99, 200)]])
 def test_parts_that_do_not_follow_one_another_are_refused(tmp_path, spans):
-    """A gap, a late start, and an overlap."""
+    """A gap, a late start, and an overlap are refused."""
     path = folder(tmp_path / "a.hdd", [(first, last, [f"{first}.hds"]) for first, last in spans])
     for first, last in spans:
         (path / f"{first}.hds").write_bytes(bytes((last - first) * 512))

@@ -1,4 +1,4 @@
-"""Disk images: every way of storage, against disks written in the test."""
+"""Disk images: every storage method, compared with disks written in the test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PACK = {
 
 
 def udif(pieces: list[tuple[int, bytes]], *, num_segments: int = 1, change=lambda entries: entries) -> bytes:
-    """Write a disk image of pieces one after the other, from libyal's description."""
+    """Write a disk image of contiguous pieces, after libyal's description."""
     body, entries, sector = b"", [], 0
     for storage, data in pieces:
         stored = PACK[storage](data) if storage in PACK else b""
@@ -72,7 +72,7 @@ def noise(sectors: int, seed: int) -> bytes:
 
 @pytest.mark.parametrize("storage", PACK, ids=["plain", "adc", "zlib", "bzip2", "lzma", "lzfse"])
 def test_every_way_of_storage_reads_back(storage):
-    """A piece between zeros and unused sectors reads as it was written, also across its edges."""
+    """A piece between zeros and unused sectors reads back, also across its edges."""
     data = noise(40, storage % 97)
     disk = bytes(8 * 512) + data + bytes(4 * 512) + data[:512]
     image = udif([(ZEROS, bytes(8 * 512)), (storage, data), (IGNORED, bytes(4 * 512)), (PLAIN, data[:512])])
@@ -90,7 +90,7 @@ def test_containers_unwrap_within_each_other():
 
 
 def test_nesting_is_bounded():
-    """Five disk images within each other are refused."""
+    """Five nested disk images are refused."""
     disk = noise(4, 2)
     for _ in range(5):
         disk = udif([(PLAIN, disk)])
@@ -105,7 +105,7 @@ def test_adc_copies_repeat_themselves():
 
 
 def test_a_bomb_is_refused():
-    """A piece that decompresses to more than it says is an error at its place in the file."""
+    """A piece that decompresses to more than its declared size is an error at its place in the file."""
     image = udif([(ZLIB, noise(8, 3))], change=lambda rows: [(rows[0][0], 0, 0, 4, 0, rows[0][5]), *rows[1:]])
     data = open_udif(MemorySource(image)).read(0, 4 * 512)
     assert data == noise(8, 3)[: 4 * 512]
@@ -133,7 +133,7 @@ def test_impossible_pieces_are_refused(change):
 
 @pytest.mark.parametrize(("offset", "more"), [(0, 1 << 20), (1 << 20, 0), (0, 2**63), (2**64 - 1, 0)])
 def test_a_data_fork_beyond_the_file_is_refused(offset, more):
-    """The trailer says where the data lie; the same image with what is there reads."""
+    """The trailer gives the data fork's place; the same image with a data fork within the file reads."""
     image = bytearray(udif([(PLAIN, noise(8, 4))]))
     assert open_udif(MemorySource(bytes(image))).read(0, 4096) == noise(8, 4)
     at = len(image) - 512 + 24
@@ -144,13 +144,13 @@ def test_a_data_fork_beyond_the_file_is_refused(offset, more):
 
 
 def test_segments_are_named():
-    """An image in several segments is refused with what to do."""
+    """An image in several segments is refused with instructions."""
     with pytest.raises(UnsupportedError, match="segments"):
         open_udif(MemorySource(udif([(PLAIN, noise(8, 4))], num_segments=3)))
 
 
 def test_a_broken_property_list_is_named():
-    """Damage in the property list is an error at its address, not a traceback."""
+    """A damaged property list gives an error with its address, not a traceback."""
     image = bytearray(udif([(PLAIN, noise(8, 5))]))
     at = image.index(b"blkx")
     image[at : at + 4] = b"<<<<"
@@ -159,7 +159,7 @@ def test_a_broken_property_list_is_named():
 
 
 def test_short_files_are_none():
-    """A file shorter than a trailer is no disk image."""
+    """A file shorter than a trailer is not a disk image."""
     assert udif_trailer_at(MemorySource(b"koly")) is None
 
 
@@ -167,12 +167,12 @@ def test_short_files_are_none():
     "data", [b"", bytes(1 << 20), noise(4096, 6), np.random.default_rng(7).bytes(3 << 18), b"abc" * 5], ids=len
 )
 def test_an_lzfse_stream_tells_its_length_before_it_is_decompressed(data):
-    """Of each kind of block that Apple's encoder makes: packed, LZVN where short, plain where nothing shrinks."""
+    """Each block type of Apple's encoder: compressed, LZVN if short, uncompressed if nothing shrinks."""
     assert lzfse_length(lzfse_compress(data)) == len(data)
 
 
 def test_an_lzfse_bomb_is_refused_before_it_is_made():
-    """A piece of 4 KiB that would become 64 MiB is an error, and takes no memory."""
+    """A piece of 4 KiB that would become 64 MiB is an error and takes no memory."""
     bomb = lzfse_compress(bytes(64 << 20))
     image = udif([(LZFSE, noise(8, 3))], change=lambda rows: [(LZFSE, 0, 0, 8, 0, len(bomb)), *rows[1:]])
     image = bomb + image[len(lzfse_compress(noise(8, 3))) :]
@@ -184,7 +184,7 @@ def test_an_lzfse_bomb_is_refused_before_it_is_made():
 
 
 def test_what_is_not_stored_is_a_hole():
-    """A disk of 8 PiB of zeros in 1.5 KB is no more work to look through than what it stores."""
+    """A disk of 8 PiB of zeros in 1.5 KB takes no more work to search than its stored data."""
     rows = [(ZEROS, 0, 0, 2**44, 0, 0), (PLAIN, 0, 2**44, 8, 0, 4096)]
     image = bytearray(udif([(PLAIN, noise(8, 4))], change=lambda old: [*rows, *old[1:]]))
     image[-512:] = image[-512:].replace(struct.pack(">IQ", 1, 8), struct.pack(">IQ", 1, 2**44 + 8))
@@ -202,7 +202,7 @@ def test_pieces_are_kept_within_a_limit_of_bytes(monkeypatch):
 
 
 def test_a_number_in_place_of_a_block_map_is_no_length():
-    """A property list whose block map is the number 2^40 ends in one line, and takes no memory."""
+    """A property list whose block map is the number 2^40 gives one line and takes no memory."""
     image = udif([(ZLIB, bytes(512))])
     at = image.index(b"<data>")
     stop = image.index(b"</data>") + len(b"</data>")
@@ -212,11 +212,11 @@ def test_a_number_in_place_of_a_block_map_is_no_length():
 
 
 LIST_FIELDS, TRAILER_BYTES = 216, 512
-"""Where the trailer has the place and the length of the property list."""
+"""Offset of the property list's place and length in the trailer, and the trailer's size."""
 
 
 def placed(image: bytes, where: int, length: int | None = None) -> bytes:
-    """Have the trailer say that the property list is elsewhere."""
+    """Change the trailer's place of the property list."""
     at = len(image) - TRAILER_BYTES + LIST_FIELDS
     _, known = struct.unpack_from(">QQ", image, at)
     return image[:at] + struct.pack(">QQ", where, known if length is None else length) + image[at + 16 :]
@@ -237,7 +237,7 @@ def list_at(image: bytes) -> int:
     ids=["512 bytes behind", "65,000 bytes behind", "a trailer at both ends", "MacBinary header"],
 )
 def test_a_trailer_that_is_not_the_last_sector(change):
-    """Bytes before or behind a disk image do not matter, and nothing is said of them."""
+    """Bytes before or after a disk image are ignored without a finding."""
     disk = noise(40, 5)
     source = unwrap(MemorySource(change(udif([(ZLIB, disk)]))))
     assert source.read(0, len(disk)) == disk
@@ -245,7 +245,7 @@ def test_a_trailer_that_is_not_the_last_sector(change):
 
 
 def test_a_trailer_that_comes_first():
-    """Offsets count from the start of the file, in which the trailer is the first sector."""
+    """Offsets count from the start of the file; the trailer is its first sector."""
     disk, image = noise(40, 5), udif([(ZLIB, noise(40, 5))])
     body, trailer = image[:-512], bytearray(image[-512:])
     for field in (24, LIST_FIELDS):
@@ -257,7 +257,7 @@ def test_a_trailer_that_comes_first():
 @pytest.mark.parametrize("where", [7, 2**40])
 @pytest.mark.parametrize("length", [None, 0, 2**27])
 def test_a_property_list_that_is_not_where_the_trailer_says(where, length):
-    """It is looked for between the data fork and the trailer; a warning says where it was found."""
+    """It is searched for between the data fork and the trailer; a warning says where it was found."""
     disk = noise(40, 6)
     image = udif([(ZLIB, disk)])
     source = unwrap(MemorySource(placed(image, where, length)))
@@ -280,7 +280,7 @@ def test_a_disk_image_whose_trailer_cannot_be_used_is_one(tmp_path):
 
 
 def test_a_disk_that_ends_in_a_disk_image_is_a_disk():
-    """What begins with a partition map or a volume is not searched for a trailer."""
+    """A file that begins with a partition map or a volume is not searched for a trailer."""
     disk = bytearray(4096 + 1024)
     disk[510:512] = b"\x55\xaa"
     image = bytes(disk) + udif([(ZLIB, noise(4, 8))]) + bytes(512)
@@ -288,7 +288,7 @@ def test_a_disk_that_ends_in_a_disk_image_is_a_disk():
 
 
 def test_pieces_after_the_end_of_the_file_count_as_not_read():
-    """Of three pieces of 8 sectors the second is a megabyte after the others; the pieces around it are read."""
+    """The second of three pieces of 8 sectors is a megabyte after the others; the pieces around it are read."""
     parts = [noise(8, seed) for seed in (1, 2, 3)]
     image = udif(
         [(PLAIN, part) for part in parts],
@@ -307,7 +307,7 @@ def test_pieces_after_the_end_of_the_file_count_as_not_read():
 
 @pytest.mark.parametrize("storage", [ZLIB, BZIP2, LZMA, 0x80000009])
 def test_a_damaged_piece_counts_as_not_read(storage):
-    """One of noise in place of its stream, or of a storage that nobody knows, is told in words of ours."""
+    """Noise in place of the stream, or an unknown storage method, is reported in our own words."""
     parts = [noise(8, seed) for seed in (1, 2)]
     image = udif([(PLAIN, parts[0]), (PLAIN, parts[1])], change=lambda rows: [(storage, *rows[0][1:]), *rows[1:]])
     source = open_udif(MemorySource(image))
@@ -326,7 +326,7 @@ def test_a_damaged_piece_counts_as_not_read(storage):
 
 @pytest.mark.parametrize("value", [2**62, 2**63 - 8, 2**64 - 8])
 def test_offsets_that_overflow_are_refused(value):
-    """The offset of a block map adds to that of a piece: what is beyond 62 bits lies in no file."""
+    """The offsets of a block map and of a piece are added; a sum beyond 62 bits is in no file."""
     image = bytearray(udif([(PLAIN, noise(8, 4))]))
     plist = plistlib.loads(image[image.index(b"<?xml") : image.index(b"</plist>") + 8])
     mish = bytearray(plist["resource-fork"]["blkx"][0]["Data"])
@@ -347,7 +347,7 @@ def test_a_disk_beyond_all_sizes_is_refused():
 
 
 def test_a_property_list_that_is_none_is_told_in_words_of_ours():
-    """Neither the parser of XML nor a missing key speaks to the user."""
+    """The user sees neither an error of the XML parser nor a KeyError."""
     image = bytearray(udif([(PLAIN, noise(8, 4))]))
     at = image.index(b"<key>resource-fork")
     image[at : at + 5] = b"<<<<<"
@@ -356,7 +356,7 @@ def test_a_property_list_that_is_none_is_told_in_words_of_ours():
 
 
 def test_a_plain_piece_is_as_long_as_what_it_holds():
-    """One that was packed and is called plain would read on into the next: 8 sectors in 4,095 bytes."""
+    """A compressed piece marked as plain would read on into the next: 8 sectors in 4,095 bytes."""
     image = udif([(PLAIN, noise(8, 1)), (PLAIN, noise(8, 2))], change=lambda rows: [(*rows[0][:5], 4095), *rows[1:]])
     source = open_udif(MemorySource(image))
     assert source.unread_ranges().tolist() == [[0, 4096]]
@@ -365,7 +365,7 @@ def test_a_plain_piece_is_as_long_as_what_it_holds():
 
 @pytest.mark.parametrize("storage", [COMMENT, END])
 def test_sectors_without_a_piece_are_told(storage):
-    """The second of three pieces is called a comment or the end: 4 KiB of zeros that the block map has no word for."""
+    """The second of three pieces is marked as comment or end, so 4 KiB of zeros have no entry in the block map."""
     parts = [noise(8, seed) for seed in (1, 2, 3)]
     image = udif([(PLAIN, part) for part in parts], change=lambda rows: [rows[0], (storage, *rows[1][1:]), *rows[2:]])
     source = open_udif(MemorySource(image))
@@ -390,7 +390,7 @@ def resource_fork(maps: list[bytes], kind: bytes = b"blkx") -> bytes:
 
 
 def with_resource_fork(image: bytes, fork_of=resource_fork) -> bytes:
-    """Put the block maps of a disk image into a resource fork, as before Mac OS X 10.2, in place of its list."""
+    """Put the block maps of a disk image into a resource fork instead of its list, as before Mac OS X 10.2."""
     list_at, list_length = struct.unpack_from(">QQ", image, len(image) - 512 + 216)
     maps = [each["Data"] for each in plistlib.loads(image[list_at : list_at + list_length])["resource-fork"]["blkx"]]
     fork = fork_of(maps)
@@ -418,13 +418,13 @@ def test_block_maps_in_a_resource_fork():
     ],
 )
 def test_resource_forks_that_cannot_be(fork_of, reason):
-    """One line, with the address of what is wrong."""
+    """One line has the address of the error."""
     with pytest.raises(FormatError, match=reason):
         unwrap(MemorySource(with_resource_fork(udif([(ZLIB, noise(40, 5))]), fork_of)))
 
 
 def test_maps_that_lie_over_one_another_take_no_memory():
-    """65,536 references to one map of a MiB would be 64 GiB."""
+    """65,536 references to one map of a MiB would take 64 GiB."""
 
     def fork_of(_):
         data = struct.pack(">I", 1 << 20) + bytes(1 << 20)
@@ -440,7 +440,7 @@ def test_maps_that_lie_over_one_another_take_no_memory():
 
 
 def test_pieces_that_two_passes_touch_are_unpacked_once_as_far_as_they_are_kept(monkeypatch):
-    """Of ten pieces five are kept: the first pass leaves 0 to 3 and the last one, so the second unpacks five."""
+    """Five of ten pieces are kept: the first pass leaves 0 to 3 and the last one, so the second decompresses five."""
     monkeypatch.setattr(placed_module, "KEPT_BYTES", 5 * 4096)
     disk = open_udif(MemorySource(udif([(ZLIB, bytes([number]) * 4096) for number in range(10)])))
     unpacked = []

@@ -1,4 +1,4 @@
-"""Expert Witness images, whole, with segments missing, cut and damaged."""
+"""Expert Witness images: whole, with missing segments, cut and damaged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def noise(size: int, seed: int = 1) -> bytes:
 
 
 DISK = noise(5 * CHUNK) + b"\x05" * (4 * CHUNK) + noise(3 * CHUNK + 512, 2)
-"""13 chunks, the last of one sector; four of them are packed."""
+"""13 chunks, the last one of a single sector; four of them are compressed."""
 
 
 def write(tmp_path, files, *, missing=()):
@@ -41,7 +41,7 @@ def write(tmp_path, files, *, missing=()):
     ids=str,
 )
 def test_the_disk_reads_back(tmp_path, packed, options):
-    """Segments, several tables, places with and without base, sizes as SMART tells them."""
+    """Segments, several tables, offsets with and without base, and sizes in the form of SMART."""
     path = write(tmp_path, expert_witness(DISK, packed=packed, **options))
     with open_image(path) as source:
         assert source.size_bytes == len(DISK)
@@ -53,7 +53,7 @@ def test_the_disk_reads_back(tmp_path, packed, options):
 
 @pytest.mark.parametrize("compression", ["none", "fast", "empty-block"])
 def test_images_of_ewfacquire(tmp_path, peer, compression):
-    """What libewf's program writes, in segments of the smallest size that it makes."""
+    """The program of libewf writes these images, in segments of its minimum size."""
     disk = noise(3 * MIB) + bytes(MIB) + noise(MIB, 4)
     (tmp_path / "raw").write_bytes(disk)
     command = [peer("ewfacquire"), "-u", "-q", "-c", compression, "-S", str(2 * MIB), "-t", tmp_path / "a"]
@@ -69,14 +69,14 @@ def test_images_of_ewfacquire(tmp_path, peer, compression):
     [
         ((2,), [[3 * CHUNK, 3 * CHUNK]], "1 segment is missing: a.E02;"),
         ((3, 4), [[6 * CHUNK, 6 * CHUNK]], "2 segments are missing: a.E03, a.E04;"),
-        # Segment 3 is between two gaps, so that nothing tells which chunks it has.
+        # Segment 3 is between two gaps, so its chunk numbers are unknown.
         ((2, 4), [[3 * CHUNK, 9 * CHUNK]], "2 segments are missing: a.E02, a.E04;"),
         ((5,), [[12 * CHUNK, 512]], "1 segment is missing: a.E05;"),
         ((4, 5), [[9 * CHUNK, 3 * CHUNK + 512]], "1 segment is missing: a.E04;"),
     ],
 )
 def test_a_segment_that_is_missing(tmp_path, missing, unread, named):
-    """One finding names it; chunks of the others are where they belong, and those of the missing one unread."""
+    """One finding names it; chunks of other segments are in their places, and those of the missing one are unread."""
     path = write(tmp_path, expert_witness(DISK, per_segment=3), missing=missing)
     with open_image(path) as source:
         (finding,) = source.findings
@@ -92,7 +92,7 @@ def test_a_segment_that_is_missing(tmp_path, missing, unread, named):
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_an_image_that_is_cut(packed):
-    """Behind the cut are the tables: chunks before it are told by their checksums, and the finding names the byte."""
+    """The tables are after the cut: chunks before it are identified by checksum, and the finding names the byte."""
     (image,) = expert_witness(DISK, packed=packed)
     cut = image.index(DISK[2 * CHUNK : 3 * CHUNK]) + 100
     source = unwrap(MemorySource(image[:cut], "cut.E01"))
@@ -104,7 +104,7 @@ def test_an_image_that_is_cut(packed):
 
 
 def test_a_damaged_table_has_a_copy():
-    """With both damaged, chunks are told by their checksums."""
+    """If both are damaged, chunks are identified by their checksums."""
     (image,) = expert_witness(DISK, per_table=100)
     table, copy = (image.index(name.ljust(16, b"\0")) + 76 + 24 for name in (b"table", b"table2"))
     one = bytearray(image)
@@ -119,7 +119,7 @@ def test_a_damaged_table_has_a_copy():
 
 @pytest.mark.parametrize("chunk", [1, 6])
 def test_a_damaged_chunk_counts_as_not_read(chunk):
-    """Its checksum tells, packed or not; the finding is made when it is read, and what is around it is sound."""
+    """The checksum detects it, compressed or not; the finding appears on reading, and its neighbours are sound."""
     image = bytearray(expert_witness(DISK)[0])
     table = image.index(b"table".ljust(16, b"\0")) + 76
     base = struct.unpack_from("<Q", image, table + 8)[0]
@@ -140,7 +140,7 @@ def test_a_damaged_chunk_counts_as_not_read(chunk):
 
 
 def test_the_read_that_finds_a_damaged_chunk_gives_no_zeros():
-    """It fails as all that follow; nothing is known of the chunk before."""
+    """It fails like all later reads; before it, the damage is not known."""
     image = bytearray(expert_witness(DISK)[0])
     image[image.index(b"sectors".ljust(16, b"\0")) + 76 + 50] ^= 0x55
     source = FailingSource(unwrap(MemorySource(bytes(image), "a.E01")))
@@ -150,7 +150,7 @@ def test_the_read_that_finds_a_damaged_chunk_gives_no_zeros():
 
 
 def test_places_behind_two_gibibytes():
-    """There the highest bit belongs to the place: entries fall once, and nothing behind is packed."""
+    """There the highest bit is part of the offset: entries decrease once, and no later chunk is compressed."""
     from layoutscope.image.containers.witness import _decode_entries
 
     places = [0x7FFF0000, 0x80000000 | 0x7FFF8004, 0x80000008, 0x80008010]
@@ -161,7 +161,7 @@ def test_places_behind_two_gibibytes():
 
 
 def test_what_is_not_the_first_segment(tmp_path):
-    """Another segment alone says which one to open; a file of another image is named."""
+    """For another segment alone, the message says which one to open; a file of another image is named."""
     files = expert_witness(DISK, per_segment=3)
     with pytest.raises(ImageError, match=r"is segment 2 of an Expert Witness image\. Open the first one\."):
         unwrap(MemorySource(files[1]))
@@ -173,7 +173,7 @@ def test_what_is_not_the_first_segment(tmp_path):
 
 
 def test_sizes_that_cannot_be():
-    """Chunks of nothing, and a disk that nobody has."""
+    """Chunks of size zero, and a disk larger than any."""
     (image,) = expert_witness(DISK)
     at = image.index(b"volume".ljust(16, b"\0")) + 76
     for place, value in ((8, 0), (12, 2**31), (20, 2**30)):
@@ -186,7 +186,7 @@ def test_sizes_that_cannot_be():
 
 
 def test_segments_are_those_that_are_there(tmp_path):
-    """E01 to E99, then EAA; a gap is left out."""
+    """E01 to E99, then EAA; a gap is skipped."""
     names = [f"a.E{number:02}" for number in range(1, 100)] + ["a.EAA", "a.EAB", "a.EAD", "a.FAA"]
     for name in names:
         (tmp_path / name).touch()
@@ -198,7 +198,7 @@ def test_segments_are_those_that_are_there(tmp_path):
 
 
 def test_a_pipe_among_the_segments_is_not_waited_for(tmp_path):
-    """A stranger's pipe beside an image is named."""
+    """A foreign pipe next to an image is named."""
     write(tmp_path, expert_witness(DISK))
     os.mkfifo(tmp_path / "a.E02")
     with pytest.raises(ImageError, match=r"a.E02: is a pipe"):

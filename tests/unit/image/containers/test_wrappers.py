@@ -1,4 +1,4 @@
-"""Files with a disk in one piece, and images of CDs."""
+"""Files that contain a disk in one piece, and images of CDs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_the_disk_reads_back(write):
-    """Addresses count from the start of the disk, wherever that is in the file."""
+    """Addresses count from the start of the disk, wherever it is in the file."""
     source = unwrap(MemorySource(write(DISK)))
     assert source.size_bytes == len(DISK)
     assert source.read(0, len(DISK)) == DISK
@@ -41,7 +41,7 @@ def test_the_disk_reads_back(write):
 
 @pytest.mark.parametrize("write", [mac_binary, im4p])
 def test_a_disk_image_in_a_file(write):
-    """What is inside may be a container itself."""
+    """The content may be a container itself."""
     assert unwrap(MemorySource(write(udif([(ZLIB, DISK)])))).read(0, len(DISK)) == DISK
 
 
@@ -49,7 +49,7 @@ def test_a_disk_image_in_a_file(write):
     ("write", "missing"), [(mac_binary, 10_000), (apple_single, 10_000), (im4p, 10_000), (disc, 304)]
 )
 def test_a_file_that_is_cut(write, missing):
-    """What is missing is unread, and the finding says where the file ends.
+    """The missing part is unread, and the finding says where the file ends.
 
     Nothing says how many sectors a CD has: of the last one, 592 of 2,352 bytes are missing, and 304 of its data.
     """
@@ -75,13 +75,13 @@ def test_a_file_that_is_cut(write, missing):
     ],
 )
 def test_what_holds_no_disk_that_can_be_read(image, words):
-    """It is named, with what to do."""
+    """The file is refused by name, with instructions."""
     with pytest.raises(UnsupportedError, match=words):
         unwrap(MemorySource(image))
 
 
 def test_what_is_only_like_a_wrapper():
-    """A wrong checksum, a length that is not the file's, and a text of another kind are no wrappers."""
+    """A wrong checksum, a length that differs from the file's, and a text of another kind."""
     wrong = bytearray(mac_binary(DISK))
     wrong[100] ^= 1
     other = der(0x30, der(0x16, b"IMG4") + der(4, DISK))
@@ -95,12 +95,12 @@ DAMAGE = {
     "first sector but one": (1, 0, 1),
     "form": (5, 18, 0x28),
 }
-"""Which byte of which sector is changed, and to what: sectors have 2,352 bytes, of which the first 12 are the mark."""
+"""The changed sector, byte and value: sectors have 2,352 bytes and start with a sync mark of 12."""
 
 
 @pytest.mark.parametrize(("sector", "byte", "value"), DAMAGE.values(), ids=DAMAGE)
 def test_a_sector_of_a_disc_without_its_mark_is_not_read(sector, byte, value):
-    """It is found at its byte of the file, and the others give what they hold."""
+    """The finding is at the sector's byte in the file, and the other sectors are read."""
     image = bytearray(disc(DISK, mode=2 if byte == 18 else 1))
     image[sector * 2352 + byte] = value
     source = unwrap(MemorySource(bytes(image)))
@@ -113,17 +113,17 @@ def test_a_sector_of_a_disc_without_its_mark_is_not_read(sector, byte, value):
 
 
 def test_tracks_behind_the_data_of_a_disc_are_not_read():
-    """Without a list nothing says where the first track ends: what follows is no damage, and no data."""
+    """Without a list, the end of the first track is unknown: later sectors are neither damage nor data."""
     source = unwrap(MemorySource(disc(DISK) + b"\x77" * 2352 * 40))
     assert source.unread_ranges().tolist() == [[len(DISK), 40 * 2048]]
     assert [(item.level, item.image_offset) for item in source.findings] == [("warning", len(DISK) // 2048 * 2352)]
 
 
 def test_more_sectors_than_a_disc_has_are_refused():
-    """450,000 are 100 minutes."""
+    """450,000 sectors are 100 minutes."""
 
     class Long(MemorySource):
-        """A file of 451,000 sectors, of which nobody may read more than the first ones."""
+        """A file of 451,000 sectors, of which only the first ones may be read."""
 
         def _fetch(self, image_offset, length_bytes):
             assert image_offset < 8192
@@ -149,7 +149,7 @@ FILE "{}" BINARY
 @pytest.mark.parametrize(("stride", "write"), [(2352, disc), (2048, bytes)])
 @pytest.mark.parametrize("gap", [0, 2])
 def test_a_list_of_tracks(tmp_path, stride, write, gap):
-    """The first track begins behind its pause and ends where the next one begins: at 1 s and 27 frames, or 102."""
+    """The first track begins after its pause and ends where the next begins: at 1 s and 27 frames, or 102."""
     data = bytes(gap * 2048) + DISK + bytes((102 - 100 - gap) * 2048)
     (tmp_path / "Disc (Mac).bin").write_bytes(write(data) + b"\x77" * 2352 * 40)
     cue = tmp_path / "a.cue"
@@ -164,7 +164,7 @@ def test_a_list_of_tracks(tmp_path, stride, write, gap):
 
 
 def test_lists_without_a_track_that_is_read(tmp_path):
-    """Music is named as what it is; a track behind the end of its file is an error."""
+    """A music track is named as such; a track after the end of its file is an error."""
     (tmp_path / "a.bin").write_bytes(disc(DISK))
     cue = tmp_path / "a.cue"
     cue.write_text("FILE a.bin BINARY\n TRACK 01 AUDIO\n INDEX 01 00:00:00\n")
@@ -177,7 +177,7 @@ def test_lists_without_a_track_that_is_read(tmp_path):
 
 @pytest.mark.parametrize("first", ["container.description", "data/1"])
 def test_an_advanced_forensic_image_is_not_unpacked(tmp_path, first):
-    """A zip archive with its members is no archive to be unpacked, wherever they are in it."""
+    """A zip archive that has its members, at any position, is recognised and not decompressed."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in (first, "version.txt", "information.turtle"):

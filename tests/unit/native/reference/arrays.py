@@ -1,4 +1,4 @@
-"""What the kernels over arrays must give, in numpy: the oracles of their tests."""
+"""Reference implementations of the array kernels in numpy: the oracles of their tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np
 
 
 def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Sweep over all edges, of sets that need not be in order; the twin of the kernel."""
+    """Sweep over the edges of sets, which may be out of order; the twin of the kernel."""
     edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
     n, m = len(runs), len(other)
     steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
@@ -47,7 +47,7 @@ def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int
 
 
 def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
-    """Copy pieces in numpy, those of one length together, through views in which row i is the bytes from i on."""
+    """Copy pieces in numpy, grouped by length, through views in which row i is the bytes from i on."""
     for length in sorted(set(lengths.tolist())):
         chosen = np.flatnonzero(lengths == length)
         rows = np.ndarray((len(source) - length + 1, length), np.uint8, source, strides=(1, 1))

@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 64
 
 
 def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Do what `fletcher64` says; the twin of ``structs/source/checksum.c``."""
+    """Compute `fletcher64`; the twin of ``structs/source/checksum.c``."""
     words = blocks.view("<u4")[:, 2:]  # words as the format defines them
     low = np.zeros(len(blocks), np.uint64)
     high = np.zeros(len(blocks), np.uint64)
@@ -30,8 +30,8 @@ def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
         plain, weighted = _sums(chunk)
         high = (high + low * np.uint64(chunk.shape[1]) + weighted) % _MODULUS
         low = (low + plain) % _MODULUS
-    # Not the sums themselves are stored, but what brings the sums over the whole object, the checksum behind it, to
-    # zero: so a reader may as well sum up everything and compare with zero.
+    # The stored values are not the sums, but the values that make the sums over the whole object, checksum last,
+    # zero: so a reader can sum up everything and compare with zero.
     check_low = _MODULUS - (low + high) % _MODULUS
     check_high = _MODULUS - (low + check_low) % _MODULUS
     return (check_high << np.uint64(32)) | check_low
@@ -51,7 +51,7 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
 
 
 def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
+    """Hash names that are pure ASCII; the twin of the kernel, with the results of :func:`hash_names`."""
     hashes, known = (
         np.zeros(len(names), np.uint32),
         np.array([len(raw) > 0 and raw.isascii() for raw in names.raw()], bool),
@@ -63,6 +63,6 @@ def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32],
     for size in distinct(names.length[known]).tolist():
         rows = np.flatnonzero(known & (names.length == size))
         characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
-        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record.
+        # Apple hashes 32-bit characters, not the record's UTF-8 bytes.
         hashes[rows] = crc32c_of_words(characters) & np.uint32(MASK)
     return hashes, known

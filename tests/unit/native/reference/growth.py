@@ -1,4 +1,4 @@
-"""A level of a tree that grows record by record: what the kernel must give."""
+"""Reference for the kernel: a tree level that grows record by record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cut(rule: SplitRule, sizes: list[int], place: int) -> int:
-    """Return how many records of a full node stay, given their sizes and the place that the next one gets."""
+    """Return how many records of a full node stay, from their sizes and the position of the next record."""
     if rule.room_bytes is None:
         return len(sizes) - len(sizes) // 2
     beyond = rule.room_bytes - rule.less_per_record * len(sizes)
@@ -35,11 +35,11 @@ class Nodes:
         self.load, self.lost = [0], [0]
         self.first, self.order = [-1], [0]
         self.born, self.batch = [0], [0]
-        # The first node is there before anything is written.
+        # The first node exists before any write.
         self.taken = [(0, 0, 0)]
 
     def write(self, record: int, more: int, lost: int, when: int, batch: int) -> None:
-        """Write a record; split what is too full for it."""
+        """Write a record and split an overfull node."""
         at = bisect_right(self.first, record) - 1
         node = self.order[at]
         self._take(node, when, batch)
@@ -58,7 +58,7 @@ class Nodes:
             self._spread(at, when, batch)
 
     def delete(self, record: int) -> None:
-        """Delete a record, and its node with the last one."""
+        """Delete a record, and its node if the record was the last one."""
         at = bisect_right(self.first, record) - 1
         node = self.order[at]
         self.held[node].remove(record)
@@ -74,7 +74,7 @@ class Nodes:
         return self.load[node] + self.lost[node] + more > self.rule.capacity_bytes and len(self.held[node]) > 1
 
     def _spread(self, at: int, when: int, batch: int) -> None:
-        """Make room in a node that holds too much: in the node before it, else in a new one there."""
+        """Make room in an overfull node: in the previous node, or else in a new one before it."""
         node = self.order[at]
         while self.load[node] > self.rule.capacity_bytes and len(self.held[node]) > 1:
             if at and self._balance(at, is_new=False):
@@ -89,7 +89,7 @@ class Nodes:
             assert self._balance(at, is_new=True)
 
     def _balance(self, at: int, *, is_new: bool) -> bool:
-        """Move the first records of a node to the one before, if the rest fits then; to a new one in any case."""
+        """Move the first records of a node to the previous one if the rest then fits, and to a new one in any case."""
         left, right = self.order[at - 1], self.order[at]
         sizes = [self.size[item] for item in self.held[right]]
         before = list(accumulate(sizes, initial=self.load[left]))
@@ -106,13 +106,13 @@ class Nodes:
         return True
 
     def _take(self, node: int, when: int, batch: int) -> None:
-        """Have a transaction take a block for a node that it has not changed yet."""
+        """Take a block for a node that the transaction has not changed yet."""
         if self.batch[node] != batch:
             self.batch[node] = batch
             self.taken.append((node, when, batch))
 
     def _split(self, at: int, wanted: tuple[int, bool], when: int, batch: int) -> int:
-        """Split a node in two; returns where the wanted record belongs."""
+        """Split a node in two; return where the new record belongs."""
         record, is_new = wanted
         node = self.order[at]
         held, sizes = self.held[node], [self.size[item] for item in self.held[node]]
@@ -134,7 +134,7 @@ class Nodes:
         return at + goes
 
     def nodes(self) -> I64:
-        """Return the place in key order of each record's node."""
+        """Return the rank in key order of each record's node."""
         node = np.empty(len(self.size), np.int64)
         node[np.concatenate([np.array(self.held[each], np.int64) for each in self.order])] = np.repeat(
             np.arange(len(self.order)), [len(self.held[each]) for each in self.order]
@@ -143,7 +143,7 @@ class Nodes:
 
 
 def plain_grown(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
-    """Do the same in Python: what the kernel is held against."""
+    """Grow a level in Python; the reference for the kernel."""
     nodes = Nodes(int(writes.record.max(initial=-1)) + 1, rule)
     for each in zip(*(column.tolist() for column in writes), strict=True):
         nodes.write(*each)

@@ -1,4 +1,4 @@
-"""A rotating disk in Python, function by function as ``structs/source/hdd.c``: the oracle of its tests."""
+"""A rotating disk in Python, function by function as in ``structs/source/hdd.c``: the oracle of its tests."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def run_at(surface: Surface, lbn: int, near: int) -> int:
 
 
 def move_ticks(surface: Surface, origin: int, target: int) -> int:
-    """Return how long the arm takes from one run's track to another's."""
+    """Return how long the arm takes from one run's track to another."""
     runs = surface.runs
     ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
-    # The other head has to find its track while the arm is on its way; only where the arm is quicker does it count.
+    # The other head has to settle on its track while the arm moves, so it counts only if the arm is quicker.
     if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
         return surface.head_switch
     return int(ticks)
 
 
 def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
-    """Return how long it takes until a sector comes under the head."""
+    """Return the time until a sector is under the head."""
     runs = surface.runs
-    # The disk turns as many ticks a turn as a word of 32 bits has values: the clock's low word is where it stands, and
-    # a wait is a difference that wraps by itself.
+    # A turn has as many ticks as a 32-bit word has values: the clock's low word is the disk's angle, and a wait is a
+    # difference that wraps by itself.
     angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
     return int((angle - now) & MASK)
 
@@ -83,7 +83,7 @@ def read_on(
     stop: int,
     now: int,
 ) -> tuple[int, int]:
-    """Read sectors, the first of which comes under the head now."""
+    """Read sectors, the first of which is under the head now."""
     runs = surface.runs
     while stop > runs[run + 1, LBN]:
         now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
@@ -95,7 +95,7 @@ def read_on(
 
 
 def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int, int]:
-    """Read sectors, of each track what comes under the head first, from now.
+    """Read sectors in any order per track, starting now with the one under the head.
 
     A head that comes down amid the wanted sectors of a track has them all after one turn.
     """
@@ -106,8 +106,8 @@ def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> 
         end = min(stop, runs[run + 1, LBN])
         wait = wait_ticks(surface, run, lbn, now)
         behind = -(-(TURN - wait) // sector)
-        # Zero-latency reads: the buffer takes sectors in any order, so that a track that is wanted whole takes one turn
-        # from wherever the head comes down (Ruemmler and Wilkes, 1994).
+        # Zero-latency reads: the buffer takes sectors in any order, so a whole track takes one turn from wherever the
+        # head arrives (Ruemmler and Wilkes, 1994).
         if wait > 0 and behind < end - lbn:
             start = now + wait - TURN + behind * sector
             done = start + TURN
@@ -124,7 +124,7 @@ def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> 
 
 
 class Drive(NamedTuple):
-    """One drive at work: what it is, the state of its arm, its buffer segments."""
+    """State of a working drive: its figures, its arm, its buffer segments."""
 
     surface: Surface
     arm: NDArray[np.int64]
@@ -132,7 +132,7 @@ class Drive(NamedTuple):
 
 
 def aim(drive: Drive, now: int) -> None:
-    """Send the look-ahead to its next sector."""
+    """Move the look-ahead to its next sector."""
     surface, arm, _ = drive
     run = run_at(surface, arm[NEXT], arm[RUN])
     arm[MOVED] = now + move_ticks(surface, arm[RUN], run)
@@ -141,7 +141,7 @@ def aim(drive: Drive, now: int) -> None:
 
 
 def look_ahead(drive: Drive, now: int) -> None:
-    """Let the drive read ahead until now."""
+    """Let the drive read ahead until the present time."""
     surface, arm, _ = drive
     runs = surface.runs
     while arm[NEXT] < arm[LIMIT] and arm[READY] < now:
@@ -157,7 +157,7 @@ def look_ahead(drive: Drive, now: int) -> None:
 
 
 def keep(drive: Drive) -> None:
-    """Note in the active segment what has been read into it; the oldest sectors give way."""
+    """Record the sectors read into the active segment; the oldest sectors are dropped."""
     surface, arm, segments = drive
     if arm[ACTIVE] >= 0:
         segments[arm[ACTIVE], END] = arm[NEXT]
@@ -183,12 +183,12 @@ def set_limit(drive: Drive, stop: int) -> None:
 
 
 def give_up(drive: Drive, now: int) -> None:
-    """Break off the look-ahead, for a read that it cannot serve.
+    """Stop the look-ahead for a read that it cannot serve.
 
     A sector under the head is passed to its end, and so is the first after a wait; a move is finished.
     """
     surface, arm, _ = drive
-    # The electronics see a command at once, the arm when it is at rest and between two sectors.
+    # The electronics see a command at once; the arm sees it at rest and between two sectors.
     arm[FREE] = max(arm[FREE], now)
     if arm[NEXT] < arm[LIMIT]:
         arm[FREE] = arm[MOVED] if arm[MOVED] > now else arm[READY] + surface.runs[arm[RUN], SECTOR]
@@ -197,7 +197,7 @@ def give_up(drive: Drive, now: int) -> None:
 
 
 def fill(drive: Drive, segment: int) -> None:
-    """Make a segment the active one; nothing is being read into it yet."""
+    """Make a segment the active one, before anything is read into it."""
     _, arm, segments = drive
     arm[ACTIVE] = segment
     arm[NEXT] = segments[segment, END]
@@ -205,7 +205,7 @@ def fill(drive: Drive, segment: int) -> None:
 
 
 def reaches(drive: Drive, lbn: int) -> bool:
-    """Tell whether a read may wait for the running look-ahead to come to its first sector."""
+    """Return whether a read may wait until the look-ahead reaches its first sector."""
     surface, arm, _ = drive
     ahead = lbn - arm[NEXT]
     if surface.join == NEVER or lbn >= arm[LIMIT]:
@@ -216,9 +216,9 @@ def reaches(drive: Drive, lbn: int) -> bool:
 
 
 def find_segment(drive: Drive, lbn: int, stop: int) -> int:
-    """Return the segment that holds the first sector of a read or soon will, or -1.
+    """Return the segment that holds or will soon hold the first sector of a read, or -1.
 
-    Best one that holds the read whole; among equals the one used last, which is the active one.
+    The best segment holds the whole read; among equals, it is the one used last, which is the active one.
     """
     _, arm, segments = drive
     active = arm[ACTIVE]
@@ -246,7 +246,7 @@ def oldest_segment(segments: NDArray[np.int64]) -> int:
 
 
 def go_on(drive: Drive, stop: int, now: int) -> None:
-    """Start the look-ahead where a read from the medium ended."""
+    """Start the look-ahead at the end of a read from the medium."""
     surface, arm, _ = drive
     arm[NEXT] = stop
     arm[LIMIT] = stop
@@ -258,7 +258,7 @@ def go_on(drive: Drive, stop: int, now: int) -> None:
 
 
 def keep_arrivals(drive: Drive, run: int, lbn: int, there: int) -> None:
-    """Note that the active segment begins with what passes under the head before a wanted sector of its track."""
+    """Record the sectors that pass under the head before a wanted sector of its track as the start of the segment."""
     surface, arm, segments = drive
     passed = wait_ticks(surface, run, lbn, there) // surface.runs[run, SECTOR]
     first = max(lbn - passed, surface.runs[run, TRACK_BEGIN])
@@ -283,8 +283,8 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     times[TRANSFER] = end - begin
     arm[RUN] = last
     go_on(drive, stop, end)
-    # A sector goes to the host when it is in the buffer whole: the interface lags by one sector behind the medium, or,
-    # if it is the slower one, by the difference that has grown.
+    # A sector goes to the host when the buffer has all of it: the interface lags one sector behind the medium, or, if
+    # it is slower, by the accumulated difference.
     first_in_buffer = begin + surface.runs[run, SECTOR]
     return int(max(end + surface.bus_sector, first_in_buffer + (stop - lbn) * surface.bus_sector))
 
@@ -294,9 +294,9 @@ def read_part(
     segment: int,
     stop: int,
     now: int,
-    times: NDArray[np.int64],  # filled in where the medium must be read anew
+    times: NDArray[np.int64],  # set if the medium must be read again
 ) -> int:
-    """Serve a read that begins in a segment and ends beyond it."""
+    """Serve a read that begins in a segment and ends after it."""
     surface, arm, _ = drive
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
@@ -316,7 +316,7 @@ def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.in
     if segment < 0:
         give_up(drive, now)
         if surface.segment_sectors > 0:
-            # Drives give up the segment used longest ago, whatever it holds; one that is being filled was used last.
+            # Drives drop the least recently used segment, whatever it holds; one that is being filled was used last.
             segment = oldest_segment(segments)
             arm[ACTIVE] = segment
             segments[segment, BEGIN] = lbn
@@ -341,7 +341,7 @@ def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.in
 
 
 def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
-    """Return how long it takes until a read can begin."""
+    """Return the time until a read can begin."""
     surface, arm, _ = drive
     if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
         return surface.read_hit
@@ -351,7 +351,7 @@ def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
 
 
 class Drives(NamedTuple):
-    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
+    """Drives of one kind: figures of each, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
 
     surface: Surface
     arms: NDArray[np.int64]
@@ -359,7 +359,7 @@ class Drives(NamedTuple):
 
 
 class ServedPieces(NamedTuple):
-    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
+    """Results of read pieces: (n, 5) ticks and cylinders of each, and (n,) how the buffer served it."""
 
     times: NDArray[np.int64]
     outcomes: NDArray[np.uint8]
@@ -387,12 +387,12 @@ def closed_loop(
 def queued_loop(
     drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: ServedPieces
 ) -> None:
-    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``structs/source/hdd.c``."""
+    """Serve reads queued at the first drive; the twin of ``queued_loop`` in ``structs/source/hdd.c``."""
     drive = drive_of(drives, 0)
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
     for _ in range(parts.shape[0]):
-        # 256 turns: longer than any seek with its wait.
+        # 256 turns: longer than any seek with its rotational wait.
         best, soonest = 0, MASK << 8
         for k in range(waiting.shape[0]):
             if waiting[k] < parts.shape[0]:

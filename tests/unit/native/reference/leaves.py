@@ -1,4 +1,4 @@
-"""What the kernel that decodes leaves must give, in numpy: the oracle of its tests."""
+"""Reference for the kernel that decodes leaves, in numpy: the oracle of its tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     Locate = Callable[[NDArray[np.uint8], I64, I64], "LocatedItems"]
-    """From a buffer, and starts and lengths of collections, to their items."""
+    """Function from a buffer and the starts and lengths of collections to their items."""
 
 
 class LocatedItems(Protocol):
-    """Items of many collections: number of the collection, type and place of each, and the collections without any."""
+    """Items of many collections: collection number, type and place of each, and the damaged collections."""
 
     record: NDArray[np.int64]
     type: NDArray[np.uint8]
@@ -56,7 +56,7 @@ _ASCII_LAST: Final = 0x7F
 
 
 class LeafTwin:
-    """What the kernel does, in numpy: one batch, all records of a leaf at once."""
+    """The kernel in numpy: one batch, all records of a leaf at once."""
 
     def __init__(self, plan: LeafPlan, batch: LeafBatch, counts: I64, locate: Locate | None) -> None:
         self._plan, self._batch, self._locate = plan, batch, locate
@@ -70,7 +70,7 @@ class LeafTwin:
         self.found = RecordRows(leaf, row, np.zeros(len(leaf), np.bool_))
 
     def values(self) -> dict[tuple[str, str, bool], NDArray[Any]]:
-        """Return what is added to each output."""
+        """Return the values added to each output."""
         made: dict[tuple[str, str, bool], NDArray[Any]] = {}
         lists = {each.table for leaf in self._plan.leaves for each in leaf.lists}
         for table, columns in self._plan.tables.items():
@@ -82,9 +82,9 @@ class LeafTwin:
         return made
 
     def _leaves(self) -> U8:
-        """Tell which leaf each record is."""
+        """Return the leaf of each record."""
         batch, leaf = self._batch, np.full(len(self._batch.node), NO_LEAF, np.uint8)
-        # Starts and lengths come from the image: sums of them may overflow.
+        # Starts and lengths come from the image, so their sums may overflow.
         inside = (batch.node >= 0) & (batch.node < len(batch.numbers))
         for start, length in ((batch.key_start, batch.key_length), (batch.val_start, batch.val_length)):
             inside &= (length >= 0) & (length <= len(batch.buffer)) & (start >= 0)
@@ -100,7 +100,7 @@ class LeafTwin:
         return leaf
 
     def _fitting(self, leaf: Leaf, rows: I64) -> I64:
-        """Keep the records that have what must be there."""
+        """Keep the records that have all required bytes."""
         whole = (self._batch.key_length[rows] >= leaf.key_type.width) & (
             self._batch.val_length[rows] >= leaf.val_type.width
         )
@@ -112,7 +112,7 @@ class LeafTwin:
         return rows
 
     def _placed(self, leaf: Leaf, text: Text, rows: I64) -> tuple[I64, I64]:
-        """Where texts start, and their lengths in units."""
+        """Return the starts of texts, and their lengths in units."""
         record_type = leaf.key_type if text.part == "key" else leaf.val_type
         units = self._column(text.part, record_type, rows, text.length)
         return self._batch.part(text.part, rows)[0] + record_type.width, units.astype(np.int64)
@@ -149,7 +149,7 @@ class LeafTwin:
         starts: I64,
         columns: Mapping[str, RecordColumn | int],
     ) -> None:
-        """Put fields, and what is the same for all, into rows of columns."""
+        """Put fields and constants into rows of columns."""
         wanted = tuple(column for column in columns.values() if not isinstance(column, int))
         found = decode_columns(record_type, self._batch.buffer, starts, wanted) if wanted else {}
         for name, column in columns.items():
@@ -170,7 +170,7 @@ class LeafTwin:
             self._fill(target._replace(rows=rows), case[0], located.start[chosen], case[1])
 
     def _repetitions(self, table: str) -> Columns:
-        """Decode the columns of a table of repetitions, in the order of the records and of the lists of each."""
+        """Decode the columns of a table of repetitions, in the order of records and of each record's lists."""
         parts, places = [], []
         for number, leaf in enumerate(self._plan.leaves):
             records = np.flatnonzero(self.found.leaf == number)
@@ -183,7 +183,7 @@ class LeafTwin:
         return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
 
     def _list(self, leaf: Leaf, each: Repeated, records: I64) -> tuple[I64, I64, Columns]:
-        """Decode the used repetitions of one list: their records, their numbers in these, their columns."""
+        """Decode the used repetitions of one list: their records, their indices, their columns."""
         fields = (each.used, *(column for column in each.columns.values() if isinstance(column, Field)))
         starts = self._batch.val_start[records]
         found = decode_columns(leaf.val_type, self._batch.buffer, starts, fields)
@@ -210,7 +210,7 @@ class LeafTwin:
         return (signed(values) if dtype == np.int64 else values).astype(dtype)
 
     def _texts(self, table: str, name: str, coding: str) -> tuple[U8, NDArray[np.uint32]]:
-        """Gather texts: the bytes of all, and the length of each."""
+        """Collect texts: all bytes, and the length of each."""
         records = self._records[table]
         start, length = np.zeros((2, len(records)), np.int64)
         for number, leaf in enumerate(self._plan.leaves):
@@ -219,7 +219,7 @@ class LeafTwin:
                 start[rows], units = self._placed(leaf, leaf.texts[name], records[rows])
                 length[rows] = units * leaf.texts[name].unit_bytes
         data = self._batch.buffer[ranges(start, length)]
-        # Names are ASCII on most volumes: then the lower bytes are the text.
+        # Names are ASCII on most volumes; then the lower bytes are the text.
         if coding in {"utf-16", "utf-16-others"} and not data[::2].any() and int(data.max(initial=0)) <= _ASCII_LAST:
             told = (data[1::2], length // 2) if coding == "utf-16" else (data[:0], np.zeros_like(length))
             return told[0], told[1].astype(TEXT_DTYPE)
@@ -234,7 +234,7 @@ class LeafTwin:
 
 
 class _Target(NamedTuple):
-    """Rows of a table that are filled."""
+    """Rows of a table to be filled."""
 
     table: str
     columns: Columns
@@ -242,17 +242,17 @@ class _Target(NamedTuple):
 
 
 def _recoded(raw: bytes, coding: str) -> bytes:
-    """One text as it is kept."""
+    """Return one text in its kept encoding."""
     if coding == "utf-16":
-        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
+        # TN1150 forbids no unit: an unpaired surrogate becomes U+FFFD here; the stored name keeps it.
         return raw.decode("utf-16-be", "replace").encode()
     if coding == "utf-16-others":
         return b"" if raw.decode("utf-16-be", "replace").isascii() else raw
-    # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
+    # Name lengths include the terminating zero byte (Apple File System Reference, j_drec_key_t).
     return raw.split(b"\0", 1)[0]
 
 
 def _end_of(record_type: RecordType, column: RecordColumn) -> int:
-    """Bytes from the start of a record to the end of the field that a column is made of."""
+    """Return the distance from a record's start to the end of a column's field."""
     field = _Formulas(record_type).traced(column).field
     return field.offset + field.width

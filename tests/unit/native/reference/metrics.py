@@ -1,4 +1,4 @@
-"""What the kernels of metrics and traces must give, in numpy: the oracles of their tests."""
+"""References for the kernels of metrics and traces in numpy: the oracles of their tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def plain_merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
-    """Lay out touches by their places; the twin of the kernel."""
+    """Order touches by their places; the twin of the kernel."""
     return interleave_touches([first, second], interleave([first_counts, second_counts]))
 
 
 def plain_inversions(permutation: NDArray[np.int64]) -> int:
-    """Count them in passes over all; the twin of the kernel.
+    """Count inversions in passes over all values; the twin of the kernel.
 
     One pass for each bit, from the highest: values that agree in the higher bits stand together in their original
     order, and each 0 is passed by the ones before it in its group. A group starts at the place of its smallest value,
@@ -51,14 +51,14 @@ def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     """Join pieces column by column; the twin of the kernel."""
     if not len(pieces.start):
         return pieces
-    # Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last.
+    # Among overlapping pieces, as on damaged volumes, the last to start need not be the last to end.
     reach = np.maximum.accumulate(pieces.stop)
     first = np.concatenate([[True], pieces.start[1:] - reach[:-1] > gap_bytes])
     return Pieces(pieces.start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(reach) - 1)])
 
 
 class Firsts(NamedTuple):
-    """Extents, of which some are the first of a file, and entries, of which some are files with an inode."""
+    """Extents, some of them the first of a file, and entries, some of them files with an inode."""
 
     # file_id, is_first, start, length_bytes: of extents
     file_id: NDArray[Any]
@@ -74,7 +74,7 @@ class Firsts(NamedTuple):
 def plain_apart(
     firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Find it column by column; the twin of the kernel."""
+    """Compute distances column by column; the twin of the kernel."""
     rows, is_file = np.flatnonzero(firsts.is_first), firsts.is_file
     (of_extent, of_file), bound = dense_codes(firsts.file_id[rows], firsts.entry_file_id[is_file])
     leaf_of = np.full(bound, NULL_ROW)

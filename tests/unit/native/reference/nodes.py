@@ -1,4 +1,4 @@
-"""Where records of HFS+ nodes are, in numpy: the oracle of the kernel's tests."""
+"""Record locations in HFS+ nodes, in numpy: the oracle of the kernel's tests."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def plain_locate(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_
 
 
 def _keys(nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
-    """Find where each key ends; data start at an even offset."""
+    """Return where each key ends; data starts at an even offset."""
     key: I64 = nodes.start[found.node] + np.where(found.is_sound, found.first, DESCRIPTOR_BYTES)
     length = decode_column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     wide = length.astype(np.int64)
-    # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
+    # In index nodes without variable keys, each key takes the maximum length, whatever its length field says.
     if fixed_index_key_bytes is not None:
         wide = np.where((nodes.kind == INDEX)[found.node], fixed_index_key_bytes, wide)
     return key, key + LENGTH_BYTES + wide + wide % 2
 
 
 def _free_offset(nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
-    """Start of the free space: the entry of the offset table behind those of the records."""
+    """Return the start of the free space: the offset after those of the records."""
     place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
     offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
     free = offsets.astype(np.int64)

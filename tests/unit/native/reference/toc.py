@@ -1,4 +1,4 @@
-"""Where records of APFS nodes are, in numpy: the oracle of the kernel's tests."""
+"""Record locations in APFS nodes, in numpy: the oracle of the kernel's tests."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def plain_slots(
     sizes: Sizes,
 ) -> Located:
     """Locate records in numpy."""
-    # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
-    # can a node grow from both sides. In a root, the tree information stands behind the values.
+    # Keys are counted upwards from the end of the table of contents, values downwards from the end of the node: this
+    # lets a node grow from both sides. In a root, the tree information follows the values.
     table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
     keys: NDArray[np.int64] = table + head["table_space.len_data"]
     info = BTREE_INFO.width
@@ -37,13 +37,13 @@ def plain_slots(
     torn = (counts * entry > head["table_space.len_data"]) | (keys > values_end)
     counts = np.where(torn, 0, counts)
     node = np.repeat(np.arange(len(starts)), counts)
-    # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
+    # Row i of a node has its entry i entries into the node's table; `before` counts the rows of earlier nodes.
     before = np.cumsum(counts) - counts
     spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
     val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
     found = _entries(buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
     room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
-    # A value starts as far before the end as its offset says, and may not be longer than that.
+    # A value starts its offset before the end, and may not be longer than that.
     outside = (found.key_start + found.key_len > room) | (found.val_start > room)
     outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
     key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
@@ -52,8 +52,8 @@ def plain_slots(
     if not outside.any():
         return Located(located, torn, _NO_STRAYS)
     num_outside = np.bincount(node[outside], minlength=len(starts))
-    # A child that an index node does not name any more takes its whole subtree along, which is looked for where the
-    # node is lost. Where most records of a leaf are outside, its table is not what it was, and leads anywhere.
+    # A child that an index node no longer names is lost with its subtree, which is searched for where the node is
+    # lost. If most records of a leaf are outside, its table is corrupt, and no entry can be trusted.
     torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
     rows = np.flatnonzero(outside & ~torn[node])
     strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
@@ -64,7 +64,7 @@ _NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))
 
 
 class _Entries(NamedTuple):
-    """Table entries as they are stored: starts within the key and the value area, lengths; in 32 bits."""
+    """Table entries as stored: starts within the key and the value area, lengths; in 32 bits."""
 
     key_start: NDArray[np.int32]
     key_len: NDArray[np.int32]
@@ -75,12 +75,12 @@ class _Entries(NamedTuple):
 def _entries(
     buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
 ) -> _Entries:
-    """Decode table entries, of fixed sizes or with lengths; ghosts have an empty value at 0."""
+    """Decode table entries, with fixed sizes or with lengths; ghosts have an empty value at 0."""
     if not is_fixed.any():
         return _varying(buffer, spots)
     if is_fixed.all():
         return _fixed(buffer, spots, sizes)
-    # A damaged node can be of another kind than the rest of its tree.
+    # A damaged node can have another entry format than the rest of its tree.
     out = np.empty((4, len(spots)), np.int32)
     rows = np.flatnonzero(is_fixed)
     out[:, rows] = _fixed(buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
@@ -90,7 +90,7 @@ def _entries(
 
 
 class _Fixed(NamedTuple):
-    """Lengths that table entries do not say: that of all keys, and those of the values."""
+    """Lengths that table entries omit: that of all keys, and those of the values."""
 
     key: int
     val: NDArray[np.int32]
@@ -111,7 +111,7 @@ def _fixed(buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -
 
 def _without_ghosts(found: _Entries) -> _Entries:
     """Give ghosts, keys whose value does not exist, an empty value."""
-    # A ghost says that its value does not exist by a start of 0xffff: free queues leave out runs of one block so.
+    # A start of 0xffff marks a ghost, whose value does not exist: free queues omit the length of one-block runs so.
     ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
     if ghost.any():
         found.val_start[ghost] = found.val_len[ghost] = 0
@@ -123,6 +123,6 @@ def decoded_order(kind: TreeKind, buffer: NDArray[np.uint8], key_start: NDArray[
     key_type, key_field, _ = kind
     if key_type is not J_KEY:
         return decode_column(key_type, buffer, key_start, key_field)
-    # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
+    # On disk, the record type is in the upper four bits of the object's number, but the object is compared first.
     parts = decode_columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])

@@ -1,4 +1,4 @@
-"""What the kernel of a limited cache must give, in Python: the oracle of its tests."""
+"""Reference for the kernel of a limited cache, in Python: the oracle of its tests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from layoutscope.walk.cache import I32, I64, U8
 
 _TARGET, _INDEX, _MAP = 0, 1, 2
-"""How a node is read: as what a search ends in, as an index node on the way, or to tell where another lies."""
+"""How a node is read: as the target of a search, as an index node on the way, or to locate another node."""
 _DEEPEST = 64
-"""Longest way that is followed; longer ones are loops of a damaged volume."""
+"""Longest path that is followed; longer ones are loops of a damaged volume."""
 
 
 class Ways(NamedTuple):
-    """What is read before each node, and its size: arrays of shape (n_nodes,)."""
+    """Nodes that are read before each node, and its size: arrays of shape (n_nodes,)."""
 
     parent: I32
     mapper: I32
@@ -29,8 +29,8 @@ class Ways(NamedTuple):
 def plain_misses(
     touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int
 ) -> tuple[I32, I64, U8]:
-    """Return what is read; the twin of ``structs/source/lru.c``."""
-    used: OrderedDict[int, None] = OrderedDict()  # what is cached, in the order of its last use
+    """Return the reads; the twin of ``structs/source/lru.c``."""
+    used: OrderedDict[int, None] = OrderedDict()  # cached nodes, in order of last use
     held = 0
     read: list[tuple[int, int, int]] = []
     for place in range(-len(known), len(touched)):
@@ -49,7 +49,7 @@ def plain_misses(
 
 
 def _way(node: int, alone: bool, ways: Ways) -> list[tuple[int, int]]:
-    """Return the way to a node and how each is read, last step first."""
+    """Return the path to a node and how each node is read, last step first."""
     way: list[tuple[int, int]] = []
     how = _TARGET
     while node >= 0 and len(way) < _DEEPEST:
@@ -65,7 +65,7 @@ def _way(node: int, alone: bool, ways: Ways) -> list[tuple[int, int]]:
 
 
 def _shrink(used: OrderedDict[int, None], held: int, cache_bytes: int, size_bytes: I64) -> int:
-    """Drop what was not used for longest, but never the node in use; returns the bytes that are left."""
+    """Drop the least recently used nodes, but never the node in use; return the remaining bytes."""
     while held > cache_bytes and len(used) > 1:
         oldest, _ = used.popitem(last=False)
         held -= int(size_bytes[oldest])

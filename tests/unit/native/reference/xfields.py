@@ -1,4 +1,4 @@
-"""Extended fields of APFS records, located in numpy: what the kernel that decodes leaves must find."""
+"""Extended fields of APFS records, located in numpy: the reference for the kernel that decodes leaves."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExtendedFields:
-    """One row a field."""
+    """One row per field."""
 
-    record: NDArray[np.int64]  # which value it belongs to, as position among those given
+    record: NDArray[np.int64]  # index of its value among those given
     type: NDArray[np.uint8]  # as in the grammar's `inode_field` or `drec_field`
-    # start, size_bytes: its data, in bytes from the start of the buffer
+    # start, size_bytes of its data, from the start of the buffer
     start: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
-    damaged: NDArray[np.int64]  # values whose fields do not fit into them; none of their fields is listed
+    damaged: NDArray[np.int64]  # values with fields that do not fit; none of their fields is listed
 
     def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
-        """Leave out the fields of values that turn out to be damaged, and list these."""
+        """Remove the fields of values found to be damaged, and list these values."""
         damaged = np.array(sorted({*self.damaged.tolist(), *torn.tolist()}), np.int64)
         if not len(torn):
             return replace(self, damaged=damaged)
@@ -36,7 +36,7 @@ class ExtendedFields:
 
 def extended_fields(
     buffer: NDArray[np.uint8],
-    # starts, lengths_bytes: the part of each value behind its fixed fields; of length 0 where there is none
+    # starts, lengths_bytes: the part of each value after its fixed fields; length 0 if there is none
     starts: NDArray[np.int64],
     lengths_bytes: NDArray[np.int64],
 ) -> ExtendedFields:

@@ -1,4 +1,4 @@
-"""Two states set against each other: each block is of the class that the tables of both give it."""
+"""Two states compared: each block has the class that the tables of both states give it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def result(request):
 
 
 def with_facts(result, **changes):
-    """The same with other facts of all its volumes."""
+    """Return the scan with other facts for all its volumes."""
     volumes = [
         replace(volume, layout=volume.layout.changed(facts=replace(volume.layout.facts, **changes)))
         for volume in result.parts
@@ -41,7 +41,7 @@ def with_facts(result, **changes):
 
 
 def changed_layout(layout, free):
-    """The layout with leaves elsewhere, one gone, files grown, renumbered and gone; and what of it is free now."""
+    """Return the layout with some leaves and files moved, grown, renumbered or removed, and its free space."""
     nodes, extents = layout.nodes.with_row_index("place"), layout.extents.with_row_index("place")
     is_leaf = (pl.col("kind").cast(pl.String) == "leaf") & (pl.col("state").cast(pl.String) == "live")
     leaves = nodes.filter(is_leaf)["place"].to_list()
@@ -68,7 +68,7 @@ def changed_layout(layout, free):
 
 @pytest.fixture(scope="module")
 def later(result):
-    """The same volume some time later; what nothing holds any more is free."""
+    """Return the same volume some time later; released blocks are free."""
     (own,) = (volume.layout for volume in result.parts if volume.layout.entries.height)
     (space,) = (volume.layout for volume in result.parts if volume.layout.free.height)
     changed, gone = changed_layout(own, space.free.sort("length_bytes")["image_offset"][-1])
@@ -89,7 +89,7 @@ def _difference(one, other):
 
 
 def _blocks(layouts, disk):
-    """What each block is: the nodes that lie there, whether it is other metadata, whose data it is."""
+    """Return what each block holds: its nodes, other metadata, or the owner of its data."""
     block = disk.block_size_bytes
     nodes, other, files = {}, set(), {}
 
@@ -112,7 +112,7 @@ def _blocks(layouts, disk):
 
 
 def _expected(place, now, before, lives):
-    """The class of a block, worked out alone."""
+    """Compute the class of a block independently."""
     (nodes, other, files), (was_nodes, was_other, was_files) = now, before
     is_metadata, was_metadata = (place in a or place in b for a, b in ((nodes, other), (was_nodes, was_other)))
     alive, was_alive = lives
@@ -130,7 +130,7 @@ def _expected(place, now, before, lives):
 
 
 def test_each_block_is_what_the_two_tables_make_of_it(result, later):
-    """Block by block, with sets: nodes and files here and there, against the runs that the map is made of."""
+    """Sets of nodes and files per block in both states agree with the runs of the map."""
     disk = _difference(result, later)
     cut = len(disk.layouts) - disk.num_earlier
     now, before = (_blocks(layouts, disk) for layouts in (disk.layouts[:cut], disk.layouts[cut:]))
@@ -152,7 +152,7 @@ def test_each_block_is_what_the_two_tables_make_of_it(result, later):
 
 
 def test_the_sentence_counts_what_the_tables_count(result, later):
-    """Three leaves were moved and one taken away; the picture's first sentence says so."""
+    """Three leaves were moved and one removed, as the first sentence of the picture says."""
     disk = _difference(result, later)
     assert "3 nodes of metadata moved, 0 came and 1 went" in disk.story[0]
     assert disk.story[0].startswith("From Monday to Friday, ")
@@ -160,7 +160,7 @@ def test_the_sentence_counts_what_the_tables_count(result, later):
 
 
 def test_backwards_what_came_is_what_went(result, later):
-    """The other way round what is there now is what was there, where nothing else took its place."""
+    """In reverse, what exists now is what existed before, unless something else took its place."""
     forth, back = (_difference(*pair) for pair in ((result, later), (later, result)))
     one, other = ({share.item.key: share.size_bytes for share in share_by_change(disk)} for disk in (forth, back))
     assert one["moved-here"] == other["moved-here"] > 0
@@ -169,7 +169,7 @@ def test_backwards_what_came_is_what_went(result, later):
 
 
 def test_the_time_is_that_of_all_volumes(tmp_path):
-    """A container of several volumes takes as long as all of them, in both states."""
+    """A container of several volumes takes the time of all of them, in both states."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     found = scan(tmp_path / "volumes.img", drives=["generic-7200"])
     seconds = sum(item.seconds for volume in found.parts for item in volume.predictions)
@@ -178,7 +178,7 @@ def test_the_time_is_that_of_all_volumes(tmp_path):
 
 
 def test_nothing_is_said_to_have_changed_where_nothing_did(result):
-    """A state against itself: no byte of any change, and the sentence says so."""
+    """A state compared with itself has no changed byte, and the sentence says so."""
     disk = _difference(result, result)
     held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert all(held[item.key] == 0 for item in CHANGES)
@@ -189,7 +189,7 @@ def test_nothing_is_said_to_have_changed_where_nothing_did(result):
 
 
 def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged(result, later):
-    """Without its tables of files the earlier state's used blocks are nobody's: nothing is told of them."""
+    """Without its file tables, the earlier state's used blocks have no owner, so no change is reported for them."""
     hidden = tuple(
         replace(
             volume,
@@ -201,7 +201,7 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
     disk = _difference(blind, later)
     held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert held["old-data"] == 0
-    assert held["new-data"] == disk.block_size_bytes  # by which one file grew into a free block
+    assert held["new-data"] == disk.block_size_bytes  # one file grew into a free block by this
     assert held[NOT_TOLD.key] > 0
     assert any("Unknown for" in sentence for sentence in disk.story)
     same = _difference(blind, blind)
@@ -209,7 +209,7 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
 
 
 def test_what_is_no_state_of_the_same_volume_is_refused(result):
-    """Another identifier, none at all, another place of the image, one state or three: each is refused in words."""
+    """Another identifier, none, another place in the image, one state or three: each is refused with a message."""
     for other in (with_facts(result, uuid="another"), with_facts(result, image_offset=4096)):
         with pytest.raises(UsageError, match="not two states of one volume"):
             map_page([result, other], difference=True)
@@ -222,14 +222,14 @@ def test_what_is_no_state_of_the_same_volume_is_refused(result):
 
 
 def test_without_names_no_file_is_named(result, later):
-    """States are called by what they are, not by their images."""
+    """States are named by their properties, not by their images."""
     page = map_page([result, later], difference=True, names=False)
     assert "From the earlier state to the later state" in page
     assert Path(result.image.name).stem not in page
 
 
 def test_every_change_has_a_role():
-    """And none of them is red, which damage alone is."""
+    """None of them is red, which is reserved for damage."""
     keys = {role.key for role in ROLES}
     assert {role_of(item) for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
     assert "damaged" not in keys

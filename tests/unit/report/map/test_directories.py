@@ -1,4 +1,4 @@
-"""The treemap's directories: each volume's are its own, and their times are the walk's."""
+"""The treemap's directories: separate for each volume, with times from the walk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 
 
 def _layout(name: str, *rows: tuple[int, int, str, str, int]) -> VolumeLayout:
-    """Parent, number, name, kind and size of each entry."""
+    """Make a layout from parent, number, name, kind and size of each entry."""
     parent, number, names, kind, size = zip(*rows, strict=True)
     columns = {
         "volume": 0, "parent_id": np.array(parent, np.uint64), "file_id": np.array(number, np.uint64),
@@ -32,7 +32,7 @@ def _layout(name: str, *rows: tuple[int, int, str, str, int]) -> VolumeLayout:
 
 
 def _walk(volume: int, *reads: tuple[int, float], drive: str = "generic-7200") -> MapWalk:
-    """Directory and seconds of each read, of which half is the host's."""
+    """Make a walk from directory and seconds of each read; half of the time is the host's."""
     caused, seconds = zip(*reads, strict=True)
     n = len(reads)
     half = np.array(seconds) / 2
@@ -58,7 +58,7 @@ def _boxes(found: dict) -> dict[str, tuple]:
 
 
 def test_folders_of_one_number_on_two_volumes_are_two_boxes():
-    """Each has its own volume's name, time, entries and bytes; the roots are called after their volumes."""
+    """Each has its own volume's name, time, entries and bytes; roots are named after their volumes."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
     walks = [_walk(0, (16, 3.0), (2, 1.0)), _walk(0, (16, 9.0), drive="sata-ssd"), _walk(1, (16, 5.0))]
     called = {0: "Home", 1: "Work"}
@@ -74,7 +74,7 @@ def test_folders_of_one_number_on_two_volumes_are_two_boxes():
 
 
 def test_the_root_is_one_box():
-    """What it lies in is no directory; a directory whose own entry is lost is not called the root."""
+    """The root's parent is not a directory; a directory whose entry is lost is not called the root."""
     lost = ((77, 78, "orphan", "file", 9),)
     found = directories(MapDisk("", "", [_layout("Home", *HOME, *lost)], 0, 1, 1, [_walk(0, (16, 1.0))]), names=True)
     assert _boxes(found) == {
@@ -85,7 +85,7 @@ def test_the_root_is_one_box():
 
 
 def test_no_name_stands_where_names_are_left_out():
-    """Numbers stand for directories, and for volumes."""
+    """Directories and volumes are shown by number."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
     called, walks = {0: "volume 1", 1: "volume 2"}, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]
     found = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
@@ -93,14 +93,14 @@ def test_no_name_stands_where_names_are_left_out():
 
 
 def test_reads_that_no_directory_caused_have_a_box_of_their_own():
-    """So that all boxes together are the walk."""
+    """With that box, all boxes together make up the walk."""
     found = directories(MapDisk("", "", [_layout("Home", *HOME)], 0, 1, 1, [_walk(0, (0, 2.0), (2, 1.0))]), names=True)
     assert _boxes(found)["0:0"] == (None, "no directory", 2.0, 0, 0)
     assert found["whole"]["seconds"] == 3.0
 
 
 def test_a_directory_that_lies_in_itself_is_a_top():
-    """Damage may make circles of directories, which no treemap can draw; what hangs below them is a top, too."""
+    """Damage can create cycles of directories, which no treemap can draw; their descendants become tops as well."""
     circle = ((5, 6, "x", "directory", 0), (6, 5, "y", "directory", 0), (5, 7, "z", "directory", 0))
     found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
     parents = dict(zip(found["id"], found["parent"], strict=True))
@@ -108,7 +108,7 @@ def test_a_directory_that_lies_in_itself_is_a_top():
 
 
 def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):
-    """A box alone in another one is walked into; directories without a box of their own share one."""
+    """A single box in another one is entered; directories without a box of their own share one."""
     rows = ((1, 2, "root", "directory", 0), (2, 16, "Users", "directory", 0), (16, 20, "<a>", "directory", 0))
     rows += ((16, 21, "b", "directory", 0), (2, 22, "c", "directory", 0))
     disk = MapDisk("", "", [_layout("Home", *rows)], 0, 1, 1, [_walk(0, (20, 5.0), (21, 4.0), (22, 0.5), (2, 0.1))])
@@ -131,7 +131,7 @@ def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_a_page_is_made_without_frames(name):
-    """Scan and page work on arrays alone: polars is not loaded."""
+    """Scan and page use only arrays: polars is not loaded."""
     script = (
         "import sys; from layoutscope.api.map import map_page; from layoutscope.api.scan import scan;"
         "map_page([scan(sys.argv[1])]); sys.exit('polars' in sys.modules)"

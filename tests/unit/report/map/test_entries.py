@@ -1,4 +1,4 @@
-"""Paths as the page carries them: every entry leads to its directory's, and every name comes back."""
+"""Paths in the page: every entry leads to its directory's entry, and every name is recovered."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _names(packed: dict) -> list[str]:
 
 
 def test_entries_lead_to_those_of_their_directories():
-    """By volume and number; above each is the first entry of its directory, on its own volume, where there is one."""
+    """By volume and number, the parent is the first entry of its directory on the same volume, if there is one."""
     packed = entries(_disk(HOME, WORK), names=True, all_paths=False)["packed"]
     assert unpacked(packed["volume"]) == [0, 0, 0, 0, 0, 1, 1]
     assert ids(packed["id"]) == [2, 16, 20, 20, 2**40 + 7, 2, 16]
@@ -49,7 +49,7 @@ SPELLED = {"b\0d\0": "b\\u0000d\\u0000", "</script>": "<\\u002fscript>", "..": "
 
 
 def test_names_come_back_whatever_they_hold():
-    """Of any script and length, empty or none at all; a zero, which parts them, and a slash are spelled as in paths."""
+    """Names have any script and length, or are missing; a zero byte (the separator) and a slash are escaped."""
     names = ["", "b\0d\0", "..", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
     told = ["" if name is None else SPELLED.get(name, name) for name in names]
     assert _names({"names": pack_names(TextColumn.of(names))}) == told
@@ -57,7 +57,7 @@ def test_names_come_back_whatever_they_hold():
 
 @pytest.mark.parametrize("many", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_names_are_cut_into_blocks(many):
-    """Each but the last has as many names as the page is told."""
+    """Each block but the last has the number of names that the page declares."""
     names = [f"n{i}" for i in range(many)]
     blocks = pack_names(TextColumn.of(names))
     assert [inflated(block).count(b"\0") for block in blocks] == [BLOCK] * (many // BLOCK) + [many % BLOCK] * (
@@ -67,7 +67,7 @@ def test_names_are_cut_into_blocks(many):
 
 
 def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypatch):
-    """Where they take more than the budget, the page counts them; without names it has none, however few."""
+    """Paths beyond the budget are counted on the page; without names it has none, however few."""
     disk = _disk(HOME)
     size = len(json.dumps(entries(disk, names=True, all_paths=False)["packed"]))
     assert size < NAME_BUDGET == 3_800_000  # as docs/concepts.md says

@@ -1,4 +1,4 @@
-"""The figure: bars are as wide as the tables say, each read is a dot, and nothing is called what it is not."""
+"""The figure: bars as wide as the tables say, a dot per read, and correct labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _h1(page: str) -> str:
 
 
 def _ink(drawn: dict, part: str) -> dict[str, float]:
-    """The area of each role's bars, as a share of the axes."""
+    """Return the area of each role's bars as a share of the axes."""
     low, high = drawn["layout"]["yaxis"]["range"]
     bins = [trace for trace in drawn["data"] if trace["meta"]["part"] == part]
     return {trace["meta"]["role"]: float((trace["x"] * trace["width"]).sum() / (high - low)) for trace in bins}
@@ -58,7 +58,7 @@ def pair():
 
 
 def test_ink_of_a_role_is_its_share_of_the_bytes(result):
-    """Bars of 1.7 % are 1.7 % of the picture, on the figure and on the page without a script."""
+    """A share of 1.7 % takes 1.7 % of the picture, in the figure and on the page without a script."""
     disk, shares = _held(result)
     span = scale_of([disk], [shares])
     expected: dict[str, float] = {}
@@ -76,7 +76,7 @@ def test_ink_of_a_role_is_its_share_of_the_bytes(result):
 
 
 def test_bars_with_metadata_are_those_of_the_tables(result):
-    """A bar has something of the file list exactly where a node of it lies."""
+    """A bar contains metadata of the file list exactly where a node is."""
     disk, shares = _held(result)
     (layout,) = [layout for layout in disk.layouts if layout.entries.height]
     tree = {"HFS+": "catalog", "APFS": "fs"}[layout.facts.variant]
@@ -92,7 +92,7 @@ def test_bars_with_metadata_are_those_of_the_tables(result):
 
 
 def test_each_read_is_a_dot_in_its_time(result):
-    """As many dots as reads, each where and when the trace has it; a line between them goes through all."""
+    """There are as many dots as reads, each at the trace's time and position; a line connects all of them."""
     disk, shares = _held(result)
     walk = disk.walks[0]
     drawn = figure([disk], [shares])
@@ -110,11 +110,11 @@ def test_each_read_is_a_dot_in_its_time(result):
         for line in re.findall(r'class="dots line-\w+" d="([^"]*)"', svg)
         for match in re.findall(r"M(\d+) (\d+)h0", line)
     }
-    assert 0.9 * len(walk.trace) < len(at) <= len(walk.trace)  # those at one spot are one
+    assert 0.9 * len(walk.trace) < len(at) <= len(walk.trace)  # dots at one spot are drawn once
 
 
 def test_reads_that_are_left_out_are_said_to_be(result, monkeypatch):
-    """Where every n-th read is drawn, the page does not claim that there is a dot for each."""
+    """If only every n-th read is drawn, the page does not claim a dot for each."""
     disk, shares = _held(result)
     assert "Each dot is a read. " in first_screen([disk], [shares])
     monkeypatch.setattr("layoutscope.report.map.figure.MAX_DOTS", 50)
@@ -124,7 +124,7 @@ def test_reads_that_are_left_out_are_said_to_be(result, monkeypatch):
 
 
 def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
-    """All positions match, and all times; the labels at the ends are the times of the walks."""
+    """All position axes match, and all time axes; the labels at the ends are the walks' times."""
     layout = figure(pair, shares_of(pair))["layout"]
     assert layout["yaxis2"]["matches"] == "y"
     assert layout["xaxis4"]["matches"] == "x2"
@@ -139,7 +139,7 @@ def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
     [(90.0, "seconds", None), (900.0, "minutes", ["0", "5", "10"]), (9000.0, "hours", ["0", "0.5", "1", "1.5", "2"])],
 )
 def test_long_times_are_shown_in_minutes_or_hours(pair, monkeypatch, seconds, unit, ticks):
-    """Of a long walk the axis has the unit of its label, in the figure and in the page without scripts."""
+    """The axis of a long walk has the unit of its label, in the figure and on the page without scripts."""
     monkeypatch.setattr("layoutscope.report.map.figure.end_of", lambda *_: seconds)
     layout = figure(pair, shares_of(pair))["layout"]
     titles = [axis["title"]["text"] for name, axis in layout.items() if name.startswith("xaxis") and "title" in axis]
@@ -149,14 +149,14 @@ def test_long_times_are_shown_in_minutes_or_hours(pair, monkeypatch, seconds, un
 
 
 def test_nothing_is_unknown_or_damaged_on_a_sound_disk(result):
-    """Both fixtures were read whole: neither word nor color says otherwise."""
+    """Both fixtures were read in full, so no word or color says otherwise."""
     disk, shares = _held(result)
     page = first_screen([disk], [shares])
     assert all(word not in page for word in ("unknown", "damaged", "locked", 'class="warn"'))
 
 
 def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
-    """What nobody can decipher is neither verified nor broken; the page says first that it is locked."""
+    """Undecipherable data is neither verified nor broken; the page says first that it is locked."""
     result = scan(reference_image("apple/dissect_encrypted.raw"))
     disk, shares = _held(result)
     page = first_screen([disk], [shares])
@@ -166,7 +166,7 @@ def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
 
 
 def test_a_damaged_volume_says_so_before_its_time(result):
-    """The first sentence is of the damage, not of the time that the rest takes."""
+    """The first sentence is about the damage, not about the time for the rest."""
     volume = next(volume for volume in result.parts if volume.layout.entries.height)
     first = volume.layout.nodes.height - 1
     condition = pl.when(pl.col("row") == first).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
@@ -181,7 +181,7 @@ def test_a_damaged_volume_says_so_before_its_time(result):
 
 
 def test_destroyed_nodes_are_marked(tmp_path):
-    """Overwritten leaves are damage, each byte of them; each bar with any has a mark, and a sound disk has none."""
+    """Each byte of overwritten leaves is damage; bars that contain some have a mark, and a sound disk has none."""
     image = FIXTURES / "hfsplus-scattered.img.zst"
     raw = bytearray(zstd.decompress(image.read_bytes()))
     sound = scan(image, drives=())
@@ -205,7 +205,7 @@ def test_destroyed_nodes_are_marked(tmp_path):
 
 
 def test_an_image_that_is_cut_off_says_so_first(tmp_path):
-    """What is wrong with the image itself is the cause of what is wrong with its volumes."""
+    """An error of the image itself is the cause of errors in its volumes."""
     image = FIXTURES / "hfsplus-scattered.img.zst"
     raw = zstd.decompress(image.read_bytes())
     (tmp_path / "cut.img").write_bytes(raw[: len(raw) * 6 // 10])
@@ -216,7 +216,7 @@ def test_an_image_that_is_cut_off_says_so_first(tmp_path):
 
 
 def test_a_disk_that_is_nearly_empty_is_shown_where_it_is_in_use(result):
-    """The axis ends with what is in use, or with the disk."""
+    """The axis ends with the used space, or with the disk."""
     disk, shares = _held(result)
     larger = replace(disk, size_bytes=16 * disk.size_bytes)
     ends = [figure([one], [shares])["layout"]["yaxis"]["range"][1] for one in (disk, larger)]
@@ -225,7 +225,7 @@ def test_a_disk_that_is_nearly_empty_is_shown_where_it_is_in_use(result):
 
 
 def test_names_are_escaped(result):
-    """A name is text in the sentence, above the row and in labels of Plotly."""
+    """A name is plain text in the sentence, above the row and in Plotly labels."""
     disk, shares = _held(result)
     bad = "<b>&\"'"
     disk = replace(disk, title=bad, kind=bad, warnings=(bad,), story=(bad,))
@@ -237,7 +237,7 @@ def test_names_are_escaped(result):
 
 
 def test_devices_of_a_set_have_a_row_each():
-    """Of a Fusion set each device has its own size and addresses: all of it is known, no byte stands on both."""
+    """Each device of a Fusion set has its own size and addresses; all of it is known, and no byte is on both."""
     images = [Path(FUSION) / name for name in ("main.img.zst", "tier2.img.zst")]
     if not all(image.exists() for image in images):
         pytest.skip("the images of the set are not beside the checkout")
@@ -256,7 +256,7 @@ def test_devices_of_a_set_have_a_row_each():
 
 
 def test_a_device_has_the_reads_that_go_to_it(tmp_path):
-    """Each device of a set shows its own reads, in the time of the whole walk."""
+    """Each device of a set shows its own reads in the time of the whole walk."""
     write(SCENARIOS["fusion"], tmp_path / "main.img", tmp_path / "second.img")
     both = disks([scan(tmp_path / "main.img", second=tmp_path / "second.img")])
     drive = drives_of(both)[0]
@@ -269,7 +269,7 @@ def test_a_device_has_the_reads_that_go_to_it(tmp_path):
 
 
 def test_volumes_of_a_disk_are_walked_one_after_the_other(tmp_path):
-    """The label says what all of them take, and the dots of the second begin where the first ends."""
+    """The label has the time of all volumes, and the second one's dots begin where the first one's end."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     (disk,) = disks([scan(tmp_path / "volumes.img")])
     drive = drives_of([disk])[0]
@@ -282,7 +282,7 @@ def test_volumes_of_a_disk_are_walked_one_after_the_other(tmp_path):
 
 
 def test_every_drive_has_its_own_sentence(pair):
-    """What a drive's list chooses is what the sentence and the causes are of."""
+    """Sentence and causes belong to the drive selected in the list."""
     sentences = {drive: headline_of(pair, drive) for drive in drives_of(pair)}
     assert len(set(sentences.values())) == len(sentences) == 3
     assert headline_of(pair) == sentences[drives_of(pair)[0]]
@@ -292,7 +292,7 @@ def test_every_drive_has_its_own_sentence(pair):
 
 
 def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):
-    """It is only there on a volume that contradicts itself; on a sound one neither the sentence nor the color is."""
+    """Only a volume that contradicts itself has it; a sound one has neither the sentence nor the color."""
     disk, shares = _held(result)
     told = "count as used, and nothing that was read says by what"
     screen = first_screen([disk], [shares])
@@ -308,7 +308,7 @@ def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):
 
 
 def test_a_notebook_gets_the_figure_of_the_page(pair):
-    """The library's figure is that of the page, under its sentence; colors are named once."""
+    """The library's figure is that of the page, under its sentence; each color has one legend entry."""
     results = [scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")]
     drawn = layout_map(results)
     plain = figure(pair, shares_of(pair))

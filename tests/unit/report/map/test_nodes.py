@@ -1,4 +1,4 @@
-"""What the page tells of nodes: what reading them costs."""
+"""Node data on the page: what reading the nodes costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 
 
 def walk(*reads: tuple[int, int, float], drive: str = "slow") -> MapWalk:
-    """Offset, length and service time of each read."""
+    """Make a walk from offset, length and service time of each read."""
     offset, length, service = (np.array(column) for column in zip(*reads, strict=True))
     nothing = np.zeros(len(reads), np.uint8)
     trace = AccessTrace(nothing, offset, length, nothing, nothing, nothing, nothing, np.zeros(len(reads)))
@@ -27,7 +27,7 @@ def walk(*reads: tuple[int, int, float], drive: str = "slow") -> MapWalk:
 
 
 def test_a_read_is_charged_to_the_nodes_that_it_brings_in_by_their_bytes():
-    """A read of 8 KiB over a node of 4 KiB, a gap of 2 and half a node: two thirds and one third of 6 ms."""
+    """A read of 8 KiB covers a node of 4 KiB, a gap of 2 and half a node: two thirds and one third of 6 ms."""
     nodes = segments((0, 4096, 0, 1), (6144, 4096, 0, 2), (65536, 4096, 0, 3), (90000, 4096, 1, -1))
     place = np.array([0, 6144, 65536, -1])
     charged = node_seconds(place, nodes, [walk((0, 8192, 0.006), (6144, 512, 0.001), (90000, 4096, 0.5))])
@@ -35,7 +35,7 @@ def test_a_read_is_charged_to_the_nodes_that_it_brings_in_by_their_bytes():
 
 
 def test_a_node_of_several_rows_costs_the_same_in_each_and_other_drives_charge_nothing():
-    """Volumes of a container have a row each for one node; walks of the first drive alone are added."""
+    """Volumes of a container have one row each for a shared node; only walks of the first drive are added."""
     walks = [walk((0, 4096, 0.5)), walk((0, 4096, 0.25)), walk((0, 4096, 9.0), drive="quick")]
     assert node_seconds(np.array([0, 0]), segments((0, 4096, 0, 1)), walks).tolist() == [0.75, 0.75]
     assert node_seconds(np.array([0]), segments((0, 4096, 0, 1)), []).tolist() == [0.0]
@@ -43,7 +43,7 @@ def test_a_node_of_several_rows_costs_the_same_in_each_and_other_drives_charge_n
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_what_nodes_cost_is_what_the_walk_spends_on_them(name):
-    """All nodes together have the time of the reads that touch any; of these images every read does, but for few."""
+    """All nodes together cost the time of the reads that touch a node; in these images nearly every read does."""
     (disk,) = disks([scan(FIXTURES / f"{name}-scattered.img.zst")])
     found = from_layouts(disk.layouts)
     place = pl.concat([each.nodes for each in disk.layouts], how="vertical_relaxed")["image_offset"]

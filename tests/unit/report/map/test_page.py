@@ -1,4 +1,4 @@
-"""The page as text: the same for the same input, and nothing in it can act."""
+"""The page as text: deterministic, and without active content from the image."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def result():
 
 
 def test_same_input_gives_the_same_bytes(result):
-    """Two scans of one image make the same page, byte for byte."""
+    """Two scans of one image give the same page, byte for byte."""
     assert map_page([result]) == map_page([scan(IMAGE)])
 
 
@@ -42,14 +42,14 @@ def test_page_fetches_nothing(result):
 
 
 def test_names_can_be_left_out(result):
-    """Without names neither the volume's nor a file's name is on the page."""
+    """Without names, the page has neither the volume's name nor a file's."""
     page = map_page([result], names=False)
     name = result.parts[0].layout.facts.name
     assert name not in page.split('id="plotly"')[0]
 
 
 def test_disks_are_called_what_tells_them_apart(result, tmp_path):
-    """By their file systems where the two differ in it, and by their titles where they do not."""
+    """Disks are named by file system if the two differ in it, else by title."""
     shutil.copy(IMAGE, tmp_path / "other.img.zst")
     others = (tmp_path / "other.img.zst", IMAGE.with_name("apfs-scattered.img.zst"))
     names = [names_of(disks([result, scan(other)])) for other in others]
@@ -59,7 +59,7 @@ def test_disks_are_called_what_tells_them_apart(result, tmp_path):
 
 
 def test_snapshots_are_named_with_their_newest_transaction():
-    """The committed APFS image has one snapshot; the slider knows it, and its name only where names may stand."""
+    """The committed APFS image has one snapshot; the slider has it, with its name only if names are allowed."""
     scanned = scan(IMAGE.with_name("apfs-scattered.img.zst"))
     layout = next(volume.layout for volume in scanned.parts if volume.layout.entries.height)
     held = layout.node_views.filter(pl.col("view").cast(pl.String) != "live")
@@ -75,7 +75,7 @@ def test_json_cannot_end_its_element():
 
 
 def test_digits_are_bytes_again_and_act_nowhere():
-    """Any bytes, of any length; no digit can end a string, a script or an element."""
+    """Any bytes of any length survive; no digit can end a string, a script or an element."""
     assert len(set(pyramid.ALPHABET)) == 85
     assert not set(pyramid.ALPHABET) & set("\"'`<>&\\ \n")
     data = np.random.default_rng(3).integers(0, 256, 1003, np.uint8).tobytes()
@@ -84,7 +84,7 @@ def test_digits_are_bytes_again_and_act_nowhere():
 
 
 def test_both_scripts_have_the_same_digits():
-    """The page's unpacker stands in TypeScript, its digits with it."""
+    """The page's unpacker in TypeScript has its own copy of the digits."""
     from layoutscope.report.map.page import asset
 
     assert json.dumps(pyramid.ALPHABET) in asset("boot.js")
@@ -94,7 +94,7 @@ def test_both_scripts_have_the_same_digits():
 @pytest.mark.parametrize("values", [[0, 255], [0, 65535], [-5, 70000], [0, 2**40], []])
 @pytest.mark.parametrize("delta", [False, True])
 def test_arrays_survive_packing(values, delta):
-    """Unpacking as the page does gives the numbers back."""
+    """Unpacking as the page does restores the numbers."""
     packed = pyramid.array(np.array(values, np.int64), delta=delta)
     assert unpacked(packed) == values
 
@@ -125,13 +125,13 @@ def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
     ],
 )
 def test_two_disks_are_compared_only_where_they_can_be(one, other, told):
-    """The same walk on the same drive, per 1,000 entries where their numbers differ; near ones are not told apart."""
+    """The same walk on the same drive, per 1,000 entries if their numbers differ; near values count as equal."""
     sentence = comparison([_disk(*other), _disk(*one)])
     assert told in sentence if told else sentence == ""
 
 
 def test_pages_of_curves_need_no_package_that_may_be_missing(tmp_path):
-    """Comparisons and series are drawn by what every installation has: neither frames nor Plotly's own package."""
+    """Comparisons and series need only packages of every installation: neither frames nor Plotly's own package."""
     script = (
         "import sys; sys.modules.update(dict.fromkeys(('plotly', 'polars', 'duckdb', 'kaleido')))\n"
         "import layoutscope; from layoutscope.api.compare import write_plot\n"
@@ -148,7 +148,7 @@ def test_pages_of_curves_need_no_package_that_may_be_missing(tmp_path):
 
 
 def test_a_page_over_a_batch_says_what_it_lacks():
-    """Not what a query would lack, which nobody asked for."""
+    """The page lists what the batch lacks, not what a query would."""
     script = (
         "import sys; sys.modules['duckdb'] = None\n"
         "from layoutscope.errors import UnsupportedError; from layoutscope.fleet.query import duckdb\n"

@@ -1,4 +1,4 @@
-"""The colors of the page can be told apart by everybody, on light and on dark.
+"""The page's colors are distinguishable for everybody, on light and on dark.
 
 The difference is CIEDE2000 (Sharma, Wu and Dalal 2005, whose published pairs prove the arithmetic here); deficiencies
 are Machado, Oliveira and Fernandes's (2009) at full strength.
@@ -29,7 +29,7 @@ WHITE = np.array([0.95047, 1.0, 1.08883])
 
 
 def _lab(colour: str, sight: str) -> tuple[float, float, float]:
-    """CIE L*a*b* of an sRGB colour as somebody sees it."""
+    """Return CIE L*a*b* of an sRGB color as seen with a given deficiency."""
     srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     xyz = XYZ @ np.clip(np.array(SIGHTS[sight]) @ linear, 0, 1) / WHITE
@@ -46,7 +46,7 @@ def _mean_hue(one: float, other: float, is_grey: bool) -> float:
 
 
 def _difference(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """CIEDE2000, with all weights 1."""
+    """Return CIEDE2000 with all weights 1."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     mean = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
     grey = 0.5 * (1 - np.sqrt(mean**7 / (mean**7 + 25**7)))
@@ -93,7 +93,7 @@ def _colours(roles: tuple[Role, ...], theme: str) -> dict[str, str]:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("roles", [ROLES, CHANGES], ids=["roles", "changes"])
 def test_any_two_roles_can_be_told_apart(roles, theme, sight):
-    """At least 15 between any two, and from the ground, whoever looks; there are five at most."""
+    """Any two differ by at least 15, also from the background, for every viewer; there are at most five."""
     assert len(roles) == 5
     seen = {key: _lab(colour, sight) for key, colour in _colours(roles, theme).items()}
     near = {pair: _difference(seen[pair[0]], seen[pair[1]]) for pair in itertools.combinations(seen, 2)}
@@ -101,7 +101,7 @@ def test_any_two_roles_can_be_told_apart(roles, theme, sight):
 
 
 def test_the_style_has_the_roles_colors():
-    """What draws without a script has the same, on light and twice on dark: by the system, and by the button."""
+    """The style sheet has the same colors, on light and twice on dark: by system preference and by button."""
     page, figure = (
         resources.files("layoutscope.report.map").joinpath("assets", f"{name}.css") for name in ("page", "figure")
     )

@@ -1,4 +1,4 @@
-"""What the panels beside the map are given: walks of several volumes apart, distances with what they are of."""
+"""Data of the panels next to the map: separate walks of several volumes, and labelled distances."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 
 @pytest.fixture(scope="module")
 def devices(tmp_path_factory):
-    """Both devices of a set with two volumes, of which the second lies on the second device alone."""
+    """Return both devices of a set with two volumes; the second volume is only on the second device."""
     folder = tmp_path_factory.mktemp("set")
     write(SCENARIOS["fusion"], folder / "main.img", folder / "second.img")
     return disks([scan(folder / "main.img", second=folder / "second.img")])
 
 
 def test_the_slowest_volume_is_the_first(devices):
-    """The sentence on top is of it, and its walk is drawn first."""
+    """The top sentence is about it, and its walk is drawn first."""
     main, _ = devices
     seconds = {walk.name: walk.seconds for walk in first_walks(main)}
     assert list(seconds) == ["Slow", "Mixed"]
@@ -46,7 +46,7 @@ def test_the_slowest_volume_is_the_first(devices):
 
 
 def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
-    """Mounting has read all of an empty volume: beside two others it has no walk, no time and no bar."""
+    """Mounting reads all of an empty volume: next to two others it has no walk, no time and no bar."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     result = scan(tmp_path / "volumes.img")
     assert {volume.layout.facts.name for volume in result.parts[1:]} == {"System", "Data", "VM"}
@@ -55,7 +55,7 @@ def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
 
 
 def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
-    """An empty volume: no list of drives, no time axis, nor an empty picture of them."""
+    """An empty volume has no list of drives, no time axis and no empty chart."""
     write(SCENARIOS["empty"], tmp_path / "empty.img")
     page = map_page([scan(tmp_path / "empty.img")])
     assert "mounting has already loaded everything" in page
@@ -65,14 +65,14 @@ def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
 
 
 def test_a_volume_alone_is_not_named():
-    """One volume needs no name beside its drives."""
+    """With one volume, the drives need no volume name."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
     assert {walk.name for walk in disk.walks} == {""}
     assert not disk.story[0].startswith("“")
 
 
 def test_a_device_shows_its_own_reads_alone(devices):
-    """Where a walk reads nothing of a device, nothing is drawn there, and it reaches nowhere."""
+    """If a walk reads nothing from a device, nothing is drawn there."""
     for disk in devices:
         for walk in disk.walks:
             panel = walk_panel(walk, disk, next(n for n, one in enumerate(disk.walks) if one.trace is walk.trace))
@@ -86,7 +86,7 @@ def _counts(chart) -> list[int]:
 
 
 def test_distances_are_within_a_device(devices):
-    """A file whose inode and data are on two devices has no distance; all others have one."""
+    """A file with inode and data on two devices has no distance; all others have one."""
     for disk, charts in zip(devices, charts_of(devices, names=True), strict=True):
         expected = 0
         for one in disk.layouts:
@@ -104,7 +104,7 @@ def test_distances_are_within_a_device(devices):
 
 
 def test_all_disks_have_one_scale_of_distances():
-    """Each read but the first has a distance, and the bars of two disks stand side by side by powers of two."""
+    """Every read but the first has a distance; the bars of two disks have the same power-of-two bins."""
     pair = disks([scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")])
     charts = [one["distances"] for one in charts_of(pair, names=True)]
     axes = [chart["data"][0]["x"] for one in charts for chart in one]
@@ -123,13 +123,13 @@ def test_all_disks_have_one_scale_of_distances():
 
 
 def test_what_a_checksum_denies_has_no_transaction():
-    """A node that is not verified tells no age, whatever stands in it."""
+    """An unverified node shows no age, whatever its bytes are."""
     nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], condition=["sound", "damaged", "sound"])).columns("nodes")
     assert verified_xids(nodes).tolist() == [5, 0, 7]
 
 
 def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
-    """Ranks of their leaves are of other trees: of the tree's leaves those of the live one are drawn, a rank each."""
+    """Their ranks belong to other trees, so only the live leaves are drawn, one rank each."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
     drawn = next(chart for chart in order_charts(disk) if chart["title"].startswith("file-system"))
     fs = disk.layouts[-1].nodes.filter(tree="fs", kind="leaf")
@@ -141,7 +141,7 @@ def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
 
 
 def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
-    """Two volumes have a file-system tree each: two charts, each of the leaves of its volume alone."""
+    """Two volumes have a file-system tree each: two charts, each with only its own leaves."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     for disk in (*devices, *disks([scan(tmp_path / "volumes.img")])):
         titles = [chart["title"] for chart in order_charts(disk)]
@@ -155,7 +155,7 @@ def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
 
 
 def test_of_many_points_one_is_drawn_in_each_spot(monkeypatch):
-    """What looks the same takes less of the page; the rows of text count all."""
+    """Overlapping points are drawn once to save space; the text rows count all of them."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
     assert len(order_charts(disk)[0]["data"][0]["x"]) < MOST_POINTS
     monkeypatch.setattr("layoutscope.report.map.panels.MOST_POINTS", 1)
@@ -166,7 +166,7 @@ def test_of_many_points_one_is_drawn_in_each_spot(monkeypatch):
 
 
 def test_volumes_of_one_name_are_told_apart(tmp_path):
-    """By their numbers, in times, orders and directories; where names are left out, by nothing else."""
+    """Numbers distinguish them in times, orders and directories; without names, nothing else does."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     result = scan(tmp_path / "volumes.img")
     same = [

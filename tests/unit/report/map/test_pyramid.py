@@ -1,4 +1,4 @@
-"""Cells of the map: every byte is of one class, and no share is estimated."""
+"""Cells of the map: every byte has one class, and no share is estimated."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FS, OTHER, BAD, DATA, UNKNOWN, FREE = range(6)
 
 
 def shared(*rows: tuple[int, int, int], size: int = 400, block: int = 100, start: int = 0):
-    """Share out a range among stretches of first byte, length and class."""
+    """Divide a range among stretches of first byte, length and class."""
     first, length, code = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     owner = np.zeros(len(first), np.int64)
     return partition(Segments(first + start, length, code.astype(np.uint8), owner, CLASSES), start, size, block)
 
 
 def test_each_byte_is_of_one_class():
-    """A node within the file of its tree is the tree's, a damaged one is damaged, the file has what is left."""
+    """A node in its tree's file is of the tree, a damaged one is damaged, and the file has the rest."""
     shares = shared((0, 400, DATA), (100, 100, FS), (100, 50, BAD), start=4096)
     assert [share.runs.tolist() for share in shares] == [
         [[150, 50]],
@@ -54,7 +54,7 @@ def test_each_byte_is_of_one_class():
 
 
 def test_what_no_table_tells_of_is_unknown_and_the_rest_of_a_headers_block_is_not():
-    """Block 0 holds a header of 50 bytes, block 1 nothing that is known; the rest is free."""
+    """Block 0 has a header of 50 bytes, block 1 nothing known; the rest is free."""
     shares = shared((0, 50, OTHER), (200, 200, FREE))
     assert {share.item.key: share.size_bytes for share in shares if share.size_bytes} == {
         "region": 100,
@@ -64,7 +64,7 @@ def test_what_no_table_tells_of_is_unknown_and_the_rest_of_a_headers_block_is_no
 
 
 def test_stretches_outside_the_range_are_cut():
-    """An extent that a fault has put past the end of the volume does not widen it."""
+    """An extent that a fault places past the end of the volume does not extend the range."""
     shares = shared((300, 1000, DATA), (0, 300, FREE))
     assert sum(share.size_bytes for share in shares) == 400
 
@@ -79,7 +79,7 @@ def test_cells_count_by_hand():
 
 
 def test_wider_cells_hold_the_sums_where_the_budget_is_short():
-    """Within whatever budget, the cells of each class sum up to its bytes, and cells are powers of two of blocks."""
+    """For any budget, the cells of each class add up to its bytes, and cells are power-of-two numbers of blocks."""
     rows = [(at * 12288, 4096, DATA if at % 2 else FS) for at in range(1000)]
     shares = shared(*rows, size=12288 * 1000, block=4096)
     for budget in (10, 100, 1000):
@@ -92,7 +92,7 @@ def test_wider_cells_hold_the_sums_where_the_budget_is_short():
 
 
 def test_bytes_between_edges_are_arithmetic():
-    """Four cells of 100 bytes: 50 of tree in the first, data over the middle of the rest, 25 free at the end."""
+    """Four cells of 100 bytes: 50 of tree in the first, data in the middle of the rest, 25 free at the end."""
     shares = shared((0, 50, FS), (150, 150, DATA), (375, 25, FREE), block=1)
     held = held_by(shares, np.arange(0, 401, 100))
     assert held[FS].tolist() == [50, 0, 0, 0]
@@ -102,14 +102,14 @@ def test_bytes_between_edges_are_arithmetic():
 
 
 def test_used_span_leaves_out_a_lone_header_at_the_end():
-    """A copy of a header at the far end does not stretch the first view."""
+    """A header copy at the far end does not stretch the first view."""
     shares = shared((0, 10**6, DATA), (10**6, 10**9, FREE), (10**9 + 10**6, 512, OTHER), size=10**9 + 10**6 + 512)
     assert used_span(shares) == 10**6
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_nothing_is_unknown_where_everything_was_read(name):
-    """On a sound volume the tables tell of every byte, and no cell may be drawn as unknown."""
+    """On a sound volume, the tables cover every byte, and no cell may be unknown."""
     (disk,) = disks([scan(FIXTURES / f"{name}-scattered.img.zst")])
     shares = partition(from_layouts(disk.layouts), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
     assert disk.coverage == 1
@@ -118,7 +118,7 @@ def test_nothing_is_unknown_where_everything_was_read(name):
 
 
 def test_an_address_that_a_finding_names_is_damaged_where_no_node_is_known():
-    """Its block is drawn as damaged and nothing else is; a node that is known, or a fact about it, adds nothing."""
+    """Only its block is drawn as damaged; a known node, or a fact about it, adds nothing."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
     own = disk.layouts[-1]
     block, node = own.facts.block_size_bytes, int(own.nodes["image_offset"][0])

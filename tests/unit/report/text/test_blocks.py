@@ -11,7 +11,7 @@ from tests.layouts import layout
 
 
 def shown(**details):
-    """Print the balance of a container with some facts."""
+    """Return the printed balance of a container with given facts."""
     facts = replace(layout().facts, block_size_bytes=4096, details=details)
     file = io.StringIO()
     print_parts(block_table(facts), make_console(file, width=80))
@@ -19,7 +19,7 @@ def shown(**details):
 
 
 def balance(**changes):
-    """A container of 100 blocks, of which 30 are used."""
+    """Return the facts of a container of 100 blocks, 30 of them used."""
     counts = {"blocks": 100, "free blocks": 70, "used blocks": 30, "claimed blocks": 30, "pending-free blocks": 2}
     return counts | {"unclaimed blocks": 0, "claimed but free blocks": 0} | changes
 
@@ -34,7 +34,7 @@ def test_every_count_stands_with_its_size_and_share():
 
 
 def test_what_does_not_agree_is_counted():
-    """Blocks that are used and unclaimed, and those that are claimed and free, are no sound balance."""
+    """Blocks that are used but unclaimed, or claimed but free, are counted as a discrepancy."""
     assert "5 blocks do not agree" in shown(**balance(**{"unclaimed blocks": 3, "claimed but free blocks": 2}))
 
 
@@ -45,7 +45,7 @@ def test_a_volume_has_no_balance():
 
 @pytest.mark.parametrize(("name", "is_whole"), [("apple-ap0256j-2017", True), ("/Users/jo/Projects/Ember", False)])
 def test_a_name_that_begins_a_row_is_not_broken(name, is_whole):
-    """On a narrow screen a drive's name can still be copied; a path makes room for what stands beside it."""
+    """On a narrow screen, a drive's name can still be copied; a path is wrapped to leave room for its row."""
     file = io.StringIO()
     rows = [(name, "internal SSD " * 5)]
     table = plain_table("Drives", [("Drive", False), ("Take it for", False)], rows)

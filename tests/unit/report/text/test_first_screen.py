@@ -1,4 +1,4 @@
-"""The first screen: at most 24 lines of 80 columns, and each sentence only where it is true."""
+"""The first screen: at most 24 lines of 80 columns, and each sentence only if it is true."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def results():
 
 
 def shown(result, **how):
-    """What is printed, and that it fits."""
+    """Return the printed text after checking that it fits."""
     file = io.StringIO()
     print_scan(result, make_console(file, width=80), **how)
     lines = file.getvalue().splitlines()
@@ -39,14 +39,14 @@ def shown(result, **how):
 
 
 def changed(result, number=-1, **changes):
-    """A result whose volume of this number differs."""
+    """Return a result with changes to the volume of this number."""
     volumes = list(result.parts)
     volumes[number] = replace(volumes[number], **changes)
     return replace(result, parts=tuple(volumes))
 
 
 def test_sections_come_in_their_order(results):
-    """What it is, the conclusion, the times, why, what helps, where metadata is, what was read, where to go next."""
+    """Identity, verdict, times, causes, remedies, metadata places, coverage, next steps."""
     text = shown(results[APFS])
     heads = (
         "apfs-scattered",
@@ -62,7 +62,7 @@ def test_sections_come_in_their_order(results):
 
 
 def test_times_are_medians_in_two_digits_with_their_ranges(results):
-    """The numbers beside each drive are those of its prediction."""
+    """The numbers next to each drive are those of its prediction."""
     first, *_ = predictions = results[APFS].parts[-1].predictions
     text = shown(results[APFS])
     for item in predictions:
@@ -75,7 +75,7 @@ def test_times_are_medians_in_two_digits_with_their_ranges(results):
 
 
 def test_a_bar_is_as_long_as_its_share(results):
-    """Thirteen marks are all of the time: half of it has six, a tenth one."""
+    """Thirteen marks are the whole time: half of it has six, a tenth has one."""
     causes = (Cause(Why.ORDER, 0.0, 0.999), Cause(Why.STAT, 50.0, 0.5), Cause(Why.FILL, 90.0, 0.1))
     verdict = replace(results[APFS].parts[-1].verdict, causes=causes)
     lines = shown(changed(results[APFS], verdict=verdict)).splitlines()
@@ -84,7 +84,7 @@ def test_a_bar_is_as_long_as_its_share(results):
 
 
 def test_what_a_reader_can_do_comes_before_what_software_can(results):
-    """However much a program saves, what is bought comes first; the rest is marked."""
+    """Remedies that can be bought come first, however much a program saves; the rest is marked."""
     verdict = results[APFS].parts[-1].verdict
     remedies = (Remedy("a", 0.1, 0.98, "A"), Remedy("b", 0.2, 0.95, "B", is_bought=True), Remedy("c", 0.3, 0.9, "C"))
     text = shown(changed(results[APFS], verdict=replace(verdict, remedies=remedies)))
@@ -93,7 +93,7 @@ def test_what_a_reader_can_do_comes_before_what_software_can(results):
 
 
 def test_a_quick_walk_is_neither_explained_nor_remedied(results):
-    """Less than a second on a hard disk needs no reasons and no table; more does."""
+    """Less than a second on a hard disk shows no reasons and no table; more does."""
     quick, slow = (shown(results[path]) for path in (HFSPLUS, APFS))
     for words in ("Listing time", "Why", "What helps", "plan"):
         assert words not in quick
@@ -104,7 +104,7 @@ def test_a_quick_walk_is_neither_explained_nor_remedied(results):
 
 @pytest.mark.parametrize(("high", "words"), [(0.9, "Nothing to improve."), (2.0, ", and up to 2.0 s on some of them.")])
 def test_a_short_time_is_not_called_short_on_every_drive(results, high, words):
-    """What follows a quick listing depends on the range."""
+    """The verdict on a quick listing depends on the range."""
     volume = results[HFSPLUS].volumes[-1]
     first = replace(volume.predictions[0], seconds_high=high)
     text = shown(changed(results[HFSPLUS], predictions=(first, *volume.predictions[1:])))
@@ -112,7 +112,7 @@ def test_a_short_time_is_not_called_short_on_every_drive(results, high, words):
 
 
 def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
-    """Twelve seconds with causes of 49 % at most are not the fault of the layout."""
+    """Twelve seconds with causes of at most 49 % are not due to the layout."""
     volume = results[APFS].parts[-1]
     verdict = replace(volume.verdict, seconds=12.0, causes=(Cause(Why.FILL, 6.1, 0.49),))
     first = replace(volume.predictions[0], seconds=12.0)
@@ -123,7 +123,7 @@ def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
 
 
 def test_a_long_name_does_not_hide_what_follows_it(results):
-    """Of a name of 255 characters the end is left out; size and counts stay."""
+    """The end of a name of 255 characters is cut off; size and counts stay."""
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
@@ -136,7 +136,7 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
 
 
 def test_a_note_of_the_volume_is_shown(results):
-    """That a volume was not cleanly unmounted comes before the conclusion."""
+    """An unclean unmount is shown before the verdict."""
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"note": "not cleanly unmounted"})
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts)))
@@ -145,7 +145,7 @@ def test_a_note_of_the_volume_is_shown(results):
 
 
 def test_files_and_folders_are_counted_by_one_rule():
-    """A file of two names is one; a link is another name; root, private folders and what is in them are not counted."""
+    """A file with two names is one file, a link is another name; root and private folders and contents are left out."""
     rows = entries(
         (1, 2, "root", "directory", 0), (1, 3, "private-dir", "directory", 0), (2, 20, "a", "file", 0),
         (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), (2, 22, "d", "file", 0), (3, 23, "e", "file", 0),
@@ -159,7 +159,7 @@ def test_files_and_folders_are_counted_by_one_rule():
 
 
 def test_damage_stands_before_any_time(results):
-    """What was lost comes first; nothing is called whole that is not, and sound volumes are not called damaged."""
+    """Losses come first; nothing incomplete is called whole, and sound volumes are not called damaged."""
     lost = Finding("checksum-mismatch", "error", "fs tree, node 7", 4096, "checksum differs")
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
@@ -179,7 +179,7 @@ def test_damage_stands_before_any_time(results):
 
 
 def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
-    """Reading a catalog whose leaf is lost finds first that the chain of leaves is broken; of two faults, the first."""
+    """With a lost leaf, the catalog reports the broken chain of leaves first; of two faults, the first is quoted."""
     broken = Finding("leaf-chain-broken", "error", "catalog node 59", 4096, "the next leaf is another")
     lost = Finding("pointer-invalid", "error", "catalog node 83", 8192, "a pointer leads to no node")
 
@@ -195,7 +195,7 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
 
 
 def test_damage_of_the_container_is_damage_of_its_volume(results):
-    """What several volumes share can be broken alone; then none of them is called sound."""
+    """Shared structures can be damaged alone; then none of the volumes is called sound."""
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")
     assert results[APFS].parts[0].layout.facts.volume is None
     text = shown(changed(results[APFS], 0, findings=(lost,)))
@@ -204,14 +204,14 @@ def test_damage_of_the_container_is_damage_of_its_volume(results):
 
 
 def test_damage_outside_of_the_volumes_is_said_first(results):
-    """A broken partition map is no volume's fault, and no reason to call everything read."""
+    """A broken partition map is not a volume's fault, and prevents the claim that everything was read."""
     text = shown(replace(results[HFSPLUS], findings=(Finding("structure-invalid", "error", "GPT", 512, "broken"),)))
     assert text.startswith("Outside of the volumes: GPT at byte 512: broken (structure-invalid)\n")
     assert "No damage" not in text
 
 
 def test_warnings_are_not_called_damage(results):
-    """What is odd is counted as such."""
+    """Warnings are counted as such."""
     text = shown(changed(results[APFS], findings=(Finding("truncated", "warning", "image", 0, "ends early"),)))
     assert "Warning: image at byte 0: ends early (truncated)" in text
     assert "DAMAGED" not in text
@@ -219,12 +219,12 @@ def test_warnings_are_not_called_damage(results):
 
 
 def test_information_is_not_said(results):
-    """Remarks leave a volume sound."""
+    """Info findings leave a volume sound."""
     assert "No damage found" in shown(changed(results[APFS], findings=(Finding("truncated", "info", "x", 0, "small"),)))
 
 
 def test_part_of_the_metadata_is_never_called_all():
-    """Half is told as half; where errors say that more is lost than anything counts, how much is unknown."""
+    """Half is shown as half; if errors show more loss than any count, the extent is unknown."""
     half = layout(nodes=leaves(1), metadata_known_bytes=8192, metadata_read_bytes=4096)
     text = shown(volumes_of(half))
     assert "Read: 50.0 % of 8.0 KiB of metadata" in text
@@ -249,7 +249,7 @@ def volumes_of(*layouts, findings=(), verdict=None):
 
 
 def test_what_cannot_be_listed_has_no_time():
-    """Of a volume whose tree is lost no time is told, and it is not called quick."""
+    """A volume with a lost tree has no time and is not called quick."""
     text = shown(volumes_of(layout()))
     assert "No listing time: nothing can be listed." in text
     assert "OK" not in text
@@ -257,7 +257,7 @@ def test_what_cannot_be_listed_has_no_time():
 
 
 def test_a_locked_volume_says_how_it_opens(results):
-    """That it is locked stands before everything, with the option; keys that no password gives are not asked for."""
+    """The lock comes first, with the option to open it; keys that no password gives are not asked for."""
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"locked": True})
     why = Finding("volume-locked", "warning", "volume", 0, "the volume is encrypted")
@@ -273,7 +273,7 @@ def test_a_locked_volume_says_how_it_opens(results):
 
 
 def test_of_several_volumes_the_worst_comes_first():
-    """Damaged, locked, then the slow ones; what does not fit is counted and named, never left out in silence."""
+    """Damaged, locked, then slow volumes; the ones that do not fit are counted and named."""
     slow, quick = (Verdict("generic-7200", seconds, 1.0, 1.0, (), (), None) for seconds in (90.0, 3.0))
     names = ["quick", "slow", "locked", "damaged", "more"]
     made = [layout(nodes=leaves(1, 2), name=name, volume=number) for number, name in enumerate(names)]
@@ -294,7 +294,7 @@ def test_of_several_volumes_the_worst_comes_first():
 @pytest.mark.parametrize("details", [{}, {"bytes of device 0": 10**12, "bytes of device 1": 10**13}])
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_the_longest_screen_fits(results, is_damaged, details):
-    """With every section at its longest there are 24 lines of 80 columns."""
+    """With every section at its longest, it has 24 lines of 80 columns."""
     volume = results[APFS].parts[-1]
     causes = tuple(Cause(name, 10.0, 0.9) for name in Why)
     remedies = tuple(Remedy("z", 10.0, share, "z" * 90) for _ in range(2) for share in (0.9, 0.5, 0.04))
@@ -317,7 +317,7 @@ def test_the_longest_screen_fits(results, is_damaged, details):
 
 
 def test_the_strip_shows_where_nodes_are():
-    """Nodes in the first and the last of 48 pieces: these are marked, the piece with more of them higher."""
+    """Nodes are in the first and last of 48 pieces; these are marked, the piece with more nodes higher."""
     made = layout(nodes=leaves(0, 1, 2, 47 * 4), size_bytes=48 * 4 * NODE)
     assert list(strips(volumes_of(made).volumes[0], ".123")) == ["0 3" + "." * 46 + "1 768 KiB"]
 
@@ -329,7 +329,7 @@ def test_the_strip_is_that_of_the_stretch_with_nodes():
 
 
 def test_a_set_has_a_strip_for_each_image():
-    """Device 0 has nodes in the first and last of 40 pieces of 4 nodes; block 4 of device 1 is all that is there."""
+    """Device 0 has nodes in the first and last of 40 pieces of 4 nodes; device 1 has only block 4."""
     nodes = leaves(0, 1, 2, 39 * 4, 4, device=[0, 0, 0, 0, 1])
     details = {"bytes of device 0": 40 * 4 * NODE, "bytes of device 1": 40 * 2 * NODE}
     made = layout(nodes=nodes, size_bytes=40 * 6 * NODE)
@@ -340,13 +340,13 @@ def test_a_set_has_a_strip_for_each_image():
 
 
 def test_ascii_is_drawn_where_nothing_else_can_be(results):
-    """On request there is nothing but ASCII on the screen."""
+    """With that option the screen has only ASCII characters."""
     assert shown(results[APFS], is_ascii=True).isascii()
     assert not shown(results[APFS]).isascii()
 
 
 def test_volumes_that_share_the_screen_keep_to_its_columns(results):
-    """Sentences of locked and damaged volumes are wrapped for the indent that they get there."""
+    """Sentences about locked and damaged volumes are wrapped for their indent."""
     locked = Finding("volume-locked", "warning", "volume", 0, "w" * 30 + " a" * 40)
     lost = Finding("fusion-half", "error", "superblock", 0, "w" * 30 + " a" * 40)
     volume = results[APFS].parts[-1]

@@ -59,14 +59,14 @@ def full():
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("explain", [False, True])
 def test_lines_fit_the_width(width, explain):
-    """Nothing is cut off or wider than the terminal, at 80 columns and more."""
+    """No line is cut off or wider than the terminal, at 80 columns and more."""
     text = printed(full(), width=width, explain=explain)
     assert max(map(len, text.splitlines())) <= width
     assert "\u2026" not in text
 
 
 def test_everything_of_a_scan_is_there():
-    """Stack, tree, metric, prediction, finding with its address and both sides, coverage."""
+    """Stack, tree, metric, prediction, finding with its address and both sides, coverage are present."""
     text = printed(full(), width=120)
     for part in ("bare > HFS+", "catalog", "Inversions", "generic-7200", "truncated: node", "4,096", "expected 8192"):
         assert part in text
@@ -74,13 +74,13 @@ def test_everything_of_a_scan_is_there():
 
 
 def test_a_drive_without_arm_has_no_seeks():
-    """The row of an SSD shows dashes for seek and rotation, never a number."""
+    """The row of an SSD shows dashes instead of numbers for seek and rotation."""
     (row,) = [line for line in printed(full(), width=120).splitlines() if line.startswith("sata-ssd")]
     assert re.search(r"\s-\s+-\s+100%", row)
 
 
 def test_names_from_the_image_cannot_act():
-    """Control and bidirectional characters, line ends and lone surrogates show as escapes; markup stays text."""
+    """Control and bidirectional characters, line ends and lone surrogates are escaped; markup stays text."""
     made = layout(nodes=leaves(1, 2), name=EVIL, stack=("bare", EVIL))
     findings = (Finding("truncated", "error", EVIL, None, EVIL),)
     text = printed(result(volume(made, findings=findings), findings=findings), width=200)
@@ -90,7 +90,7 @@ def test_names_from_the_image_cannot_act():
 
 
 def test_findings_are_sorted_and_counted():
-    """Errors come before information; more than twenty are counted and not all shown."""
+    """Errors come before information; beyond twenty, findings are counted and not all shown."""
     many = [Finding("truncated", "info", "node", number, "small") for number in range(30)]
     worst = Finding("checksum-mismatch", "error", "node", 99, "large")
     text = printed(result(volume(layout(nodes=leaves(1)), findings=(*many, worst))))
@@ -99,7 +99,7 @@ def test_findings_are_sorted_and_counted():
 
 
 def test_incomplete_reading_is_said():
-    """With half of the metadata read, the report and the exit code say so."""
+    """If half of the metadata was read, the report and the exit code say so."""
     scan = result(volume(layout(nodes=leaves(1), metadata_known_bytes=4096, metadata_read_bytes=2048)))
     assert "Coverage: 50.0 % of 4.00 KiB" in printed(scan)
     assert (scan.coverage, scan.exit_code) == (0.5, 3)
@@ -107,20 +107,20 @@ def test_incomplete_reading_is_said():
 
 @pytest.mark.parametrize(("level", "code"), [("info", 0), ("warning", 0), ("error", 3)])
 def test_exit_code_follows_the_worst_finding(level, code):
-    """Information and warnings leave the result complete, an error does not, wherever it stands."""
+    """Information and warnings leave the result complete; an error does not, at any position."""
     finding = Finding("structure-invalid", level, "node", 0, "x")
     assert result(volume(layout(nodes=leaves(1)), findings=(finding,))).exit_code == code
     assert result(volume(layout(nodes=leaves(1))), findings=(finding,)).exit_code == code
 
 
 def test_an_image_that_ends_early_is_not_complete():
-    """All of the metadata may be there; the exit code tells of the gap all the same."""
+    """Even if all metadata is present, the exit code shows the gap."""
     finding = Finding("truncated", "warning", "image", 0, "x")
     assert result(volume(layout(nodes=leaves(1)), findings=(finding,))).exit_code == 3
 
 
 def test_reads_and_times_come_first():
-    """A reader finds reads and prediction before trees, metrics and what the volume says of itself."""
+    """Reads and prediction come before trees, metrics and the volume's own facts."""
     text = printed(full())
     heads = (
         "Enumeration (",
@@ -136,7 +136,7 @@ def test_reads_and_times_come_first():
 
 
 def test_a_container_comes_behind_its_volumes():
-    """Containers describe what several volumes share: each follows the volumes after it, HFS+ ends the group."""
+    """A container describes what several volumes share, so it follows its volumes; HFS+ ends the group."""
     kinds = [(None, "apfs"), (0, "apfs"), (1, "apfs"), (None, "apfs"), (2, "apfs"), (3, "hfsplus")]
     made = [volume(layout(nodes=leaves(1), volume=number, filesystem=kind)) for number, kind in kinds]
     order = [next(place for place, one in enumerate(made) if one is item) for item in volumes_first(made)]
@@ -144,7 +144,7 @@ def test_a_container_comes_behind_its_volumes():
 
 
 def test_a_story_says_every_file_of_whole_volumes_alone():
-    """Where metadata is missing, or the container is damaged, the time is that of what was read."""
+    """If metadata is missing or the container is damaged, the time is only that of the data that was read."""
     walked = scan("fixtures/images/apfs-scattered.img.zst", drives="sata-ssd")
     own, item = walked.parts
     assert story(item)[0].startswith("OK: listing all files takes about")
@@ -156,7 +156,7 @@ def test_a_story_says_every_file_of_whole_volumes_alone():
 
 
 def test_one_of_something_is_not_called_several():
-    """A file, a directory and a read are counted in the singular."""
+    """One file, one directory and one read have singular nouns."""
     reads = AccessTrace.from_reads(np.array([0]), np.array([NODE]))
     walk = WalkFacts("fts", "linux", "asked", 1, NODE, (), reads)
     text = printed(result(volume(layout(num_files=1, num_directories=1), walk=walk)))
@@ -165,7 +165,7 @@ def test_one_of_something_is_not_called_several():
 
 
 def test_what_snapshots_alone_hold_is_told_apart():
-    """Of three leaves one is a snapshot's: the table has all, and says so; without it nothing is said."""
+    """One of three leaves is a snapshot's: the table has all and says so; without it, there is no note."""
     kept = layout(nodes=leaves(1, 2, 3, state=["live", "live", "snapshot"]))
     assert tree_summaries(kept)[0].snapshot_nodes == 1
     assert "Snapshots alone hold 1 node of these" in printed(result(volume(kept)))
@@ -173,5 +173,5 @@ def test_what_snapshots_alone_hold_is_told_apart():
 
 
 def test_a_volume_without_its_tree_has_no_story():
-    """Where nothing could be read, nothing is claimed."""
+    """If nothing could be read, nothing is claimed."""
     assert story(volume(layout())) == ()

@@ -102,8 +102,7 @@ def truth(shared):
 
 @pytest.fixture
 def marks(tmp_path):
-    """Return a function that writes a file as the tool does; skips where the file system cannot store the tool's
-    marks."""
+    """Return a function that writes a file as the tool does; skips where the file system cannot store its marks."""
     from layoutscope import ownfiles
 
     def written(path: Path, text: str = "a,b\n") -> Path:

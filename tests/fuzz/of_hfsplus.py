@@ -56,7 +56,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def image_base(name: str, plan: VolumePlan) -> Base:
-    """Write a plan, and find the fields that steer a reader."""
+    """Write a plan, and locate the fields that steer a reader."""
     canvas, expected = render(plan)
     data = bytes(canvas.to_bytearray())
     ranges = [(region.image_offset, min(region.length_bytes, 4096)) for region in expected.regions]
@@ -107,7 +107,7 @@ _HEADER_RECORD = (
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Check every image with a sweep, and scan every fourth one; the exit code is the worse of both."""
+    """Check every image with a sweep, and scan every fourth one; return the worse exit code."""
     from layoutscope import scan
     from layoutscope.errors import ImageError
     from layoutscope.image import open_image
@@ -118,7 +118,7 @@ def run(path: Path, base: Base) -> int:  # noqa: ARG001
         try:
             wanted = choose(source, find_volumes(source))
         except ImageError:
-            # Both headers are lost: what is left, a sweep tells.
+            # If both headers are lost, only a sweep reads the rest.
             return 3 if check_volume(source, sweep=True) else 0
         found = [item for volume in wanted for item in _check(check_volume, source, volume)]
         checked = 3 if any(item.level != "info" for item in found) else 0

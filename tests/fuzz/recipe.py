@@ -1,4 +1,4 @@
-"""Recipes of mutated files: which bytes of which base were changed to what, so that each case can be made again."""
+"""Recipes of mutated files: the changed bytes of a base, so each case can be reproduced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Bytes that take the place of others.
+    """Bytes that replace others.
 
     Parameters
     ----------

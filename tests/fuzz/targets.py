@@ -1,4 +1,4 @@
-"""What is fuzzed: for each entry point sound files, and how a case is read."""
+"""Fuzz targets: sound files for each entry point, and how a case is read."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ def sounds(tmp_path_factory):
 
 @pytest.fixture
 def readings(sounds, tmp_path):
-    """Return a function that changes bytes of chosen structures of a kind and returns the scans without and with a
-    sweep."""
+    """Return a function that changes bytes of chosen structures and returns the scans without and with a sweep."""
 
     def get(name, structure, at, data, which=(0,)):
         victim = victim_of(sounds[name], tmp_path)
@@ -89,8 +88,7 @@ def test_a_header_whose_catalog_claims_more_than_the_volume(sounds, tmp_path):
 
 @pytest.mark.parametrize("row", [0, 5, -1])
 def test_a_leaf_of_which_one_record_leaves_it(sounds, tmp_path, row):
-    """APFS, checksum correct: only that record is lost. It is named with its place, and the leaf does not count as
-    read."""
+    """APFS, checksum correct: only that record is lost and named with its place; the leaf does not count as read."""
     victim = victim_of(sounds["written-apfs-many"], tmp_path)
     spot = [spot for spot in victim.spots if spot.structure == "fs leaf"][2]
     leaf = bytearray(victim.read(spot.at, spot.length))
@@ -129,8 +127,7 @@ def test_a_leaf_of_which_one_offset_leads_out_of_it(sounds, tmp_path, row):
 
 
 def test_entries_without_a_single_inode(sounds, monkeypatch):
-    """If every leaf with an inode is lost, directory records still give names and kinds, and the exit code reports
-    it."""
+    """If all leaves with inodes are lost, directory records still give names and kinds; the exit code reports it."""
     sound = sounds["written-apfs-many"]
     whole = layoutscope.scan(sound.path, drives=()).parts[1].layout.entries
     kept = RecordTables.get
@@ -179,8 +176,7 @@ def test_the_entry_of_the_root_or_of_the_private_directory_is_moved(sounds, tmp_
 
 
 def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
-    """The stored hash does not match the changed letters, whose case folding is fixed since Unicode 3.2: the name is
-    damaged."""
+    """The stored hash does not match the changed letters, whose case folding is fixed since Unicode 3.2."""
     victim = victim_of(sounds["written-apfs-rich"], tmp_path)
     entries = layoutscope.scan(victim.path, drives=()).parts[1].layout.entries
     name = next(name for name in entries["name"] if name.isascii() and len(name) > 5).encode()

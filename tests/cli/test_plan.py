@@ -137,7 +137,7 @@ def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
 
 
 def test_how_long_remedies_last_is_told_on_request(run):
-    """This needs a forecast, which runs only if requested."""
+    """A forecast gives this figure, and runs only if requested."""
     (asked,) = json.loads(run("plan", APFS, "--host", "linux", "--lasts", "10", "--format", "json").stdout)["volumes"]
     (plain,) = json.loads(run("plan", APFS, "--host", "linux", "--format", "json").stdout)["volumes"]
     assert (asked["pace"]["cycles"], asked["pace"]["now_s"], plain["pace"]) == (10, asked["seconds"], None)

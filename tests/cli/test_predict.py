@@ -205,7 +205,7 @@ def test_a_volume_at_the_outer_edge_cannot_move_there(run, apfs_image):
 
 
 def test_a_volume_like_that(run, image):
-    """Its range excludes that of the layout and is wider by placement; halves are those of the drive."""
+    """Its range is separate from that of the layout, and wider by placement; halves are those of the drive."""
     asked = ("predict", image, "--drive", "generic-7200", "--json", "--host", "linux")
     (plain,) = json.loads(run(*asked).stdout)["volumes"][0]["drives"]
     assert (plain["volume_interval"], plain["halves_s"]) == (None, [])

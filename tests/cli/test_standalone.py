@@ -45,7 +45,7 @@ def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
 
 
 def test_with_python_a_part_is_what_python_is_told():
-    """An installation does not change the program's own command line."""
+    """An installation starts parts with ``python -m``, and its own command line requests none."""
     assert memory.make_command("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
     assert memory.get_requested_module() is None
 

@@ -31,8 +31,7 @@ def disks(tmp_path):
 
 
 def printed_into(place: Path, way: int, stream: str, *words: object, folder: Path, both=False):
-    """Run a command with a file as one or both of its standard streams; return its result and whether the file
-    changed."""
+    """Run a command with a file as one or both standard streams; return its result and whether the file changed."""
     before = place.read_bytes()
     descriptor = os.open(place, way)
     try:

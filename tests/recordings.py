@@ -30,15 +30,15 @@ def fs_usage_lines(
     Parameters
     ----------
     reads : AccessTrace
-        Reads one after the other.
+        Sequential reads.
     service_us : (n_reads,) float64 array
-        What each takes.
+        Service time of each.
     unit, base : int
-        What block numbers count, and where on the image block 0 lies.
+        Unit of block numbers, and image offset of block 0.
     device, process : str
         Names.
     start_us : float
-        Time of day at which the first is asked for.
+        Time of day at which the first is issued.
     """
     now = start_us
     for offset, length, think, service in zip(

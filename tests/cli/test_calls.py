@@ -39,7 +39,7 @@ CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("sc
 READING = {"read", "pread64", "preadv", "preadv2", "readv", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
            "access", "faccessat", "faccessat2", "readlink", "readlinkat", "close", "fcntl", "dup", "dup2", "dup3",
            "getdents64", "fadvise64", "openat", "open", "statfs", "fstatfs"}  # fmt: skip
-"""Calls that change nothing; open, fcntl, ioctl and mmap are looked at further."""
+"""Calls that change nothing; the arguments of open, fcntl, ioctl and mmap are checked as well."""
 
 WORDS_ONLY = {"write", "writev", "execve", "sendto"}
 """Calls that may mention a file in their data."""

@@ -68,7 +68,7 @@ SAYING_NOTHING = {
     "predict": (), "predict --json": (), "compare": ("image",), "series": ("image",), "trace": (),
     "export --table nodes": (), "inspect --at 1024": (), "extract -o OUT": (), "predict --ncdu OUT": (),
 }  # fmt: skip
-"""Verbs whose results show no findings, and what they take besides one image."""
+"""Commands whose results show no findings, and their other arguments."""
 
 
 @pytest.mark.parametrize("verb", sorted(SAYING_NOTHING))

@@ -43,7 +43,7 @@ WRITTEN = {
     "evidence.txt": ("scan", "{image}", "--evidence"),
     "evidence.json": ("scan", "{image}", "--evidence"),
 }  # fmt: skip
-"""Everything that goes into a file as text."""
+"""Every text file output."""
 
 PRINTED = {
     **{f"check as {form}": ("check", "{image}", "--format", form) for form in ("text", "json", "csv", "sarif")},

@@ -25,7 +25,7 @@ VERBS = {
     "extract": ("H", "-o", "O"), "compare": ("H", "A"), "series": ("H", "A"), "explain": ("sweep",), "drives": (),
     "kit": (), "cache": (),
 }  # fmt: skip
-"""What is run: H and A stand for images of HFS+ and APFS, O for an output."""
+"""Commands to run: H and A stand for images of HFS+ and APFS, O for an output."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 

@@ -41,7 +41,7 @@ class Field:
     address : str
         Its grammar, type and name.
     start, size : int
-        The object that it lies in, in bytes of the image; APFS keeps a checksum of it.
+        The object that contains it, in bytes of the image; in APFS it has a checksum.
     at, length : int
         Its place in the object, and its bytes.
     owner : str

@@ -67,7 +67,7 @@ def witnessed(image: Path, apfsck: str, seed: int, draw: Draw) -> list[tuple[str
     seed : int
         Of what is random.
     draw : callable
-        Chooses among the image's fields, and is told of each whether a change of it was found.
+        Chooses among the image's fields; it is informed whether each change was found.
     """
     chance, rows = random.Random(f"{seed} {image.name}"), []  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:

@@ -103,7 +103,7 @@ def _fork(at: int) -> list[tuple[int, int]]:
 _HEADER_RECORD = (
     (0, 2), (2, 4), (6, 4), (10, 4), (14, 4), (18, 2), (20, 2), (22, 4), (26, 4), (36, 1), (37, 1), (38, 4),
 )  # fmt: skip
-"""TN1150, BTHeaderRec: where its fields start behind the descriptor, and their widths."""
+"""TN1150, BTHeaderRec: offsets of its fields after the descriptor, and their widths."""
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001

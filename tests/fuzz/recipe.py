@@ -17,9 +17,9 @@ class Change:
     at : int
         Where they start, in bytes from the start of the file.
     removed : int
-        How many bytes go; as many as come in images, so that nothing behind them moves.
+        Number of bytes removed; in images the same number is inserted, so later bytes do not move.
     data : bytes
-        What comes.
+        The inserted bytes.
     """
 
     at: int

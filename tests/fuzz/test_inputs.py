@@ -34,7 +34,7 @@ INPUTS = {
 
 OUTPUTS = {"-o", "--second-output", "--evidence", "--map", "--save", "--png", "--plot", "--nodes", "--ncdu", "--log",
            "--emit-order", "--emit-script"}  # fmt: skip
-"""Options that name what is written."""
+"""Options that name an output."""
 
 FILES_BY_NAME = {"--drive", "--base", "names"}
 """Options whose value may also be a file."""

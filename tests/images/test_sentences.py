@@ -25,7 +25,7 @@ DISK = "generic-5400-2.5"
 SLOW_DISK = {
     "capacity_bytes": 2e9, "rpm": 5400, "track_to_track_ms": 1, "average_seek_ms": 9, "outer_mb_s": 1, "inner_mb_s": 0.9
 }  # fmt: skip
-"""A disk whose time is what the bytes take."""
+"""A disk whose time is only the transfer of bytes."""
 
 NODES = 360
 DEEP = TreeShape(12, 4)

@@ -59,7 +59,7 @@ class Reading:
     seconds : float
         CPU time.
     failure : str
-        What ended it, where it was not to be.
+        The unexpected error that ended it.
     """
 
     exit_code: int
@@ -80,7 +80,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A mutant and what was read of it.
+    """A mutant and its scans.
 
     Attributes
     ----------
@@ -169,9 +169,9 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = 
     asks_peer : bool
         Whether ``fls`` is run as well.
     seconds : float
-        No further mutant is made after so long.
+        No further mutant is started after this time.
     tell : callable, optional
-        Told of each mutant as it is judged.
+        Called with each mutant as it is judged.
     """
     end = time.monotonic() + seconds
     with work_folder() as name:
@@ -214,7 +214,7 @@ def read(
     sweep : bool
         Whether the scan sweeps.
     is_whole : bool
-        Whether what was read is measured and walked as well.
+        Whether the result is measured and served as well.
     seconds : float
         CPU time that it may take.
     """

@@ -6,10 +6,10 @@ compares entries with those of the sound disk, and each address with the data st
 - ``right``: all entries are there, and each address is right;
 - ``refused``: one line says why;
 - ``told``: something is missing or wrong, and the exit code is 3 or a finding warns;
-- ``another disk``: the changed fields are a sound description of another disk, which was read: what the container gives
-  is what another program makes of it, or the format has nothing that would contradict it (`ANOTHER`);
-- ``silent``: entries are missing or data cannot be read, and nothing is said;
-- ``wrong address``: data are not where an address says, and nothing says that the start of that volume is uncertain;
+- ``another disk``: the changed fields validly describe another disk, which was read: another program reads the same
+  bytes, or nothing in the format contradicts them (`ANOTHER`);
+- ``silent``: entries are missing or data cannot be read, without any report;
+- ``wrong address``: an address is wrong, and no finding says that the start of that volume is uncertain;
 - ``failed``: any other exception, more than 20 s or 1.5 GiB, or words of a library in a refusal.
 """
 
@@ -311,7 +311,7 @@ ANOTHER: Final[dict[str, str]] = {
     **dict.fromkeys(("bundle", "split", "vhd-fixed", "vmdk-flat", "disc", "cue", "mac-binary"), _PAYLOAD),
     **dict.fromkeys(("apple-single", "disk-copy", "im4p", "encrypted", "parallels-folder"), _PAYLOAD),
 }  # fmt: skip
-"""Why a format cannot know that what was changed was not meant, by the beginning of a base's name; no entry is lost."""
+"""Why a format cannot detect that a change was not intended, by the start of a base's name; no entry is lost."""
 
 
 def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, str]:

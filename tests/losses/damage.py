@@ -28,11 +28,11 @@ class Damage:
     kind : str
         One of `KINDS`.
     is_mended : bool
-        Whether the checksum was made right again (APFS).
+        Whether the checksum was corrected (APFS).
     at : int
         Where the bytes go.
     data : bytes
-        What stands there now.
+        The new bytes.
     """
 
     spot: Spot

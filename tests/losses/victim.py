@@ -29,7 +29,7 @@ Row = tuple[int, int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A piece of metadata: what it is, such as ``fs leaf``, where it starts in the image, and its length."""
+    """A piece of metadata: its kind, such as ``fs leaf``, where it starts in the image, and its length."""
 
     structure: str
     at: int
@@ -47,7 +47,7 @@ class Victim:
     path : path
         The working copy.
     spots : tuple of Spot
-        Where its metadata lie.
+        Locations of its metadata.
     rows : Counter of Row
         Its entries, of all volumes.
     older : dict of int to tuple of int

@@ -331,7 +331,7 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
     witness : Witness
         DiskSim's results.
     drive, geometry, setting : str
-        The drive, what is known of it, and the buffer.
+        The drive, the level of detail of its data, and the buffer.
     """
     profile = LESS[geometry](load_profile(drive)).with_cache("off" if setting == "off" else "own")
     unknown = uncertain(profile, UNSAID, left_out=drive)

@@ -127,7 +127,7 @@ class Proof:
     order : str
         The work: as of :data:`layoutscope.walk.ORDERS`.
     does : str
-        What was done, in a few words.
+        The action, in a few words.
     record : callable
         Records the cold reads after it; of a copy, too, the new volume's path.
     """
@@ -185,7 +185,7 @@ class Lab:
 
 
 class Aged:
-    """A volume that a real driver aged, and what is done with it."""
+    """A volume that a real driver aged, and the work on it."""
 
     def __init__(self, lab: Lab, filesystem: str, files: int, seed: int = SEED) -> None:
         self.lab, self.filesystem, self.files = lab, filesystem, files

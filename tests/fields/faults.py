@@ -45,7 +45,7 @@ class Field:
     at, length : int
         Its place in the object, and its bytes.
     owner : str
-        What the object is, as far as its own header tells.
+        Kind of the object, according to its own header.
     """
 
     address: str
@@ -63,11 +63,11 @@ class Outcome:
     Attributes
     ----------
     field : Field
-        What was changed.
+        The changed field.
     change : str
         How.
     codes : tuple of str
-        Codes of warnings and errors; empty where nothing is said.
+        Codes of warnings and errors; empty if there are none.
     is_at_field : bool
         Whether one of them has the field's address.
     """

@@ -32,9 +32,9 @@ class Base:
     ranges : tuple of (int, int)
         Structures: where they start, and their length in bytes.
     is_text : bool
-        Whether bytes may be inserted and left out.
+        Whether bytes may be inserted and removed.
     orders : tuple of str
-        Orders of bytes in numbers, the usual one more often.
+        Byte orders of numbers, the usual one repeated.
     repair : callable or None
         Given changes, returns those that make checksums match again.
     """

@@ -72,9 +72,9 @@ def remaining(targets: Any, cases: int, done: list[dict[str, Any]], seed: int) -
     Parameters
     ----------
     targets : iterable of str
-        What is run.
+        Targets to run.
     cases : int
-        How many in all.
+        Total number of cases.
     done : list of dict
         The log.
     seed : int
@@ -83,7 +83,7 @@ def remaining(targets: Any, cases: int, done: list[dict[str, Any]], seed: int) -
     Returns
     -------
     list of Block
-        Those of all targets side by side.
+        Blocks of all targets, interleaved.
     """
     run = {(entry["target"], entry["first"]) for entry in done if entry["seed"] == seed}
     shares = {name: TARGETS[name].share for name in targets}
@@ -111,7 +111,7 @@ def counted(lines: list[str], exit_code: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        Cases by exit code, those that failed with what they said, the slowest one's seconds and the peak of memory.
+        Cases by exit code, failed ones with their messages, the slowest one's seconds and the peak of memory.
     """
     exits: Counter[str] = Counter()
     documents = [json.loads(line) for line in lines if line.startswith("{")]

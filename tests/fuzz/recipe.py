@@ -34,13 +34,13 @@ class Recipe:
     Parameters
     ----------
     target, base : str
-        What is fuzzed, and the file it starts from.
+        The fuzz target, and the file that is mutated.
     changes : tuple of Change
-        Applied one after the other.
+        Applied in order.
     length_bytes : int or None
-        Where the file is cut off, or to which it is filled with zeros.
+        Length to which the file is truncated or padded with zeros.
     why : str
-        What failed, in one line.
+        The failure, in one line.
     """
 
     target: str

@@ -48,14 +48,14 @@ class Reading:
     Attributes
     ----------
     exit_code : int
-        0, 1 or 3; -1 where something else than an error of the package ended it.
+        0, 1 or 3; -1 if anything but an error of the package ended it.
     coverage : float or None
-        As the scan says it.
+        As reported by the scan.
     lost, extra : int
-        Entries of the sound image that are missing, and entries that it has not. What is there under another name is
-        lost as well, unless the exit code says that something is wrong.
+        Entries of the sound image that are missing, and entries that it does not have. Renamed entries count as lost,
+        too, unless the exit code reports a problem.
     renamed : int
-        Entries that are there under another name.
+        Entries that have another name.
     seconds : float
         CPU time.
     failure : str
@@ -87,9 +87,9 @@ class Judged:
     image : str
         Name of the sound image.
     number : int
-        Of the mutant, which with the seed makes it again.
+        Number of the mutant; with the seed it reproduces the mutant.
     damages : tuple of Damage
-        What was done.
+        The damage.
     total : int
         Entries of the sound image.
     plain, swept : Reading
@@ -115,7 +115,7 @@ class Campaign:
     images : sequence of Sound
         The sound images.
     folder : path
-        Where working copies go.
+        Folder for working copies.
     seed : int
         Draws everything.
     asks_peer : bool
@@ -216,7 +216,7 @@ def read(
     is_whole : bool
         Whether the result is measured and served as well.
     seconds : float
-        CPU time that it may take.
+        Limit of CPU time.
     """
     start, result, code, failure = time.process_time(), None, EXIT_UNREADABLE, ""
     verb = scan if is_whole else _read_only

@@ -30,7 +30,7 @@ class Damage:
     is_mended : bool
         Whether the checksum was corrected (APFS).
     at : int
-        Where the bytes go.
+        Offset of the bytes.
     data : bytes
         The new bytes.
     """
@@ -52,7 +52,7 @@ def damages(victim: Victim, rng: random.Random, count: int | None = None) -> tup
     rng : random.Random
         Draws.
     count : int, optional
-        In how many places; drawn as well without it.
+        Number of places; drawn if omitted.
     """
     by_structure: dict[str, list[Spot]] = {}
     for spot in victim.spots:

@@ -101,23 +101,23 @@ class Base:
     name : str
         For the figures.
     files : dict of str to bytes
-        What is changed, by names.
+        The files that are changed, by name.
     parts : tuple of Part
         Structures of these.
     disk : bytes
         The disk inside.
     path : str
-        Which file or folder is opened.
+        The file or folder that is opened.
     mend : callable
-        Makes the checksums of changed files right again.
+        Corrects the checksums of changed files.
     pack : callable
-        Makes the files that are written of those that were changed.
+        Makes the files to write from the changed ones.
     options : dict
-        How it is read.
+        Options for reading the image.
     peer : str
         What `qemu-img` calls the format, where it reads it.
     is_map : bool
-        Whether the changed structures are those of the disk, and not those around it.
+        Whether the changed structures are in the disk, not in its container.
     """
 
     name: str

@@ -17,19 +17,19 @@ class Figures(NamedTuple):
     Attributes
     ----------
     mutants : int
-        How many.
+        Number of mutants.
     kept, kept_swept : float
         Share of all their entries that is still found, without and with a sweep.
     silent, silent_swept : int
         Mutants that lost entries without exit code 3, or with a coverage of 1.
     renamed, renamed_swept : int
-        Entries that are there under another name.
+        Entries that have another name.
     extra, extra_swept : int
-        Entries that the sound image has not.
+        Entries that the sound image does not have.
     failures : int
-        Scans that ended otherwise than with a result or an error of the package.
+        Scans that ended neither with a result nor with an error of the package.
     peer_better : int or None
-        Mutants of which ``fls`` lists more; None where it was not asked.
+        Mutants of which ``fls`` lists more; None if it was not run.
     slowest_s : float
         CPU seconds of the slowest scan.
     """

@@ -68,17 +68,17 @@ class Planted:
     kind : str
         One of `KINDS`.
     nodes : tuple of Node
-        Those that were damaged.
+        The damaged nodes.
     missed : tuple of Spot
-        Nodes that are no cause of the check.
+        Damaged nodes that the check does not name as a cause.
     false : tuple of Finding
-        Causes of the check that are in no damaged node.
+        Causes of the check outside the damaged nodes.
     num_check, num_scan : int
         Causes of each.
     misassigned : tuple of Finding
         Findings about one node that name another one as their cause.
     strayed : tuple of Finding
-        Causes of the scan that are in no damaged node; the one that it quotes, too.
+        Causes of the scan outside the damaged nodes, including the one that it quotes.
     rows, places : Differences
         Rows of nodes that are not sound, and damaged places of the map's data, where they are not what was planted.
     """

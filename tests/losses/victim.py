@@ -51,9 +51,9 @@ class Victim:
     rows : Counter of Row
         Its entries, of all volumes.
     older : dict of int to tuple of int
-        Where older versions of the object at an address lie (APFS).
+        Addresses of older versions of the object at an address (APFS).
     options : mapping
-        How it is read.
+        Options for reading the image.
     """
 
     name: str

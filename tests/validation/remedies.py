@@ -123,7 +123,7 @@ class Proof:
     Attributes
     ----------
     remedy : str
-        Which: its name in a plan; `{other}` stands for the other file system.
+        Its name in a plan; `{other}` stands for the other file system.
     order : str
         The work: as of :data:`layoutscope.walk.ORDERS`.
     does : str

@@ -1,4 +1,4 @@
-"""Compares, node by node, what reading made of an image with what the grammars say, as ``verify`` does."""
+"""Compares an image node by node: decoded values against the grammars, as ``verify`` does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def node_differences(source: Source, layouts: Sequence[VolumeLayout], **options: object) -> list[str]:
-    """List where bulk decoding and the grammars differ; `options` are those of the file system."""
+    """List differences between bulk decoding and the grammars; `options` are those of the file system."""
     second = options.pop("second", None)
     found = []
     for layout in layouts:

@@ -1,4 +1,4 @@
-"""APFS containers, read and checked by themselves: without partitions around them."""
+"""Helpers that read and check a bare APFS container, without a partition map."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN: Final = {option.name for option in TRAITS.options} - {"second"}
 
 
 def request_of(source: Source, **asked: Any) -> VolumeRequest:
-    """Ask for a container; what is asked for are options of APFS, or fields of a request."""
+    """Return a request for a container; `asked` holds options of APFS or fields of a request."""
     own = {name: asked.pop(name) for name in OWN & asked.keys()}
     return VolumeRequest(source, **asked, options=own)
 

@@ -1,4 +1,4 @@
-"""One case that checks a rule for many things and lists each that breaks it."""
+"""Run one test over many values and list every failure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def for_each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with each value as one case, in place of ``pytest.mark.parametrize``, which makes a case per value.
 
-    The case fails after the last value, with the message and line of each failure. Each value has its own
-    ``tmp_path``, and what ``monkeypatch`` changed is undone after it.
+    The case fails after the last value and lists the message and line of each failure. Each value gets its own
+    ``tmp_path``, and ``monkeypatch`` changes are undone after it.
     """
     parameters = [name.strip() for name in names.split(",")]
     rows = [value if len(parameters) > 1 else (value,) for value in values]
@@ -46,7 +46,7 @@ def for_each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]
 
 
 def _run_once(test: Callable[..., None], values: Mapping[str, Any], fixtures: Mapping[str, Any], number: int) -> None:
-    """Run a test with one set of values, with a folder and changes of its own."""
+    """Run a test with one set of values, with its own folder and monkeypatch changes."""
     own = dict(fixtures)
     if "tmp_path" in own:
         own["tmp_path"] = own["tmp_path"] / f"{number}"
@@ -58,12 +58,12 @@ def _run_once(test: Callable[..., None], values: Mapping[str, Any], fixtures: Ma
 
 
 def _lines_of(error: BaseException, test: Callable[..., None]) -> Iterator[int]:
-    """Yield the lines of a test that an error went through."""
+    """Yield the lines of a test that appear in an error's traceback."""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code is test.__code__:
             yield line
 
 
 def _describe(row: tuple[Any, ...]) -> str:
-    """Return a short name of the values."""
+    """Return a short label for the values."""
     return "-".join(str(getattr(value, "name", value))[:60] for value in row)

@@ -1,4 +1,4 @@
-"""Fixtures that every kind of test shares."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from layoutscope.zstd import zstd
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Tests keep nothing in the user's cache, and find nothing there, in processes that they start neither.
+# Tests and the processes that they start neither read nor write the user's cache.
 os.environ["LAYOUTSCOPE_CACHE"] = ""
 os.environ.pop("LAYOUTSCOPE_PASSWORD", None)
-# Their output is that of one that goes nowhere, whatever the terminal, of which processes of pytest-xdist are told the
-# size, and whatever a service that runs them wants coloured.
+# Output is as if no terminal were attached. pytest-xdist gives its processes a terminal size, and CI services may force
+# colors.
 for told in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(told, None)
 
-# Examples are the same in each run, and none is late on a busy machine; LAYOUTSCOPE_FUZZ asks for new ones.
+# Examples are the same in each run and have no deadline, because the machine may be busy; LAYOUTSCOPE_FUZZ asks for new
+# ones.
 settings.register_profile(
     "layoutscope",
     deadline=None,
@@ -40,7 +41,7 @@ def shared_dir() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """Return where decompressed images are kept, outside the checkout."""
+    """Return the folder of decompressed images, which is outside the checkout."""
     default = Path.home() / ".cache" / "layoutscope-tests"
     return Path(os.environ.get("LAYOUTSCOPE_TEST_CACHE", default))
 
@@ -56,7 +57,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def reference_image(shared):
-    """Return a function from a name such as ``aged/hfsplus-20000-c20.img`` to a raw image on disk."""
+    """Return a function that maps a name such as ``aged/hfsplus-20000-c20.img`` to a raw image on disk."""
 
     def get(name: str) -> Path:
         target = cache_dir() / name
@@ -68,13 +69,13 @@ def reference_image(shared):
 
 
 def _decompress(images: Path, name: str, target: Path) -> None:
-    """Decompress sparse; large images come as sparse tars."""
+    """Decompress an image to a sparse file; large images are stored as sparse tars."""
     if shutil.which("zstd") is None:
         pytest.skip("zstd is not installed")
     target.parent.mkdir(parents=True, exist_ok=True)
     archive = images / f"{name}.tar.zst"
     if archive.exists():
-        # Several runs may share the cache: what stands under its name is whole.
+        # Several runs may share the cache, so a file gets its final name only when it is complete.
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", folder], check=True)
             Path(folder, target.name).replace(target)
@@ -86,7 +87,7 @@ def _decompress(images: Path, name: str, target: Path) -> None:
 
 @pytest.fixture(scope="session")
 def truth(shared):
-    """Return a function from a file name under truth/ or traces/ to its decompressed bytes."""
+    """Return a function that maps a file name under truth/ or traces/ to its decompressed bytes."""
 
     def get(name: str) -> bytes:
         for folder in ("truth", "traces", "disksim", "disksim/lists"):
@@ -101,7 +102,7 @@ def truth(shared):
 
 @pytest.fixture
 def marks(tmp_path):
-    """Return a function that writes a file as the tool does; skips where the file system keeps no marks of that."""
+    """Return a function that writes a file as the tool does; skips where the file system cannot store its marks."""
     from layoutscope import ownfiles
 
     def written(path: Path, text: str = "a,b\n") -> Path:
@@ -119,7 +120,7 @@ def marks(tmp_path):
 
 @pytest.fixture(scope="session")
 def victims(tmp_path_factory):
-    """Write the APFS containers that faults are planted in; return the image and the layout of each by its name."""
+    """Write the APFS containers that faults are planted in; return the image and layout of each by name."""
     from fixtures.apfs.victims import VICTIMS
     from fixtures.apfs.writer import write
 

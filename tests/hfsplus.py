@@ -1,4 +1,4 @@
-"""HFS+ volumes, written from scenarios, and read and checked by themselves: without partitions around them."""
+"""Helpers that write HFS+ volumes from scenarios, and read and check a bare volume without a partition map."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def read_layout(source: Source, **asked: Any) -> VolumeLayout:
-    """Read a volume; what is asked for are fields of a request."""
+    """Read a volume; `asked` holds fields of a request."""
     return layout.read_layout(VolumeRequest(source, **asked))
 
 
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
-    """Check a volume; what is asked for are fields of a request."""
+    """Check a volume; `asked` holds fields of a request."""
     return list(registry.check_volume(VolumeRequest(source, **asked), without).findings)
 
 
 @cache
 def rendered(name: str) -> tuple[bytes, Any]:
-    """Write the image of a scenario; and what it must be read as."""
+    """Write the image of a scenario; return it with the expected result of reading it."""
     canvas, expected = render(SCENARIOS[name])
     return bytes(canvas.to_bytearray()), expected

@@ -1,4 +1,4 @@
-"""Tiny layouts by hand, for tests of everything right of the tables."""
+"""Tiny hand-made layouts, for tests of the code that works on layout tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NODE = 4096
 
 
 def facts(**changes: Any) -> VolumeFacts:
-    """Return facts of a 1 MiB volume of 4 KiB blocks at the start of its image."""
+    """Return the facts of a 1 MiB volume with 4 KiB blocks at the start of its image."""
     plain: dict[str, Any] = {
         "filesystem": "hfsplus",
         "variant": "HFS+",
@@ -43,7 +43,7 @@ def layout(
     findings: dict[str, Any] | None = None,
     **changes: Any,
 ) -> VolumeLayout:
-    """Return a layout of the tables given; the others are empty."""
+    """Return a layout of the given tables; the others are empty."""
     return VolumeLayout(
         facts=facts(**changes),
         nodes=build_table("nodes", nodes or {}),
@@ -57,7 +57,7 @@ def layout(
 
 
 def leaves(*blocks: int, tree: str = "catalog", **changes: Any) -> dict[str, Any]:
-    """Return leaves in key order at these blocks of 4 KiB, half full."""
+    """Return half-full leaves in key order at these 4 KiB blocks."""
     n = len(blocks)
     plain: dict[str, Any] = {
         "device": 0,
@@ -82,7 +82,7 @@ def leaves(*blocks: int, tree: str = "catalog", **changes: Any) -> dict[str, Any
 
 
 def data(*runs: tuple[int, int, int], fork: str = "data") -> dict[str, Any]:
-    """Return extents ``(file_id, first block, blocks)`` in the order of the forks; a negative block is a hole."""
+    """Return extents ``(file_id, first block, blocks)`` in fork order; a negative block is a hole."""
     logical, place = [], {}
     for file_id, _, length in runs:
         logical.append(place.get(file_id, 0) * NODE)
@@ -138,4 +138,4 @@ def file_id(made, *names):
 FIND_LETTERS = dict(
     zip(("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"), "fdlpscb", strict=True)
 )
-"""The letters of find's ``-printf %y`` by kind."""
+"""Letters that find's ``-printf %y`` prints, by kind."""

@@ -1,4 +1,4 @@
-"""The greatest memory of a command, whatever the process that starts it holds."""
+"""Peak memory of a command, independent of the memory of the process that starts it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
-# Linux gives a child the peak of the process that it was forked from: a small one starts the command (getrusage(2)).
+# Linux gives a child the peak of the process that it was forked from, so a small process starts the command
+# (getrusage(2)).
 STARTER = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[2:]).returncode
@@ -17,7 +18,7 @@ with open(sys.argv[1], "w") as file:
 
 
 def run_measured(words: list[str], report: str, **options: Any) -> tuple[subprocess.CompletedProcess[Any], int]:
-    """Run a command; return it as ``subprocess.run`` does, and its greatest memory in bytes, as the report file has."""
+    """Run a command; return its ``subprocess.run`` result, and its peak memory in bytes from the report file."""
     done = subprocess.run([sys.executable, "-S", "-c", STARTER, report, *words], check=False, **options)
     with open(report) as file:  # noqa: PTH123
         code, peak = map(int, file.read().split())

@@ -1,6 +1,6 @@
-"""Walks written as a recorder of macOS writes them: lines as of Apple's ``fs_usage.c``, of reads that are ours.
+"""Writes our reads as a macOS recorder prints them, in the line format of Apple's ``fs_usage.c``.
 
-What is written is laid out independently of the reader: by the ``printf`` formats of ``format_print``.
+The layout follows the ``printf`` formats of ``format_print`` and is independent of our reader.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ def fs_usage_lines(
     process: str = "find",
     start_us: float = 9 * 3600e6,
 ) -> Iterator[str]:
-    """Yield a line for each read, as it is complete.
+    """Yield one line per read, in order of completion.
 
     Parameters
     ----------
     reads : AccessTrace
-        Reads one after the other.
+        Sequential reads.
     service_us : (n_reads,) float64 array
-        What each takes.
+        Service time of each.
     unit, base : int
-        What block numbers count, and where on the image block 0 lies.
+        Unit of block numbers, and image offset of block 0.
     device, process : str
         Names.
     start_us : float
-        Time of day at which the first is asked for.
+        Time of day at which the first is issued.
     """
     now = start_us
     for offset, length, think, service in zip(

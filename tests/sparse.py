@@ -1,4 +1,4 @@
-"""Files whose zeros take no room on the disk."""
+"""Files whose zero blocks take no disk space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCK_BYTES = 1 << 16
 
 
 def write_sparse(target: Path, source: BinaryIO) -> None:
-    """Write what an open file has, and leave holes for blocks of zeros."""
+    """Write the content of an open file, and leave holes for zero blocks."""
     with target.open("wb") as written:
         while data := source.read(BLOCK_BYTES):
             if data.count(0) == len(data):

@@ -1,4 +1,4 @@
-"""A browser that meets no network, and pages made from real scans."""
+"""A browser without network access, and pages made from real scans."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def browser():
 
 
 class Visit:
-    """An open page, with what it asked of the network and what it complained about."""
+    """An open page, with its network requests and errors."""
 
     def __init__(
         self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "", size=(1366, 768)
@@ -82,13 +82,13 @@ def visit(browser):
 
 @pytest.fixture(scope="session")
 def scans():
-    """Scans of the two committed images."""
+    """Return scans of the two committed images."""
     return {name: scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")}
 
 
 @pytest.fixture(scope="session")
 def pages(scans, tmp_path_factory):
-    """Their pages: each alone, and both side by side."""
+    """Return their pages: each alone, and both together."""
     folder = tmp_path_factory.mktemp("pages")
     for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
         (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
@@ -96,7 +96,7 @@ def pages(scans, tmp_path_factory):
 
 
 def unfold(page, parts: str = "section > details") -> None:
-    """Open parts that are folded, and see each of their plots drawn."""
+    """Open folded parts, and wait until each of their plots is drawn."""
     page.evaluate("(parts) => document.querySelectorAll(parts).forEach((one) => { one.open = true; })", parts)
     page.wait_for_function(
         """() => [...document.querySelectorAll('section.scripted:not(#map) > details[open]')]
@@ -109,7 +109,7 @@ def unfold(page, parts: str = "section > details") -> None:
 
 
 def drag(page, start, end) -> None:
-    """Press the mouse at a place and let it go at another one."""
+    """Press the mouse at one place and release it at another."""
     page.mouse.move(*start)
     page.mouse.down()
     page.mouse.move(*end, steps=4)
@@ -127,22 +127,22 @@ CELLS = """([number, start, width, cells]) => {
 
 
 def cells_of(page, number: int, start: int, width: int, cells: int = 16384):
-    """Return the classes of a disk, and the bytes of each in every one of some stretches from a byte of the disk on.
+    """Return the classes of a disk, and their bytes in each of some ranges from a byte of the disk.
 
-    Hundreds of thousands of numbers are quick as one text, and take a second each time as objects.
+    Hundreds of thousands of numbers transfer quickly as one string; as objects they take a second each time.
     """
     keys, packed = page.evaluate(CELLS, [number, start, width, cells])
     return keys, np.frombuffer(base64.b64decode(packed)).reshape(len(keys), -1)
 
 
 def show(page, low: float, high: float, **times: float) -> None:
-    """Look at a stretch of the disks, and perhaps of time, and wait until it is drawn."""
+    """Show a range of the disks, and optionally of time, and wait until it is drawn."""
     page.evaluate("(range) => layoutscope.view.show(range)", {"low": low, "high": high, **times})
     page.evaluate("() => layoutscope.view.done")
 
 
 def range_of(page) -> dict[str, float]:
-    """Return the stretch of disk and time that is looked at."""
+    """Return the visible range of disk and time."""
     return page.evaluate("() => layoutscope.view.range")
 
 
@@ -150,7 +150,7 @@ AXE = Path(__file__).resolve().parents[2] / "layoutscope/report/map/web/node_mod
 
 
 def assert_accessible(page) -> None:
-    """Let axe-core look at what is shown; skips where it is not installed."""
+    """Run axe-core on the visible page; skips if it is not installed."""
     if not AXE.is_file():
         pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
     page.evaluate(AXE.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Five kinds of page that a map can be of: a sound pair, an aged disk, a locked, a damaged one, and a Fusion set."""
+"""Five kinds of map pages: a sound pair, an aged disk, a locked one, a damaged one, and a Fusion set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 DESTROYED = slice(3, 40, 9)
-"""Which leaves of the file-system tree are overwritten on the damaged disk."""
+"""Leaves of the file-system tree that are overwritten on the damaged disk."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Opened:
 
     @property
     def disks(self) -> list[MapDisk]:
-        """What the page shows."""
+        """Return the disks on the page."""
         return disks(self.results)
 
     @property
@@ -64,7 +64,7 @@ def _locked(folder: Path) -> list[ScanResult]:
 
 
 def _damaged(folder: Path) -> list[ScanResult]:
-    """Some leaves of the file list are overwritten, with what looks like a transaction of the far future, too."""
+    """Overwrite some leaves of the file list, including with an apparent transaction of the far future."""
     image = FIXTURES / "apfs-scattered.img.zst"
     raw = bytearray(zstd.decompress(image.read_bytes()))
     is_leaf = (pl.col("tree").cast(pl.String) == "fs") & (pl.col("kind").cast(pl.String) == "leaf")

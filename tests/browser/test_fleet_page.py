@@ -1,4 +1,4 @@
-"""The page over a fleet in a browser: it asks for nothing, sorts, searches, and shows hostile names as they are."""
+"""The fleet page in a browser: no network, sorting, search, and hostile names as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLOUR = "() => getComputedStyle(document.body).backgroundColor"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page of thirty volumes of two kinds, one of them without a prediction and with a name that means harm."""
+    """Write a page of thirty volumes of two kinds, one without a prediction and with a hostile name."""
     cards = [
         VolumeCard(
             source=f"{number:016x}",
@@ -45,7 +45,7 @@ def page(tmp_path_factory):
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 def test_page_needs_no_network_and_fits(visit, page, size, dark):
-    """Nothing is asked for or complained of, all pictures are drawn, and only tables are wider than the window."""
+    """There are no requests or errors, all pictures are drawn, and only tables are wider than the window."""
     seen = visit(page, size=size, dark=dark)
     assert [url for url in seen.requests if not url.startswith(("file:", "data:"))] == []
     assert seen.complaints == []
@@ -60,7 +60,7 @@ def test_page_needs_no_network_and_fits(visit, page, size, dark):
 
 
 def test_rows_are_sorted_by_keyboard_and_unknown_stands_last(visit, page):
-    """Enter on a heading sorts, once more turns it round; a volume without a time is the last in both orders."""
+    """Enter on a heading sorts, and again reverses; a volume without a time is last in both orders."""
     seen = visit(page)
     assert seen.run(FIRST)[-1] == "v29"
     time = seen.page.locator("#volumes th button", has_text="1,000 entries")
@@ -78,7 +78,7 @@ def test_rows_are_sorted_by_keyboard_and_unknown_stands_last(visit, page):
 
 
 def test_search_narrows_the_table(visit, page):
-    """All words must be in a row; what is left is counted."""
+    """All words must be in a row; the remaining rows are counted."""
     seen = visit(page)
     seen.page.fill("#search", "apfs damaged")
     assert set(seen.run(FIRST)) == {"v7", "v21"}
@@ -90,7 +90,7 @@ def test_search_narrows_the_table(visit, page):
 
 
 def test_hostile_names_are_text(visit, page):
-    """A name with markup is read as it is, in the title, in rows and among failures."""
+    """A name with markup is shown as text, in the title, in rows and among failures."""
     seen = visit(page)
     seen.page.fill("#search", "onerror")
     assert seen.run(FIRST) == ["v29"]
@@ -102,7 +102,7 @@ def test_hostile_names_are_text(visit, page):
 
 
 def test_everything_can_be_read_without_scripts(browser, page):
-    """The sentence, all rows and failures are there; what needs a script is not."""
+    """The sentence, all rows and failures are there; controls that need a script are not."""
     context = browser.new_context(java_script_enabled=False)
     plain = context.new_page()
     plain.goto(page.as_uri())

@@ -1,4 +1,4 @@
-"""What went wrong with pages of maps once, each as a test of its whole kind."""
+"""Past defects of map pages, each as a test of its whole kind."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MANY = container(*(VolumePlan(f"Volume {number}", many(9)) for number in range(1
 
 @pytest.fixture(scope="module")
 def four(scans):
-    """A page of four disks."""
+    """Return a page of four disks."""
     return map_page([*scans.values(), *scans.values()])
 
 
 def _all_drawn(seen, least: int = 4) -> None:
-    """Every part is unfolded, every plot drawn while it is seen, and nothing is said about WebGL."""
+    """Assert that every part unfolds, every visible plot is drawn, and WebGL is not mentioned."""
     unfold(seen.page)
     plots = seen.page.locator(".card .plot")
     assert plots.count() >= least
@@ -56,7 +56,7 @@ def test_all_charts_are_drawn_however_many_there_are(visit, four, tmp_path, name
 
 
 def test_charts_are_drawn_where_there_is_no_webgl(pages):
-    """As in virtual machines."""
+    """Virtual machines often have none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     assert playwright
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -82,7 +82,7 @@ def test_charts_are_drawn_where_there_is_no_webgl(pages):
 
 @pytest.mark.parametrize("name", ["apfs", "hfsplus"])
 def test_every_leaf_is_a_spot(visit, pages, scans, name):
-    """An order on disk has as many points as its title says leaves, with a snapshot or without."""
+    """A chart of order on disk has as many points as leaves in its title, with or without a snapshot."""
     seen = visit(pages / f"{name}.html")
     unfold(seen.page, "#order > details")
     plots = seen.page.locator("#order .plot").all()
@@ -97,7 +97,7 @@ def test_every_leaf_is_a_spot(visit, pages, scans, name):
 
 
 def test_the_wheel_scrolls_the_page(visit, pages):
-    """Over figure and cells it goes to the end of the page, and zooms nothing."""
+    """Over the figure and cells it scrolls to the end of the page, and zooms nothing."""
     seen = visit(pages / "both.html")
     before = range_of(seen.page)
     seen.page.mouse.move(500, 400)
@@ -117,7 +117,7 @@ def _wheel(seen, dx: float, dy: float) -> None:
 
 
 def test_a_trackpad_zooms_smoothly_and_never_past_the_limit(visit, pages):
-    """Small turns zoom a little, level ones not at all, and at the limits nothing moves."""
+    """Small movements zoom a little, horizontal ones not at all, and at the limits nothing moves."""
     seen = visit(pages / "apfs.html")
     box = seen.page.locator("#figure > .plot").bounding_box()
     seen.page.mouse.move(box["x"] + 600, box["y"] + 150)
@@ -144,7 +144,7 @@ def test_a_trackpad_zooms_smoothly_and_never_past_the_limit(visit, pages):
 
 
 def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
-    """A swipe leaves what is looked at as it is; a tap says what is there."""
+    """A swipe leaves the view unchanged; a tap shows the text for its place."""
     context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     context.set_default_timeout(READY_MS)
     page = context.new_page()
@@ -167,7 +167,7 @@ def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
 
 
 def test_two_fingers_zoom(browser, pages):
-    """They zoom around where they are while they part, and back while they meet; the page itself stays as large."""
+    """Spreading zooms in around the fingers, pinching zooms out; the page keeps its scale."""
     context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     context.set_default_timeout(READY_MS)
     page = context.new_page()
@@ -205,7 +205,7 @@ STALE = (
 
 
 def test_no_word_of_the_old_page_is_left(visit, pages):
-    """Words that newcomers did not understand; spelling is that of the rest of the tool."""
+    """Terms that newcomers did not understand are absent; spelling matches the rest of the tool."""
     seen = visit(pages / "both.html")
     unfold(seen.page, "details")
     text = seen.run("() => document.querySelector('main').innerText").partition("The report's tables.")[0]
@@ -213,11 +213,11 @@ def test_no_word_of_the_old_page_is_left(visit, pages):
 
 
 def test_a_page_may_make_no_code_of_strings(pages, visit):
-    """Its policy lets scripts of the page run, and nothing that is text."""
+    """Its policy allows scripts of the page, but no evaluation of strings."""
     text = (pages / "both.html").read_text("utf-8")
     assert "unsafe-eval" not in text.partition("</head>")[0]
     seen = visit(pages / "apfs.html")
-    # What the driver evaluates itself is free of the policy.
+    # Code that the driver itself evaluates is exempt from the policy.
     seen.run(
         """() => {
           const script = document.createElement('script');
@@ -245,7 +245,7 @@ def test_plots_are_let_go_when_they_are_out_of_sight(browser, pages):
 
 
 def test_cells_are_zoomed_after_they_were_out_of_sight(visit, pages):
-    """A drag over them zooms, as before they were taken away and drawn again."""
+    """A drag over them zooms after they were removed and drawn again."""
     seen = visit(pages / "both.html")
     plot = seen.page.locator("#map .plot")
     for _ in range(2):

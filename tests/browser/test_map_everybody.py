@@ -1,4 +1,4 @@
-"""The map for everybody: every kind of disk, colors that the system sets, readers of screens, small windows, paper."""
+"""Accessibility of the map: every kind of disk, forced colors, screen readers, small windows, print."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _difference(_folder: Path) -> list:
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory):
-    """Return a function from a kind to its page, made once, and the scans that are on it."""
+    """Return a function that maps a kind to its page, made once, and the scans on it."""
     made = {}
 
     def page(name: str) -> tuple[Path, list]:
@@ -51,7 +51,7 @@ ALL = [*KINDS, "difference"]
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_forced_colors_leave_what_says_something(browser, kinds, scheme):
-    """Swatches, bars and dots keep their colors; words and lines have the system's."""
+    """Swatches, bars and dots keep their colors; text and lines have the system's."""
     path, _ = kinds("damaged")
     seen = Visit(browser, path, dark=scheme == "dark")
     looks = """() => [...document.querySelectorAll('.key .swatch')].map((s) => getComputedStyle(s).backgroundColor)"""
@@ -70,14 +70,14 @@ def test_forced_colors_leave_what_says_something(browser, kinds, scheme):
         }"""
     )
     assert found[0] == found[1]
-    assert seen.page.locator("#theme:visible").count() == 0  # it would set colors that are not ours to set
+    assert seen.page.locator("#theme:visible").count() == 0  # it would set colors that the system controls
     assert seen.complaints == []
     seen.page.context.close()
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_axe_finds_nothing(visit, kinds, name):
-    """Names, roles, contrasts and order, with every part and every table unfolded, and nodes listed."""
+    """Names, roles, contrasts and order, with every part and table unfolded, and nodes listed."""
     seen = visit(kinds(name)[0], dark=name in ("damaged", "difference", "pair"))
     seen.page.get_by_text("list metadata blocks in view").click()
     unfold(seen.page)
@@ -91,7 +91,7 @@ def test_axe_finds_nothing(visit, kinds, name):
 
 @pytest.mark.parametrize("name", ["pair", "fusion"])
 def test_the_figure_is_few_stops_away(visit, kinds, name):
-    """At most twelve presses of Tab lead to it, and sixty through the page with nothing unfolded."""
+    """The figure is at most twelve presses of Tab away, and the end of the folded page at most sixty."""
     seen = visit(kinds(name)[0])
     stops = seen.run(
         """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
@@ -104,7 +104,7 @@ def test_the_figure_is_few_stops_away(visit, kinds, name):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_phone_shows_everything_within_its_width(visit, kinds, name, dark):
-    """Nothing reaches over the edge, with every part unfolded."""
+    """Nothing exceeds the width, with every part unfolded."""
     seen = visit(kinds(name)[0], dark=dark, size=(390, 844))
     box = seen.page.locator("#figure").bounding_box()
     assert box["y"] < 500
@@ -131,7 +131,7 @@ RED = """async ([png, hue]) => {
 
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)])
 def test_all_damage_is_seen_and_nothing_else_is_red(visit, kinds, size):
-    """Beside the bar of each damaged node are at least two points of red; the sound pair has none."""
+    """The bar of each damaged node has at least two red pixels next to it; the sound pair has none."""
     path, results = kinds("damaged")
     seen = visit(path, size=size)
     plot = seen.page.locator("#figure > .plot")
@@ -155,7 +155,7 @@ def test_all_damage_is_seen_and_nothing_else_is_red(visit, kinds, size):
 
 @pytest.mark.parametrize("name", ["damaged", "locked"])
 def test_damaged_nodes_are_told_with_their_trees(visit, kinds, name):
-    """Every address that is damaged or locked is drawn so in the cells, and the pointer's words name the tree."""
+    """Every damaged or locked address is drawn as such in the cells, and the pointer's text names the tree."""
     path, results = kinds(name)
     seen = visit(path)
     (disk,) = disks(results)
@@ -181,13 +181,13 @@ def test_damaged_nodes_are_told_with_their_trees(visit, kinds, name):
 
 @pytest.fixture(scope="module")
 def states(kinds):
-    """Two checkpoints of one image, and the page of what changed between them."""
+    """Write two checkpoints of one image, and the page of their difference."""
     path, results = kinds("difference")
     return results, path
 
 
 def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
-    """At ten zooms each cell holds exactly the bytes that changed there; the headline says what did."""
+    """At ten zoom levels each cell holds exactly the bytes that changed there; the headline names the changes."""
     (earlier, later), path = states
     (disk,) = difference(disks([earlier]), disks([later]), ("a", "b"))
     shares = share_by_change(disk)
@@ -205,7 +205,7 @@ def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
 
 
 def test_a_node_that_moved_says_from_where(visit, states):
-    """Over a node's new place the page tells the old one, and over the old one the new."""
+    """At a node's new place the page shows the old one, and at the old place the new one."""
     (earlier, later), path = states
     places = []
     for result in (earlier, later):
@@ -235,7 +235,7 @@ def test_a_node_that_moved_says_from_where(visit, states):
     ],
 )
 def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monkeypatch, given, told):
-    """Past the budget a search says in words what it cannot find and how it could; with all paths it finds each one."""
+    """Above the limit a search says what it cannot find and how it could; with all paths it finds each one."""
     monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 3)
     layout = scans["hfsplus"].parts[0].layout
     (tmp_path / "page.html").write_text(map_page([scans["hfsplus"]], **given), "utf-8")
@@ -252,7 +252,7 @@ def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monk
 
 
 def test_names_of_volumes_stand_before_their_paths(visit, tmp_path):
-    """Two volumes have a root each: what is found says whose it is; of a volume alone there is nothing to tell."""
+    """With two volumes, results name the volume of each root; with a single volume they name none."""
     write(SCENARIOS["volumes"], tmp_path / "disk.img")
     (tmp_path / "map.html").write_text(map_page([scan(tmp_path / "disk.img")]), "utf-8")
     (tmp_path / "alone.html").write_text(map_page([scan(FIXTURES / "apfs-scattered.img.zst")]), "utf-8")

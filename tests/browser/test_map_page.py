@@ -1,4 +1,4 @@
-"""The map in a browser: one figure that says what the tables say, asks for nothing, and complains of nothing."""
+"""The map in a browser: the figure matches the tables, uses no network, and logs no errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDS = "() => layoutscope.figure.plot.layout.annotations.filter((a) => a.name ==
 
 
 def _axis(page, name: str) -> list[float]:
-    """Where an axis begins in the window, its length, and its range."""
+    """Return an axis's start in the window, its length, and its range."""
     return page.evaluate(
         """(name) => {
           const { plot } = layoutscope.figure, axis = plot._fullLayout[name], box = plot.getBoundingClientRect();
@@ -37,7 +37,7 @@ def _axis(page, name: str) -> list[float]:
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs", "both"])
 def test_page_draws_without_a_network(visit, pages, name):
-    """No request leaves the page, nothing is complained of, and every panel is drawn."""
+    """No request leaves the page, no errors are logged, and every panel is drawn."""
     seen = visit(pages / f"{name}.html")
     assert not list(filter(OUTSIDE.match, seen.requests))
     titles = seen.page.locator("section h2").all_inner_texts()
@@ -49,7 +49,7 @@ def test_page_draws_without_a_network(visit, pages, name):
 
 
 def test_the_figure_is_that_of_the_library(visit, pages, scans):
-    """The page's script fills each trace with what Python fills it with."""
+    """The page's script gives each trace the same data as Python."""
     drawn = disks(list(scans.values()))
     expected = figure(drawn, shares_of(drawn))["data"]
     seen = visit(pages / "both.html")
@@ -63,13 +63,13 @@ def test_the_figure_is_that_of_the_library(visit, pages, scans):
 
 
 def test_the_sentence_is_the_headline(visit, pages, scans):
-    """It is the only one of its rank, and the one that the library says."""
+    """It is the only top-level heading, and equals the library's sentence."""
     seen = visit(pages / "both.html")
     assert seen.page.locator("h1").all_inner_texts() == [headline_of(disks(list(scans.values())))]
 
 
 def test_one_list_of_drives_leads_everything(visit, pages, scans):
-    """Sentence, causes, labels, dots and the axis of time are those of the drive that is chosen."""
+    """Sentence, causes, labels, dots and the time axis are those of the selected drive."""
     shown = disks(list(scans.values()))
     seen = visit(pages / "both.html")
     assert seen.page.locator("select").evaluate_all("all => all.filter((one) => one.title === 'drive').length") == 1
@@ -91,7 +91,7 @@ def test_one_list_of_drives_leads_everything(visit, pages, scans):
 
 
 def test_a_drag_zooms_bars_and_walk_of_all_disks(visit, pages):
-    """Positions match on all disks, bars are counted anew, a double click goes back, and back again to everything."""
+    """Positions match on all disks, bars are recounted, a double click goes back, and finally to the whole."""
     seen = visit(pages / "both.html")
     whole = range_of(seen.page)
     before = [trace for trace in seen.run(TRACES) if trace["part"] == "bars"]
@@ -123,7 +123,7 @@ def test_a_drag_zooms_bars_and_walk_of_all_disks(visit, pages):
 
 
 def test_the_pointer_names_what_is_there(visit, pages, scans):
-    """Over a dot: the read, its time, tree and node; over a bar: the stretch, the classes, and the file zoomed in."""
+    """On a dot: the read, its time, tree and node; on a bar: the range, the classes, and the file if zoomed in."""
     (disk,) = disks([scans["apfs"]])
     walk = disk.walks[0]
     seen = visit(pages / "apfs.html")
@@ -163,7 +163,7 @@ def test_keys_zoom_move_and_go_back(visit, pages):
 
 
 def test_a_link_leads_to_what_was_seen(visit, pages):
-    """On opening, and pasted into a page that is open; what no disk has is moved to what it has."""
+    """When opened, and when pasted into an open page; a range outside all disks is moved into them."""
     seen = visit(pages / "both.html")
     show(seen.page, 2**24, 2**25, **{"from": 0.5, "to": 1.0})
     seen.page.wait_for_function("() => location.hash.startsWith('#v=')")
@@ -180,7 +180,7 @@ def test_a_link_leads_to_what_was_seen(visit, pages):
 
 
 def test_links_to_parts_open_them(visit, pages):
-    """The address of a folded part unfolds it and goes there."""
+    """The address of a folded part unfolds it and scrolls there."""
     seen = visit(pages / "both.html", fragment="#distances")
     seen.page.wait_for_function("() => document.querySelector('#distances details').open")
     seen.page.wait_for_function(
@@ -191,7 +191,7 @@ def test_links_to_parts_open_them(visit, pages):
 
 
 def test_search_shows_where_a_file_lies(visit, pages, scans):
-    """A part of a path finds the file; its extents and the leaf of its inode are marked and told."""
+    """A part of a path finds the file; its extents and the leaf of its inode are marked and described."""
     layout = scans["hfsplus"].parts[0].layout
     of_file = pl.col("file_id") == layout.extents.filter(pl.col("file_id") >= 16)["file_id"][0]
     extents = layout.extents.filter(of_file).sort("image_offset")
@@ -218,7 +218,7 @@ def test_search_shows_where_a_file_lies(visit, pages, scans):
 
 
 def test_what_is_in_view_is_listed(visit, pages, scans):
-    """The table has the blocks of metadata of the stretch, of the tables, to be kept as CSV."""
+    """The table lists the metadata blocks of the range from the tables, and can be saved as CSV."""
     layouts = [volume.layout for volume in scans["apfs"].parts]
     places = pl.concat(
         [layout.nodes.select("image_offset", "size_bytes") for layout in layouts], how="vertical_relaxed"
@@ -240,7 +240,7 @@ def test_what_is_in_view_is_listed(visit, pages, scans):
 
 
 def test_times_of_directories_sum_up_to_the_walk(visit, pages, scans):
-    """The boxes' areas are the seconds of all that lies below; the picture begins where there is a choice."""
+    """Each box's area is the seconds of its subtree; the chart starts at the first directory with a choice."""
     seen = visit(pages / "apfs.html")
     unfold(seen.page, "#directories > details")
     drawn = seen.run(
@@ -278,7 +278,7 @@ def test_the_page_is_whole_without_scripts(browser, pages, scans, name):
 
 @pytest.mark.parametrize("size", [(1366, 768), (1920, 1080), (390, 844)])
 def test_the_first_screen_has_the_whole_figure(visit, pages, size):
-    """Nothing must be scrolled for it, and nothing reaches over the window's edge."""
+    """The figure needs no scrolling and does not exceed the window."""
     seen = visit(pages / "both.html", size=size)
     box = seen.page.locator("#figure").bounding_box()
     assert box["y"] + box["height"] <= size[1]
@@ -289,7 +289,7 @@ def test_the_first_screen_has_the_whole_figure(visit, pages, size):
 
 
 def test_theme_button_keeps_the_view(visit, pages):
-    """The page follows the reader's scheme; the button turns it over, and what is looked at stays."""
+    """The page follows the reader's scheme; the button switches it, and the view stays."""
     seen = visit(pages / "hfsplus.html", dark=True)
     show(seen.page, 2**24, 2**26)
     background = "() => getComputedStyle(document.body).backgroundColor"
@@ -303,7 +303,7 @@ def test_theme_button_keeps_the_view(visit, pages):
 
 
 def test_hostile_names_stay_text(visit, scans, tmp_path):
-    """A name that tries to be markup or script is shown as it is, wherever it stands."""
+    """A name that looks like markup or script is shown as it is, at every place."""
     result = scans["hfsplus"]
     volume = result.parts[0]
     layout = volume.layout
@@ -321,7 +321,7 @@ def test_hostile_names_stay_text(visit, scans, tmp_path):
 
 
 def test_names_that_reorder_text_are_shown_as_escapes(visit, scans, tmp_path):
-    """A name that would read backwards is told with what makes it do so, by search and by pointer."""
+    """A bidirectional name is shown with its control characters escaped, by search and by pointer."""
     result = scans["hfsplus"]
     volume = result.parts[0]
     entries = volume.layout.entries.with_columns(name=pl.lit("\u202egnp.exe"))
@@ -338,7 +338,7 @@ def test_names_that_reorder_text_are_shown_as_escapes(visit, scans, tmp_path):
 
 @pytest.mark.parametrize("drive", [0, 1])
 def test_print_has_the_sentence_and_the_figure(visit, pages, drive):
-    """On one sheet of paper, on white, of the drive that was chosen, without controls; then the screen is as before."""
+    """On one white sheet, for the selected drive, without controls; then the screen is as before."""
     seen = visit(pages / "both.html", dark=True)
     seen.page.get_by_label("drive", exact=True).select_option(index=drive)
     label = seen.page.evaluate("(drive) => layoutscope.page.drives[drive].ends[1].label.text.split('</b>')[0]", drive)
@@ -367,7 +367,7 @@ def test_print_has_the_sentence_and_the_figure(visit, pages, drive):
 
 
 def test_nothing_leaves_the_page_whatever_is_pressed(visit, pages):
-    """Every button is pressed: no request, no window; the figure is kept as SVG."""
+    """Every button is pressed: no request, no window; the figure is saved as SVG."""
     seen = visit(pages / "both.html")
     opened = []
     seen.page.context.on("page", lambda page: opened.append(page.url))
@@ -384,7 +384,7 @@ def test_nothing_leaves_the_page_whatever_is_pressed(visit, pages):
 
 
 def test_a_notebook_has_the_page_alive(browser, scans):
-    """In the frame that a notebook shows the figure is zoomed; nothing is asked of the network or complained of."""
+    """The figure can be zoomed in a notebook's frame; there are no network requests or errors."""
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))
@@ -405,7 +405,7 @@ def test_a_notebook_has_the_page_alive(browser, scans):
 
 
 def test_the_figure_of_a_notebook_has_no_button_that_leaves_it(browser, scans, tmp_path):
-    """With the whole of Plotly, as a notebook has it."""
+    """With the complete Plotly, as in a notebook."""
     drawn = layout_map(scans["hfsplus"])
     (tmp_path / "figure.html").write_text(drawn.to_html(include_plotlyjs=True), "utf-8")
     page = browser.new_page()

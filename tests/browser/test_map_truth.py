@@ -1,7 +1,7 @@
-"""What the page says, against the tables: at several zooms of eight disks, one of them with a million files.
+"""The page against the tables: several zoom levels of eight disks, one of them with a million files.
 
-The tables are painted here into an array of blocks, by the rules of docs/map.md and with nothing of the page's own
-code; a mouse goes over bars, cells and dots, and what the page says there is read.
+The tables are painted here into an array of blocks, by the rules of docs/map.md and without the page's own code. A
+mouse moves over bars, cells and dots, and the page's text there is compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 CYCLES = 20
 PROBES = 10
-"""Places of each zoom at which the pointer looks, for bars and for cells."""
+"""Places per zoom level to which the pointer moves, for bars and for cells."""
 
 DISKS = (
     "apfs-scattered", "hfsplus-scattered", "aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img",
@@ -41,7 +41,7 @@ DISKS = (
 )  # fmt: skip
 
 TOLD = 5
-"""So many classes of a stretch are said; of more the smaller ones are counted."""
+"""The text names this many classes of a range; smaller ones are only counted."""
 
 SHARE = re.compile(r"(.+?) (?:(over 99\.9|under 0\.01|[\d.]+) %)$")
 
@@ -64,7 +64,7 @@ def _image(name: str, folder: Path, reference_image) -> Path:
 
 
 class Blocks:
-    """A disk in blocks, each with the class that its tables give it."""
+    """A disk in blocks, each with its class from the tables."""
 
     def __init__(self, disk: MapDisk) -> None:
         self.size = min(disk.block_size_bytes, 512) if disk.block_size_bytes % 512 else 512
@@ -79,7 +79,7 @@ class Blocks:
         nodes = [
             (table, filesystem_of(layout).traits) for table, layout in zip(tables["nodes"], disk.layouts, strict=True)
         ]
-        # The last that is painted stays: what is claimed twice is of the first in the legend, damage before all.
+        # Later painting wins: doubly claimed blocks get the first class of the legend, and damage wins over all.
         for table in tables["free"]:
             self.paint("free", table["image_offset"], table["length_bytes"])
         for key in ("unread", "unclaimed", "pending-free", "data"):
@@ -104,7 +104,7 @@ class Blocks:
                 self.paint(key, part["image_offset"], part["size_bytes"])
 
     def paint(self, name: str, start, length, whole: int = 0) -> None:
-        """Give stretches a class; with `whole`, all of each block that they begin in."""
+        """Give ranges a class; with `whole`, every block in which one of them begins."""
         if name not in self.names:
             self.names.append(name)
         code = self.names.index(name)
@@ -120,7 +120,7 @@ class Blocks:
                 rest[rest == 0] = code
 
     def shares(self, low: int, high: int) -> dict[str, float]:
-        """Say what share of a stretch, in bytes from the disk's start, each class has."""
+        """Return each class's share of a range, in bytes from the disk's start."""
         first, last = low // self.size, -(-high // self.size)
         codes = self.codes[first:last]
         weight = np.full(len(codes), float(self.size))
@@ -136,7 +136,7 @@ def _labels(page) -> dict[str, str]:
 
 
 def _said(text: str, labels: dict[str, str]) -> tuple[int, int, dict[str, float]]:
-    """Read a stretch and its shares from what the page says; what it leaves out as "more" is not in it."""
+    """Parse a range and its shares from the page's text, without those that it summarizes as "more"."""
     lines = text.splitlines()
     low, high = (int(number.replace(",", "")) for number in re.match(r"bytes ([\d,]+) to ([\d,]+)", lines[0]).groups())
     shares = {}
@@ -158,7 +158,7 @@ def _agrees(said: dict[str, float], true: dict[str, float], tolerance: float) ->
 @pytest.mark.images
 @pytest.mark.parametrize("name", DISKS)
 def test_page_says_what_the_tables_say(browser, reference_image, tmp_path, name):
-    """Bars, cells, nodes, files and reads under a real pointer, at four zooms, are those of the tables."""
+    """Bars, cells, nodes, files and reads under a real pointer, at four zoom levels, equal those of the tables."""
     result = KINDS["damaged"](tmp_path)[0] if name == "damaged" else scan(_image(name, tmp_path, reference_image))
     disk = disks([result])[0]
     (tmp_path / "page.html").write_text(map_page([result]), "utf-8")
@@ -205,7 +205,7 @@ INK = """() => {
 
 
 def _look_at_ink(page, blocks: Blocks, labels: dict[str, str], used: int) -> int:
-    """A role has as much ink in bars, and as many cells, as the tables give it bytes: 1.7 % looks like 1.7 %."""
+    """A role's ink in bars and number of cells match its bytes in the tables: 1.7 % looks like 1.7 %."""
     page.evaluate("() => layoutscope.detail.turnTo(0)")
     ink, cells, cell, roles = page.evaluate(INK)
     true: dict[str, float] = {}
@@ -215,7 +215,7 @@ def _look_at_ink(page, blocks: Blocks, labels: dict[str, str], used: int) -> int
     for role, size in true.items():
         if role:
             assert ink[role] == pytest.approx(size, rel=2e-3, abs=2 * blocks.size)
-        if role != "damaged":  # of which each cell with any is painted
+        if role != "damaged":  # each cell with any damage is painted
             spare = cells.get("damaged", 0)
             assert abs(cells.get(role, 0) * cell - size) <= (2 + spare) * cell, (role, cells, size / cell)
     return len(true)

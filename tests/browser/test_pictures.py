@@ -1,4 +1,4 @@
-"""The committed pictures of the page show what the page shows."""
+"""The committed pictures match the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.docs.pictures import PICTURES, SHOWN, name_of, take, write_page
 TILE = 16
 MAX_LEVELS = 24
 MAX_TILES = 0.02
-"""Fonts and anti-aliasing differ between machines: at most so many tiles may differ by more than so many levels."""
+"""Fonts and anti-aliasing differ between machines: the allowed share of tiles that differ by more than MAX_LEVELS."""
 
 COMPARE = """async ([one, other, tile]) => {
   const tiles = async (png) => {
@@ -34,12 +34,12 @@ COMPARE = """async ([one, other, tile]) => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The page of both committed images."""
+    """Write the page of both committed images."""
     return write_page(tmp_path_factory.mktemp("pictures"))
 
 
 def _differing(browser, one: bytes, other: bytes) -> float:
-    """The share of tiles of which the two pictures differ."""
+    """Return the share of tiles in which the two pictures differ."""
     blank = browser.new_page()
     texts = [base64.b64encode(png).decode() for png in (one, other)]
     share = blank.evaluate(COMPARE, [*texts, TILE])
@@ -49,12 +49,12 @@ def _differing(browser, one: bytes, other: bytes) -> float:
 
 @pytest.mark.parametrize(("size", "dark"), SHOWN)
 def test_pictures_are_those_of_the_page(browser, page, size, dark):
-    """Taken again they are the same but for fonts; ``python -m tests.docs.pictures`` renews them."""
+    """New ones are the same apart from fonts; ``python -m tests.docs.pictures`` renews them."""
     kept = (PICTURES / name_of(size, dark=dark)).read_bytes()
     assert _differing(browser, kept, take(browser, page, size, dark=dark)) <= MAX_TILES
 
 
 def test_another_picture_is_told_apart(browser):
-    """Light is not dark: the comparison can fail."""
+    """Light differs from dark, so the comparison can fail."""
     light, dark = ((PICTURES / name_of("laptop", dark=dark)).read_bytes() for dark in (False, True))
     assert _differing(browser, light, dark) > 0.5

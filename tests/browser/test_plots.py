@@ -1,4 +1,4 @@
-"""Pages of comparisons, series and drives in a browser: drawn at all sizes, and nothing leaves them."""
+"""Pages of comparisons, series and drives in a browser: drawn at all sizes, without network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANGES = """() => {
 
 @pytest.fixture(scope="module")
 def plots(tmp_path_factory):
-    """The pages of all drives, of two disks against each other, and of a series of both."""
+    """Write the pages of all drives, of a comparison of two disks, and of a series of both."""
     folder = tmp_path_factory.mktemp("plots")
     images = [FIXTURES / f"{name}-scattered.img.zst" for name in ("hfsplus", "apfs")]
     (folder / "drives.html").write_text(drive_page(layoutscope.drives()), "utf-8")
@@ -34,7 +34,7 @@ def plots(tmp_path_factory):
 @pytest.mark.parametrize(("size", "dark"), [((1366, 768), False), ((390, 844), True)])
 @pytest.mark.parametrize("name", ["drives", "compare", "series"])
 def test_everything_is_drawn_within_the_window(visit, plots, name, size, dark):
-    """All charts and rows have their pictures, no button shares them, and the page is as wide as the window."""
+    """All charts and rows have their pictures, no button shares them, and the page fits the window."""
     seen = visit(plots / f"{name}.html", size=size, dark=dark)
     unfold(seen.page)
     charts = {"drives": 2, "compare": 0, "series": int((plots / "series.charts").read_text())}
@@ -52,7 +52,7 @@ def test_everything_is_drawn_within_the_window(visit, plots, name, size, dark):
 
 @pytest.mark.parametrize("name", ["compare", "series"])
 def test_a_drag_zooms_all_rows_and_a_double_click_goes_back(visit, plots, name):
-    """Positions of all rows are one axis, and so are their times."""
+    """All rows share one axis of positions, and one of times."""
     seen = visit(plots / f"{name}.html")
     whole = seen.run(RANGES)
     assert whole[0] == whole[1]
@@ -68,7 +68,7 @@ def test_a_drag_zooms_all_rows_and_a_double_click_goes_back(visit, plots, name):
 
 
 def test_all_drives_are_told_apart(visit, plots):
-    """There are twice as many as colours: colour and dashes are one drive's, and the legend shows all of them."""
+    """There are twice as many drives as colors: color and dash identify a drive, and the legend shows them all."""
     seen = visit(plots / "drives.html")
     unfold(seen.page)
     looks = seen.run(LOOKS)

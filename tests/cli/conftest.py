@@ -1,4 +1,4 @@
-"""Runs of the command line, and images for them."""
+"""Fixtures that run the command line, and images for it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def decompressed(name: str, target: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def cut_off(image, tmp_path_factory) -> Path:
-    """Return the first 20 MiB of the image: most of its catalog lies behind."""
+    """Return the first 20 MiB of the image; most of its catalog is after them."""
     target = tmp_path_factory.mktemp("cut") / "cut.img"
     with image.open("rb") as file:
         target.write_bytes(file.read(20 << 20))
@@ -75,7 +75,7 @@ def cut_off(image, tmp_path_factory) -> Path:
 
 
 def ends(process: int) -> bool:
-    """Wait for the end of a process that somebody else started, by its file of ``os.pidfd_open``; close that."""
+    """Wait, by an ``os.pidfd_open`` file, for the end of a process that another process started; close the file."""
     try:
         return bool(select.select([process], [], [], 120)[0])
     finally:
@@ -83,5 +83,5 @@ def ends(process: int) -> bool:
 
 
 def files_of(folder):
-    """Return the files of a folder and of those below, by their paths from it."""
+    """Return the files of a folder and its subfolders, by relative path."""
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}

@@ -40,7 +40,7 @@ def status_of(folder):
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A folder of good and poisoned sources, and the batch of it, which was written inside of it."""
+    """A folder of good and poisoned sources, with the output of a batch of it inside."""
     folder = tmp_path_factory.mktemp("mixed")
     for name in ("one", "two"):
         (folder / name).mkdir()
@@ -55,7 +55,7 @@ def mixed(tmp_path_factory):
     os.mkfifo(folder / "pipe")
     unix = socket.socket(socket.AF_UNIX)
     here = Path.cwd()
-    os.chdir(folder)  # the name of a socket is short
+    os.chdir(folder)  # socket paths have a short limit
     unix.bind("socket")
     os.chdir(here)
     done = run(folder, folder / "gone.img", "-o", folder / "fleet", "-j", 2)
@@ -64,7 +64,7 @@ def mixed(tmp_path_factory):
 
 
 def test_every_source_has_one_row_whatever_it_is(mixed):
-    """Neither a pipe nor a loop of links is waited for, and what is no image is a row like the others."""
+    """The batch waits for neither a pipe nor a loop of links, and a file that is not an image has a row like others."""
     _, fleet, done = mixed
     assert done.returncode == 3
     rows = table(fleet)
@@ -78,11 +78,11 @@ def test_every_source_has_one_row_whatever_it_is(mixed):
     assert (rows.filter(pl.col("status") != "complete")["message"] != "").all()
     assert rows.filter(path=str(fleet.parent / "pipe"))["message"].str.contains("may never end").all()
     assert rows["path"].str.contains(r"bad\xff.img", literal=True).sum() == 1
-    assert not rows["path"].str.contains("fleet/").any()  # the output is no source
+    assert not rows["path"].str.contains("fleet/").any()  # the output is not a source
 
 
 def test_a_line_is_told_for_each_source_that_is_read(mixed):
-    """Where there is no terminal, each has its line; whoever wants none says so."""
+    """Without a terminal, each source prints a line; an option turns that off."""
     _, fleet, done = mixed
     total = table(fleet).height
     assert [line for line in done.stderr.splitlines() if f" of {total}: " in line][-1].startswith(
@@ -107,7 +107,7 @@ def test_tables_are_keyed_by_source_and_documented(mixed):
 
 
 def test_tables_are_the_same_however_many_rows_are_in_memory(mixed, tmp_path, monkeypatch):
-    """Rows become columns a few sources at a time: none is lost between, and their order holds."""
+    """Rows become columns a few sources at a time: none is lost in between, and the order is kept."""
     from layoutscope.fleet import store
 
     _, fleet, _ = mixed
@@ -120,7 +120,7 @@ def test_tables_are_the_same_however_many_rows_are_in_memory(mixed, tmp_path, mo
 
 
 def test_a_capture_equals_the_one_that_scan_saves(mixed, tmp_path):
-    """Two sources of the same name have a capture each, and each is byte for byte what scan --save writes."""
+    """Two sources of the same name each have a capture, byte for byte the one that scan --save writes."""
     folder, fleet, _ = mixed
     rows = table(fleet).filter(status="complete").sort("path")
     assert rows["capture"].n_unique() == 2
@@ -132,7 +132,7 @@ def test_a_capture_equals_the_one_that_scan_saves(mixed, tmp_path):
 
 
 def test_resuming_reads_only_what_changed_or_failed(mixed):
-    """What is complete and unchanged is not read again; a source that changed, or failed, is; the tables follow."""
+    """Complete, unchanged sources are not read again; changed or failed ones are; the tables follow."""
     folder, fleet, _ = mixed
     before = {file.name: file.stat().st_mtime_ns for file in (fleet / "rows").iterdir()}
     tables = {name: table(fleet, name) for name in TABLES}
@@ -148,7 +148,7 @@ def test_resuming_reads_only_what_changed_or_failed(mixed):
 
 
 def test_other_options_are_read_anew(mixed, tmp_path):
-    """A capture with names is none without: an option that changes results makes them again."""
+    """A capture with names is not reused as one without: an option that changes results makes it again."""
     folder, _, _ = mixed
     image, fleet = folder / "one/same.img.zst", tmp_path / "fleet"
     first = layoutscope.batch(image, fleet, drives="generic-7200")
@@ -163,7 +163,7 @@ def test_other_options_are_read_anew(mixed, tmp_path):
 
 @pytest.mark.full
 def test_a_batch_that_was_killed_and_resumed_equals_a_calm_one(tmp_path):
-    """Killed at its first lines, again and again, it takes up what is there: the tables are those of a calm run."""
+    """Killed at its first lines, repeatedly, a batch resumes each time; the tables are those of an undisturbed run."""
     folder = tmp_path / "images"
     folder.mkdir()
     for number in range(4):
@@ -203,7 +203,7 @@ def test_a_batch_that_was_killed_and_resumed_equals_a_calm_one(tmp_path):
     ],
 )
 def test_what_passes_its_limits_is_a_row_that_says_which(tmp_path, words, said):
-    """Time, memory and written bytes are bounded for each source, and the batch goes on."""
+    """Time, memory and written bytes are limited for each source, and the batch continues."""
     done = run(HFS, "-o", tmp_path / "fleet", *words)
     assert done.returncode == 1
     rows = table(tmp_path / "fleet")
@@ -213,7 +213,7 @@ def test_what_passes_its_limits_is_a_row_that_says_which(tmp_path, words, said):
 
 
 def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
-    """An encrypted volume without its password is locked; where a leaf of another is lost, the source is damaged."""
+    """An encrypted volume without its password is locked; if another volume lost a leaf, the source is damaged."""
     write(container(ApfsVolume("Plain", many(60)), ENCRYPTED, block_count=16384), tmp_path / "locked.img")
     volumes = layoutscope.scan(tmp_path / "locked.img", drives=()).parts
     plain = next(volume.layout for volume in volumes if volume.layout.facts.name == "Plain")
@@ -226,7 +226,7 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
 
 
 def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
-    """What Dask says to its workers would have every large buffer of a reader mapped anew."""
+    """Dask's settings for its workers would make every large buffer of a reader be mapped again."""
     from layoutscope.fleet import engines
     from layoutscope.fleet.jobs import FleetLimits
 
@@ -240,7 +240,7 @@ def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
 
 
 def test_two_batches_on_one_folder_notice_each_other(tmp_path):
-    """The second one is refused in a line, and begins as soon as the first is over."""
+    """The second one is refused in one line, and can start as soon as the first has ended."""
     from layoutscope.fleet.store import FleetFolder
 
     fleet = tmp_path / "fleet"
@@ -252,7 +252,7 @@ def test_two_batches_on_one_folder_notice_each_other(tmp_path):
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
-    """A batch goes into a new or empty folder, or with --resume into its own."""
+    """A batch writes into a new or empty folder or, with --resume, into its own."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("dear all")
     done = run(HFS, "-o", tmp_path / "mine", "--resume")
@@ -261,10 +261,10 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
 
 
 def test_a_full_disk_is_one_line(tmp_path):
-    """Where nothing can be written, the batch says so once."""
+    """If nothing can be written, the batch reports it once."""
     import resource
 
-    # Without modules being written: Python may leave cut ones in the checkout, and nothing starts any more.
+    # Without writing modules: Python may leave truncated ones in the checkout, and then nothing starts any more.
     uncompiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     limit = (resource.RLIMIT_FSIZE, (1024, 1024))
     done = run(HFS, "-o", tmp_path / "fleet", preexec_fn=lambda: resource.setrlimit(*limit), env=uncompiled)
@@ -273,7 +273,7 @@ def test_a_full_disk_is_one_line(tmp_path):
 
 
 def test_lists_and_patterns_name_sources(tmp_path):
-    """A list has a path a line, a pattern what it matches; a source that is named twice is one."""
+    """A list has one path per line, a pattern names its matches; a source that is named twice counts once."""
     (tmp_path / "list.txt").write_text(f"{HFS}\n{tmp_path}/gone.img\n{HFS}\n")
     result = layoutscope.batch(
         [f"@{tmp_path}/list.txt", f"{IMAGES}/hfs*.zst"], tmp_path / "fleet", drives=[], names=False
@@ -288,7 +288,7 @@ def test_lists_and_patterns_name_sources(tmp_path):
 
 
 def test_parts_of_a_split_image_are_one_source(tmp_path):
-    """In a folder, the parts that are read with the first one have no rows of their own."""
+    """Parts in a folder that are read together with the first one have no rows of their own."""
     folder = tmp_path / "images"
     folder.mkdir()
     (folder / "disk.001").write_bytes(b"\0" * 4096)
@@ -299,7 +299,7 @@ def test_parts_of_a_split_image_are_one_source(tmp_path):
 
 
 def test_without_polars_a_batch_says_so_before_it_begins(tmp_path):
-    """Tables need the extra: one line, and nothing is written."""
+    """Tables need the extra: one error line, and nothing is written."""
     code = "import sys; sys.modules['polars'] = None; from layoutscope.__main__ import main; main()"
     command = [sys.executable, "-c", code, "batch", str(HFS), "-o", str(tmp_path / "fleet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -29,7 +29,7 @@ RUN = ("seconds", "peak_memory_bytes")
 
 
 def assert_same(one, other):
-    """Every row of every table, and every byte of every capture."""
+    """Assert that every row of every table and every byte of every capture are equal."""
     for name in TABLES:
         there, wanted = (pl.read_parquet(folder / f"{name}.parquet") for folder in (one, other))
         assert there.drop(RUN, strict=name == "batch").equals(wanted.drop(RUN, strict=name == "batch"))
@@ -49,7 +49,7 @@ def poisoned(folder, copies):
 
 
 def test_a_cluster_gives_the_same_rows_as_processes_here(tmp_path, monkeypatch):
-    """With paths that are told from the working folder, good and bad sources alike."""
+    """With paths relative to the working folder, for good and bad sources."""
     pytest.importorskip("distributed")
     poisoned(tmp_path / "images", 4)
     monkeypatch.chdir(tmp_path)
@@ -77,12 +77,12 @@ def hold(job, workers):
 hold.original = attempt
 engines.attempt = hold
 """
-"""What a worker loads that never gives back a certain source: the batch is under way until somebody ends it."""
+"""Loaded by a worker that never returns a certain source: the batch runs until it is killed."""
 
 
 @contextmanager
 def scheduler_of(folder, *words):
-    """Run a scheduler and four workers as programs, as on a cluster; gives its address, itself and the workers."""
+    """Run a scheduler and four workers as programs, as on a cluster; return its address, itself and the workers."""
     file, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     tell = ["--scheduler-file", str(file)]
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def scheduler_of(folder, *words):
 
 @pytest.mark.slow
 def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
-    """Four workers, one of them killed every few seconds and another begun: the result is that of a calm run."""
+    """Four workers, one killed every few seconds and replaced: the result equals that of an undisturbed run."""
     pytest.importorskip("distributed")
     folder = poisoned(tmp_path / "images", 40)
     layoutscope.batch(folder, tmp_path / "calm")
@@ -127,7 +127,7 @@ def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
 
 
 def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
-    """Whoever asked hears of it in one line, nothing half-read is left, and resumed it is a calm batch."""
+    """The client prints one line, no partial results are left, and resuming gives the undisturbed result."""
     pytest.importorskip("distributed")
     folder, fleet = poisoned(tmp_path / "images", 16), tmp_path / "killed"
     layoutscope.batch(folder, tmp_path / "calm")
@@ -151,7 +151,7 @@ def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
 
 
 def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
-    """A batch that was taken up has cleared what was under way: who still was at it changes no row and no capture."""
+    """A resumed batch has cleared unfinished work: a late worker changes no row and no capture."""
     layoutscope.batch(HFS, tmp_path / "fleet", drives=[])
     folder = FleetFolder(tmp_path / "fleet")
     (row,) = (json.loads(file.read_text()) for file in (folder.path / "rows").iterdir())
@@ -163,7 +163,7 @@ def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
-    """It is waited for as long as is said, and the batch can be taken up."""
+    """The batch waits for it as long as specified, and can be resumed."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(engines, "CONNECT_S", 1)
     with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* resume=True takes it up"):
@@ -172,7 +172,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
 
 
 def test_workers_of_another_version_read_nothing(tmp_path):
-    """Rows of two versions would stand side by side; here it is asked for by a version that is none."""
+    """Rows of two versions would be mixed; here the client has a version that does not exist."""
     job = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
     document = attempt_on_dask_worker(job, "0.0")
     assert document["status"] == "failed"
@@ -180,7 +180,7 @@ def test_workers_of_another_version_read_nothing(tmp_path):
 
 
 def test_what_a_cluster_needs_is_said_before_it_begins(tmp_path, monkeypatch):
-    """The extra, the package of the page, and which options go together."""
+    """Requirements are checked first: the extra, the package of the page, and which options go together."""
     monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(UsageError, match="has its own workers"):
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9", workers=2)

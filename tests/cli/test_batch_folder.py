@@ -1,4 +1,4 @@
-"""The folder of a batch: whatever in it is somebody else's stays, and nothing is reached through a link."""
+"""The folder of a batch: other files in it are kept, and nothing is reached through a link."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fleet(made, tmp_path):
 
 
 def states(folder):
-    """Tell what is in a folder: kind, contents and time of change of each file, links not followed."""
+    """Return the state of a folder: kind, content and modification time of each file, without following links."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
@@ -53,12 +53,12 @@ def states(folder):
 
 
 def resumed(run, made, fleet, *words):
-    """Take the batch up by the command line."""
+    """Resume the batch on the command line."""
     return run("batch", made / "disks", "-o", fleet, "--resume", "--jobs", 1, "--drive", "generic-7200", *words)
 
 
 def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
-    """Its own files are replaced, those of its captures as well where something else is asked."""
+    """Its own files are replaced, including those of its captures if the options differ."""
     for words in ((), ("--order", "names"), ()):
         result = resumed(run, made, fleet, *words)
         assert result.exit_code == 0, result.stderr
@@ -67,7 +67,7 @@ def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
 
 @pytest.mark.parametrize("name", ["work", "rows", "captures"])
 def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
-    """The sub-folders of another folder stay, although a link in the batch leads to it."""
+    """Subfolders of another folder stay, although a link in the batch leads to it."""
     evidence = tmp_path / "evidence"
     (evidence / "case1").mkdir(parents=True)
     (evidence / "case1" / "disk.img").write_bytes(b"disk")
@@ -82,7 +82,7 @@ def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["batch.lock", "batch.json", "volumes.parquet", "."])
 def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
-    """Nothing is written through them, nor is the folder reached by one."""
+    """Nothing is written through such links, and the folder is not reached by one."""
     far, place = tmp_path / "far", fleet if name == "." else fleet / name
     place.rename(far)
     place.symlink_to(far)
@@ -96,7 +96,7 @@ def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
-    """Opening one fails or would wait; one line says what is wrong."""
+    """Opening one fails or would block; one line says what is wrong."""
     lock = fleet / "batch.lock"
     lock.unlink()
     os.mkfifo(lock) if kind == "pipe" else lock.mkdir()
@@ -107,7 +107,7 @@ def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
 
 
 def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
-    """Folders with names of its kind go with what is in them; whatever else is there stays."""
+    """Folders with names of its kind are removed with their content; everything else stays."""
     folder = FleetFolder(fleet)
     abandoned, linked = folder.new_work("0a"), folder.new_work("0b")
     (abandoned / "half").write_bytes(b"half")
@@ -125,7 +125,7 @@ def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
 
 @pytest.mark.parametrize("name", ["volumes.parquet", "batch.json"])
 def test_edited_tables_are_not_replaced(run, made, fleet, name):
-    """Whoever changed a table keeps it: the batch is not taken up."""
+    """A table that the user changed is kept: the batch is not resumed."""
     text = (fleet / name).read_bytes().replace(b"layoutscope 0", b"layoutscope X") + b"\n"
     (fleet / name).write_bytes(text)
     before = files_of(fleet)
@@ -138,7 +138,7 @@ def test_edited_tables_are_not_replaced(run, made, fleet, name):
 
 @pytest.mark.parametrize("kind", ["rows", "captures"])
 def test_edited_rows_and_captures_are_not_replaced(run, made, fleet, kind):
-    """The source fails in one line, and what was changed stays."""
+    """The source fails in one line, and the changed files stay."""
     (first, *_), edited = sorted((fleet / "rows").iterdir()), None
     if kind == "captures":
         (capture,) = (fleet / "captures").glob(f"*-{first.stem}.lscope")
@@ -154,7 +154,7 @@ def test_edited_rows_and_captures_are_not_replaced(run, made, fleet, kind):
 
 
 def test_a_batch_is_made_where_the_file_system_keeps_no_marks(made, tmp_path, monkeypatch):
-    """What it writes twice it knows by itself; only taking it up needs them."""
+    """The batch itself remembers the files that it writes twice; only resuming needs the marks."""
     for name in ("setxattr", "getxattr"):
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.setattr("layoutscope.ownfiles._IS_DARWIN", False)
@@ -165,7 +165,7 @@ def test_a_batch_is_made_where_the_file_system_keeps_no_marks(made, tmp_path, mo
 
 
 def test_no_other_verb_writes_into_a_batch(run, made, fleet, tmp_path):
-    """Its files carry the mark of results; one that another verb replaced would cost the whole batch."""
+    """Its files have the marks of results; if another command replaced one, the whole batch would be lost."""
     (tmp_path / "linked").symlink_to(fleet.name)
     disk, before = made / "disks" / "victim.img", states(fleet)
     files = [path for path in fleet.rglob("*") if path.is_file() and not any(map(is_capture, path.parents))]
@@ -183,14 +183,14 @@ def test_no_other_verb_writes_into_a_batch(run, made, fleet, tmp_path):
             result = run("scan", disk, "--save", folder / place.relative_to(fleet), "--force")
             assert (result.exit_code, "part of the batch in" in result.stderr) == (2, True), result.stderr
     assert states(fleet) == before
-    # What a batch does not use is free, and names of its parts are free elsewhere.
+    # Names that a batch does not use are free, and names of its parts are free elsewhere.
     for place in (fleet / "kit.sh", tmp_path / "batch.json", tmp_path / "rows"):
         assert run("kit", "-o", place).exit_code == 0
 
 
 @pytest.mark.parametrize("way", ["folder", "captures", "a capture", "list", "link"])
 def test_what_a_batch_wrote_itself_is_no_source_of_it(run, made, fleet, tmp_path, way):
-    """Its tables would be about its own captures, and no longer about the disks."""
+    """Its tables would otherwise describe its own captures instead of the disks."""
     before = states(fleet)
     capture = next((fleet / "captures").iterdir())
     named = {"folder": fleet, "captures": fleet / "captures", "a capture": capture}.get(way, tmp_path / way)
@@ -207,17 +207,17 @@ def test_what_a_batch_wrote_itself_is_no_source_of_it(run, made, fleet, tmp_path
 
 
 def test_patterns_and_folders_leave_out_what_the_batch_wrote(run, made, fleet, tmp_path):
-    """They match it by chance, as the folder of a batch may be among the disks."""
+    """They match by chance, because the folder of a batch may be among the disks."""
     (tmp_path / "disk.img").symlink_to(made / "disks/victim.img")
     for asked in (tmp_path / "*", tmp_path / "**", tmp_path):
         result = run("batch", asked, "-o", fleet, "--resume", "--drive", "generic-7200", "--json")
         assert result.exit_code == 0, result.stderr
-        # What it was read as before, by another path.
+        # The same disk as before, by another path.
         assert [Path(item["path"]).name for item in json.loads(result.stdout)["sources"]] == ["victim.img"]
 
 
 def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
-    """As ``find -print0`` writes it: all paths are one line there."""
+    """In the output of ``find -print0`` all paths are on one line."""
     (tmp_path / "list").write_bytes(b"one.img\0two.img\0")
     result = run("batch", f"@{tmp_path / 'list'}", "-o", tmp_path / "fleet")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -227,7 +227,7 @@ def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
 
 @pytest.mark.parametrize("way", ["edited", "another document", "link", "folder", "pipe"])
 def test_tables_have_no_row_of_before_in_place_of_one_that_failed(run, made, fleet, tmp_path, way):
-    """A row that cannot be replaced is about the disk as it was; what is in its place may be no row at all."""
+    """A row that cannot be replaced describes the disk's earlier state; a file in its place may not be a row."""
     disk = tmp_path / "disk.img"
     shutil.copyfile(made / "disks/victim.img", disk)
     words = ("batch", disk, "-o", tmp_path / "own", "--drive", "generic-7200")

@@ -1,4 +1,4 @@
-"""A disk that fills while a batch writes: one line, nothing half-written that counts, and no row lost."""
+"""A disk that fills during a batch: one line, no partial file that counts, and no row lost."""
 
 import shutil
 import subprocess
@@ -40,7 +40,7 @@ def small_disk(folder, size):
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory):
-    """Disks, and a batch of them on a disk with room."""
+    """Disks, and a batch of them on a disk with free space."""
     folder = tmp_path_factory.mktemp("calm")
     (folder / "disks").mkdir()
     for number in range(DISKS):
@@ -51,7 +51,7 @@ def calm(tmp_path_factory):
 
 @pytest.mark.parametrize("size", ["1200k", "64k", "16k"])
 def test_a_disk_that_fills_ends_the_batch_in_one_line(calm, tmp_path, size):
-    """Every row that is there is whole with its capture; with room again, the batch becomes that of a calm day."""
+    """Every row is complete with its capture; with free space again, the batch resumes to the undisturbed result."""
     with small_disk(tmp_path / "small", size) as small:
         command = [sys.executable, "-m", "layoutscope", "batch", calm / "disks", "-o", small / "fleet", "-j", "2"]
         drive = ["--drive", "generic-7200"]
@@ -73,12 +73,12 @@ def test_a_disk_that_fills_ends_the_batch_in_one_line(calm, tmp_path, size):
 
 
 def test_tables_that_do_not_fit_replace_none(calm, tmp_path):
-    """All of them appear, or none: those of an earlier batch stay together."""
+    """All tables appear or none: those of an earlier batch stay together."""
     with small_disk(tmp_path / "small", "4m") as small:
         fleet = Path(shutil.copytree(calm / "fleet", small / "fleet"))
         before = {name: (fleet / f"{name}.parquet").read_bytes() for name in TABLES}
         left = shutil.disk_usage(small).free
-        (small / "other").write_bytes(bytes(left - 12 * 1024))  # one table fits, all of them do not
+        (small / "other").write_bytes(bytes(left - 12 * 1024))  # space for one table, not for all
         with pytest.raises(OutputError, match=FULL.replace("--resume", "resume=True")):
             FleetFolder(fleet).write_tables([file.stem for file in (fleet / "rows").iterdir()][::-1], {})
         assert {name: (fleet / f"{name}.parquet").read_bytes() for name in TABLES} == before
@@ -86,7 +86,7 @@ def test_tables_that_do_not_fit_replace_none(calm, tmp_path):
 
 
 def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
-    """Where there is room for others, it is a row; neither does one that failed for another reason end a batch."""
+    """If others have space, it is a row; a source that failed for another reason does not end a batch either."""
     if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
         pytest.skip("there is no room on this disk")
     job = FleetJob(FleetSource("large.img"), str(tmp_path), FleetLimits(1 << 30, 60.0))
@@ -95,7 +95,7 @@ def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
 
 
 def test_what_failed_for_another_reason_ends_nothing_on_a_full_disk(tmp_path):
-    """A disk may be nearly full, and take the small rows of what cannot be read."""
+    """A nearly full disk can still take the small rows of unreadable sources."""
     with small_disk(tmp_path / "small", "64k") as small:
         folder, failed = FleetFolder(small), {"status": "failed", "message": "no such file or directory"}
         folder.check_room(failed)

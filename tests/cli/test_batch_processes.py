@@ -30,7 +30,7 @@ def job(path, folder, limits=LIMITS):
 
 
 def below(pid):
-    """All processes that a process started, theirs, too."""
+    """Return all descendant processes."""
     own = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
@@ -46,7 +46,7 @@ def workers():
 
 
 def test_one_process_reads_on_while_all_is_complete(tmp_path, workers):
-    """The second source is read by the process of the first, and its capture is the same as from a new process."""
+    """The first source's process reads the second, and the capture is the same as from a new process."""
     other = tmp_path / "other.img.zst"
     shutil.copy(HFS, other)
     shared, alone = begun(tmp_path / "shared"), begun(tmp_path / "alone")
@@ -60,7 +60,7 @@ def test_one_process_reads_on_while_all_is_complete(tmp_path, workers):
 
 
 def test_a_process_that_read_anything_else_reads_no_more(tmp_path, workers):
-    """What a stranger's file did to a process cannot reach the next source; nor is one used without end."""
+    """A process that read a foreign file cannot affect the next source; and no process is used indefinitely."""
     note, fleet = tmp_path / "note.txt", begun(tmp_path / "fleet")
     note.write_text("no image\n")
     assert attempt(job(HFS, fleet), workers)["status"] == "complete"
@@ -77,7 +77,7 @@ def test_a_process_that_read_anything_else_reads_no_more(tmp_path, workers):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes where Linux has them")
 def test_a_process_that_was_ended_costs_no_source(tmp_path, workers):
-    """Where a worker that had read others was ended, the source is read by a new one."""
+    """If a reused worker was killed, a new one reads the source."""
     fleet = begun(tmp_path / "fleet")
     assert attempt(job(HFS, fleet), workers)["status"] == "complete"
     (worker,) = workers.idle
@@ -88,7 +88,7 @@ def test_a_process_that_was_ended_costs_no_source(tmp_path, workers):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes where Linux has them")
 def test_a_batch_that_is_killed_takes_its_processes_along(tmp_path):
-    """Nothing reads on for nobody, whatever ended the batch."""
+    """No process continues reading, however the batch ended."""
     for number in range(20):
         shutil.copy(HFS, tmp_path / f"{number}.img.zst")
     command = [sys.executable, "-m", "layoutscope", "batch", tmp_path, "-o", tmp_path / "fleet", "-j", "2"]
@@ -102,7 +102,7 @@ def test_a_batch_that_is_killed_takes_its_processes_along(tmp_path):
 
 
 def test_time_begins_when_a_process_is_ready(tmp_path, workers):
-    """What a source is given is its own, however long processes take to start."""
+    """A source's time limit excludes the start of processes."""
     fleet = begun(tmp_path / "fleet")
     row = attempt(job(HFS, fleet, FleetLimits(4 << 30, 0.001)), workers)
     assert (row["status"], row["message"], row["capture"]) == (
@@ -114,7 +114,7 @@ def test_time_begins_when_a_process_is_ready(tmp_path, workers):
 
 
 def test_a_worker_that_never_starts_is_no_slow_source(tmp_path, workers, monkeypatch):
-    """The row says what took too long: not the source, which has all the time that it may take."""
+    """The row names what took too long: not the source, which still has its whole time limit."""
     monkeypatch.setattr(engines, "START_WAIT_S", 0.001)
     row = attempt(job(HFS, begun(tmp_path / "fleet")), workers)
     assert (row["status"], row["message"]) == ("failed", "its process has not started within 0.001 s")

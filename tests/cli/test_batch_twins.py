@@ -1,4 +1,4 @@
-"""Volumes of one name on one disk: each has rows, a capture, a time and a card of its own."""
+"""Volumes with equal names on one disk: each has its own rows, capture, time and card."""
 
 import json
 
@@ -17,7 +17,7 @@ from layoutscope.api.export import export_document
 from layoutscope.results.scan import volume_names
 
 FILES = {1: 140, 2: 190, 3: 120}
-"""Files of each volume, by its number."""
+"""Number of files per volume number."""
 
 CONTAINER = 'APFS "Untitled" (volume 1)', 'APFS "Untitled" (volume 2)', "APFS (volume 3)"
 PARTITIONS = 'MBR > partition 1 > HFS+ "Untitled"', 'MBR > partition 2 > HFS+ "Untitled"'
@@ -30,7 +30,7 @@ def hfs_volume(number):
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    """A batch of two disks: an APFS container, and two partitions of HFS+, with volumes of one name each."""
+    """A batch of two disks, each with volumes of equal names: an APFS container, and two partitions of HFS+."""
     folder = tmp_path_factory.mktemp("twins")
     names = ("Untitled", "Untitled", "")
     volumes = [VolumePlan(name, many(number)) for name, number in zip(names, FILES.values(), strict=True)]
@@ -45,7 +45,7 @@ def table(fleet, name):
 
 
 def test_volume_is_a_key_within_its_source(fleet):
-    """Source and volume find one row of volumes, and each row of the other tables belongs to one of these."""
+    """Source and volume identify one row of volumes, and each row of the other tables belongs to one of these."""
     volumes = table(fleet, "volumes").drop_nulls("number")
     assert volumes["volume"].to_list() == [*CONTAINER, *PARTITIONS]
     assert table(fleet, "volumes").select("source", "volume").is_unique().all()
@@ -59,7 +59,7 @@ def test_volume_is_a_key_within_its_source(fleet):
 
 
 def test_a_name_that_is_nobody_elses_is_left_as_it_is(tmp_path):
-    """The number is told where it tells volumes apart, and nowhere else."""
+    """A number is appended only where it tells volumes apart."""
     apfs.write(container(VolumePlan("Untitled", many(5)), VolumePlan("untitled", many(5))), tmp_path / "two.img")
     layouts = layoutscope.read_layouts(tmp_path / "two.img")
     assert [name for name in volume_names(layouts) if "(" in name] == []
@@ -67,7 +67,7 @@ def test_a_name_that_is_nobody_elses_is_left_as_it_is(tmp_path):
 
 
 def test_twins_are_the_same_in_what_is_asked_of_the_image_alone(fleet):
-    """Scan, predict, check and plan call the volumes as the batch does, so that their frames can be joined."""
+    """Scan, predict, check and plan name the volumes as the batch does, so their frames can be joined."""
     image = fleet.parent / "apfs.img"
     scanned = layoutscope.scan(image, drives="generic-7200")
     predicted = layoutscope.predict(image, drives="generic-7200")
@@ -80,7 +80,7 @@ def test_twins_are_the_same_in_what_is_asked_of_the_image_alone(fleet):
 
 
 def test_lists_of_files_keep_twins_apart(fleet, tmp_path):
-    """In a body file a path begins with its volume: no two volumes share a beginning, and none begins with another."""
+    """In a body file a path begins with its volume: no two volumes share a prefix, and none is another's prefix."""
     export_document(fleet.parent / "apfs.img", tmp_path / "list.body", file_format="bodyfile")
     lines = (tmp_path / "list.body").read_text().splitlines()
     firsts = [line.split("|")[1].split("/")[1].partition("<")[0] for line in lines]
@@ -90,7 +90,7 @@ def test_lists_of_files_keep_twins_apart(fleet, tmp_path):
 
 
 def test_a_resumed_batch_keeps_them_all(fleet):
-    """Nothing is read again, and the tables are the same to the row."""
+    """Nothing is read again, and the tables have the same rows."""
     before = {name: table(fleet, name) for name in ("batch", "volumes", *KEYED)}
     again = layoutscope.batch(
         [fleet.parent / "apfs.img", fleet.parent / "hfs.img"], fleet, drives=["generic-7200"], resume=True
@@ -100,7 +100,7 @@ def test_a_resumed_batch_keeps_them_all(fleet):
 
 
 def test_a_query_counts_each_of_them_once(fleet):
-    """Joins over source and volume give each volume its own time, and captures give each its own entries."""
+    """Joins on source and volume give each volume its own time, and captures give each its own entries."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     joined = "SELECT volume, num_files, reads FROM predictions JOIN volumes USING (source, volume) ORDER BY num_files"
     rows = layoutscope.query(fleet, joined).frame.rows()
@@ -113,7 +113,7 @@ def test_a_query_counts_each_of_them_once(fleet):
 
 
 def test_the_page_has_a_card_for_each_with_its_own_time(fleet):
-    """No volume has the seconds or the reads of its twin."""
+    """No volume has the seconds or the reads of its namesake."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     from layoutscope.fleet.query import FleetViews
     from layoutscope.fleet.report import _AGES_SQL, _STRIPS_SQL, _gather_page
@@ -128,7 +128,7 @@ def test_the_page_has_a_card_for_each_with_its_own_time(fleet):
 
 
 def test_no_two_captures_or_layouts_of_a_disk_are_one(fleet):
-    """The capture of the container holds each of its volumes at a place of its own."""
+    """The capture of the container stores each of its volumes at its own place."""
     capture = next((fleet / "captures").glob("apfs*"))
     rows = [pl.read_parquet(capture / str(place) / "entries.parquet").height for place in (1, 2, 3)]
     assert len(set(rows)) == 3

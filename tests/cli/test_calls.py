@@ -1,4 +1,4 @@
-"""No verb asks the system to do more than read what it examines, nor for a network: by its log, and by Python's."""
+"""No command does more to its inputs than read them, or uses a network, according to strace and Python's audit log."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ CALLS = {**VERBS, "checkpoints": ("checkpoints", "{apfs}"), "scan --sweep": ("sc
          "profile": ("predict", "{disk}", "--drive", "{profile}"),
          "report of parts": ("scan", "{bundle}", "--evidence", "{out}.txt"),
          "check of a capture": ("predict", "{capture}", "--evidence", "{out}.txt")}  # fmt: skip
-"""Every verb that reads a file, and every way in which an image lies in files."""
+"""Every command that reads a file, and every way in which an image consists of files."""
 
 READING = {"read", "pread64", "preadv", "preadv2", "readv", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
            "access", "faccessat", "faccessat2", "readlink", "readlinkat", "close", "fcntl", "dup", "dup2", "dup3",
            "getdents64", "fadvise64", "openat", "open", "statfs", "fstatfs"}  # fmt: skip
-"""Calls that change nothing; open, fcntl, ioctl and mmap are looked at further."""
+"""Calls that change nothing; the arguments of open, fcntl, ioctl and mmap are checked as well."""
 
 WORDS_ONLY = {"write", "writev", "execve", "sendto"}
-"""Calls that may name a file in what they say."""
+"""Calls that may mention a file in their data."""
 
 ASKING = re.compile(r"ioctl\([^,]*, (TCGETS|BLKSSZGET|BLKGETSIZE64|BTRFS_IOC_\w*GET\w*|FIOCLEX)")
 WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|PROT_WRITE.*MAP_SHARED|F_(SETLK|SETLKW|OFD_SETLK)")
@@ -52,7 +52,7 @@ CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(?:<\.\.\. )?(\w+)[( ]")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Return everything that a verb may be given, in a folder of its own."""
+    """Return everything that a command may be given, in a folder of its own."""
     folder = tmp_path_factory.mktemp("evidence")
     write(SCENARIOS["hard-links"], folder / "disk.img")
     write(SCENARIOS["hard-links"], folder / "other.img")
@@ -99,7 +99,7 @@ def _bundle(folder, data):
 
 @pytest.fixture
 def words(files, tmp_path, request):
-    """Return what fills in the words of a verb; a qcow2 is made where its program is there."""
+    """Return the values for a command's words; a qcow2 is made only if its program is installed."""
     folder, given = files
 
     def fill(name: str):
@@ -112,7 +112,7 @@ def words(files, tmp_path, request):
 
 
 def stamps(folder):
-    """Return what would differ if anything but a read had been done to a file."""
+    """Return the attributes of a file that anything but a read would change."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.stat()
@@ -121,8 +121,8 @@ def stamps(folder):
 
 
 def test_every_verb_is_here():
-    """A new verb that reads files is held to the same."""
-    # A batch has each source scanned and saved as above, in a process of its own; a query is of its tables.
+    """A new command that reads files must be listed, too."""
+    # A batch scans and saves each source as above, in its own process; a query reads its tables.
     without = {"batch", "query", "report", "explain", "drives", "cache", "kit", "fit", "measure"}
     assert {words[0] for words in CALLS.values()} >= set(COMMANDS) - without
 
@@ -131,7 +131,7 @@ def test_every_verb_is_here():
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
 @pytest.mark.parametrize("name", CALLS)
 def test_the_system_is_asked_to_read_alone(name, words, peer):
-    """Every system call that names an input, or has it open, in any process: reads, and questions."""
+    """Every system call of any process that names an input or has it open is a read or a query."""
     folder, command = words(name)
     before = stamps(folder)
     run = [peer("strace"), "-f", "-y", "-s", "4096", sys.executable, "-m", "layoutscope", *command]
@@ -146,11 +146,11 @@ def test_the_system_is_asked_to_read_alone(name, words, peer):
 
 
 def is_harmless(line: str, folder: str) -> bool:
-    """Whether a system call that mentions a folder does nothing to what lies in it."""
+    """Whether a system call that mentions a folder changes nothing in it."""
     match = CALL.match(line)
     call = match[1] if match else ""
     if call in WORDS_ONLY:
-        # What is written may speak of an input; where it is written to may not be one.
+        # Written data may mention an input; the file written to may not be one.
         return f"<{folder}" not in line.partition(",")[0]
     if WRITING.search(line):
         return False
@@ -175,7 +175,7 @@ def is_harmless(line: str, folder: str) -> bool:
     ],
 )
 def test_calls_that_touch_are_told_from_those_that_read(line):
-    """The test above would fail for each of these."""
+    """The test above would fail for each of these calls."""
     assert not is_harmless(line, "/e")
     assert is_harmless("pread64(3</e/a>, buffer, 512, 0) = 512", "/e")
     assert is_harmless('write(2</dev/pts/0>, "wrote of /e/a", 13) = 13', "/e")
@@ -189,14 +189,14 @@ WITHOUT = {
     "cache": ("cache",),
     "kit": ("kit", "-o", "{out}.sh"),
 }
-"""Those of the verbs above that are not looked at as closely, but for ``report``, which reads what ``batch`` wrote."""
+"""The other commands above, except ``report``, which reads the output of ``batch``."""
 
 
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
 @pytest.mark.parametrize("name", WITHOUT)
 def test_the_system_is_asked_for_no_network(name, files, tmp_path, peer):
-    """Nor do the verbs that make no single layout, in any of their processes."""
+    """The commands that do not produce a single layout use no network either, in any of their processes."""
     if name == "query":
         pytest.importorskip("duckdb")
     command = [word.format(**files[1], out=tmp_path / "out") for word in WITHOUT[name]]
@@ -208,7 +208,7 @@ def test_the_system_is_asked_for_no_network(name, files, tmp_path, peer):
 
 
 def test_a_connection_would_be_seen(peer):
-    """The two tests above would fail for a verb that opened one."""
+    """The two tests above would fail for a command that opened one."""
     code = "import socket; socket.socket(socket.AF_INET).close(); socket.socket(socket.AF_UNIX).close()"
     run = [peer("strace"), "-f", "-e", "trace=network", sys.executable, "-c", code]
     result = subprocess.run(run, capture_output=True, text=True, check=False)
@@ -237,7 +237,7 @@ HARMLESS = {"os.listdir", "os.scandir", "os.getxattr", "os.listxattr", "os.walk"
 
 @pytest.mark.parametrize("name", CALLS)
 def test_python_is_asked_to_read_alone(name, words, tmp_path):
-    """Python's audit events of inputs: opened for reading alone, without a new time of access where that is allowed."""
+    """By Python's audit events, inputs are opened read-only, with O_NOATIME where that is allowed."""
     folder, command = words(name)
     target = tmp_path / "events.json"
     code = AUDITED.replace("TARGET", repr(str(target)))
@@ -258,11 +258,11 @@ def test_python_is_asked_to_read_alone(name, words, tmp_path):
 
 
 LONG_AGO_NS = 10**18
-"""A day of 2001: a time of access before that of the last change is renewed by whoever reads, also under relatime."""
+"""A day in 2001: relatime, too, updates an access time that is older than the last change."""
 
 
 def accessed(folder):
-    """Return the times of access of a folder and all that is in it, from the top: to list a folder is an access."""
+    """Return the access times of a folder and everything in it, top down, because listing a folder is an access."""
     return {str(path): path.stat().st_atime_ns for path in (folder, *folder.rglob("*")) if path.exists()}
 
 
@@ -270,7 +270,7 @@ def accessed(folder):
 @pytest.mark.skipif(not hasattr(os, "O_NOATIME"), reason="this system has no way to read without a trace")
 @pytest.mark.parametrize("name", [*CALLS, "batch", "query"])
 def test_no_time_of_access_is_changed(name, files, words, tmp_path):
-    """Of no file and no folder, whoever opens it: this program, or a library in C or Rust."""
+    """For every file and folder, whether this program or a library in C or Rust opens it."""
     folder, given = files
     if name in CALLS:
         folder, command = words(name)

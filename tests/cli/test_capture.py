@@ -20,7 +20,7 @@ def capture(apfs_image, tmp_path_factory):
 
 
 def by_name(frame):
-    """Compare categories by their words: their codes depend on the order of first use."""
+    """Compare categories by their strings: their codes depend on the order of first use."""
     import polars as pl
 
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
@@ -46,7 +46,7 @@ def test_tables_come_back_as_they_were(apfs_image, capture):
     ],
 )
 def test_verbs_give_the_same_from_a_capture(run, apfs_image, capture, monkeypatch, words):
-    """Byte for byte what they give from the image, both called from the folder that they lie in."""
+    """Output from the capture equals that from the image byte for byte, when run from their own folders."""
     verb, *options = words
     outputs = []
     for path in (apfs_image, capture):
@@ -68,7 +68,7 @@ def test_the_map_is_the_same(run, apfs_image, capture, monkeypatch, tmp_path):
 
 
 def test_a_capture_needs_no_image(run, apfs_image, tmp_path):
-    """What scan saves is read back with names; what needs bytes says so."""
+    """The saved scan is read back with names; commands that need bytes say so."""
     target = tmp_path / "disk.lscope"
     assert run("scan", apfs_image, "--save", target).exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["disk.lscope"]
@@ -82,7 +82,7 @@ def test_a_capture_needs_no_image(run, apfs_image, tmp_path):
 
 
 def test_names_can_be_left_out_or_hashed(run, apfs_image, tmp_path):
-    """No name is in the files without names; hashed ones keep which names are equal, and differ with each salt."""
+    """Without names the files contain none; hashed names keep equality, and differ with each salt."""
     plain = read_layouts(apfs_image)[-1].entries["name"]
     run("scan", apfs_image, "--save", tmp_path / "none.lscope", "--no-names")
     assert read_layouts(tmp_path / "none.lscope")[-1].entries["name"].null_count() == len(plain)
@@ -100,7 +100,7 @@ def test_names_can_be_left_out_or_hashed(run, apfs_image, tmp_path):
 
 
 def test_nothing_is_overwritten_unasked(run, apfs_image, tmp_path):
-    """A capture stays unless forced, and a folder that is no capture stays even then."""
+    """A capture stays unless forced, and a folder that is not a capture stays even then."""
     target = tmp_path / "disk.lscope"
     assert run("scan", apfs_image, "--save", target).exit_code == 0
     assert run("scan", apfs_image, "--save", target).exit_code == 2

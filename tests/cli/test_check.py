@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @pytest.mark.parametrize("which", ["image", "apfs_image"])
 def test_the_committed_images_are_clean(run, request, which):
-    """Nothing contradicts itself on the images that the fixture writers made."""
+    """The images of the fixture writers have no contradictions."""
     result = run("check", request.getfixturevalue(which), "--json")
     document = json.loads(result.stdout)
     worse = [finding for item in document["volumes"] for finding in item["findings"] if finding["level"] != "info"]
@@ -24,7 +24,7 @@ def test_the_committed_images_are_clean(run, request, which):
 
 @pytest.mark.parametrize("name", ["dissect_jhfs_converted", "dissect_case_sensitive_beta", "hfsinspect_hfsj"])
 def test_oddities_of_other_systems_are_no_damage(run, reference_image, name):
-    """What hfs_convert, a pre-release and an unclean unmount leave is told as information; the exit code is 0."""
+    """Traces of hfs_convert, a pre-release and an unclean unmount are information; the exit code is 0."""
     result = run("check", reference_image(f"apple/{name}.raw"), "--json")
     document = json.loads(result.stdout)
     found = [*document["findings"], *(item for volume in document["volumes"] for item in volume["findings"])]
@@ -33,7 +33,7 @@ def test_oddities_of_other_systems_are_no_damage(run, reference_image, name):
 
 
 def test_damage_is_told_with_code_address_and_meaning(run, cut_off):
-    """A cut-off image is not clean; each finding has a documented code, and the worst say where they are."""
+    """A truncated image is not clean; each finding has a documented code, and the worst have a location."""
     result = run("check", cut_off, "--json")
     document = json.loads(result.stdout)
     findings = [*document["findings"], *(finding for item in document["volumes"] for finding in item["findings"])]
@@ -68,12 +68,12 @@ SAYING_NOTHING = {
     "predict": (), "predict --json": (), "compare": ("image",), "series": ("image",), "trace": (),
     "export --table nodes": (), "inspect --at 1024": (), "extract -o OUT": (), "predict --ncdu OUT": (),
 }  # fmt: skip
-"""Verbs whose results show no findings, and what they take besides one image."""
+"""Commands whose results show no findings, and their other arguments."""
 
 
 @pytest.mark.parametrize("verb", sorted(SAYING_NOTHING))
 def test_every_verb_tells_that_an_image_is_damaged(run, cut_off, image, tmp_path, verb):
-    """Coverage and errors are one line on standard error, the exit code is 3; of a sound image neither is so."""
+    """Coverage and errors are one line on standard error, with exit code 3; a sound image has neither."""
     name, *words = [str(tmp_path / "out") if word == "OUT" else word for word in verb.split()]
     damaged = run(name, cut_off, *[cut_off for _ in SAYING_NOTHING[verb]], *words, "--force")
     if damaged.exit_code == 2:
@@ -88,7 +88,7 @@ def test_every_verb_tells_that_an_image_is_damaged(run, cut_off, image, tmp_path
 
 
 def test_an_image_that_lacks_no_metadata_says_that_it_is_short(run, apfs_image, tmp_path):
-    """Its last block is gone, and nothing lay there: what is told is that, not 100 % and no error."""
+    """Its last block is missing, and was unused: that is reported, not 100 % and no error."""
     short = tmp_path / "short.img"
     short.write_bytes(apfs_image.read_bytes()[:-4096])
     done = run("predict", short, "--drive", "sata-ssd")
@@ -98,7 +98,7 @@ def test_an_image_that_lacks_no_metadata_says_that_it_is_short(run, apfs_image, 
 
 
 def test_predictions_say_what_they_leave_out(run, cut_off):
-    """Text and document of a prediction have the coverage and the number of errors of each volume."""
+    """Text and JSON of a prediction have the coverage and the number of errors of each volume."""
     (volume, *_) = json.loads(run("predict", cut_off, "--json").stdout)["volumes"]
     assert volume["coverage"] < 1
     assert volume["errors"] > 0
@@ -119,7 +119,7 @@ def changed_count(image, folder):
 
 
 def test_a_finding_names_the_field(run, image, tmp_path):
-    """As the grammar does, with the byte that was changed, in JSON, CSV, SARIF and text."""
+    """JSON, CSV, SARIF and text give the grammar's field name, with the address of the changed byte."""
     target, place = changed_count(image, tmp_path)
     document = json.loads(run("check", target, "--format", "json").stdout)
     (finding,) = [each for item in document["volumes"] for each in item["findings"] if each["level"] != "info"]
@@ -135,7 +135,7 @@ def test_a_finding_names_the_field(run, image, tmp_path):
 
 
 def test_what_came_between_two_images_and_rules(run, image, tmp_path):
-    """The changed image against the sound one has the new fault; the other way round, and against itself, none."""
+    """The changed image against the sound one has the new fault; the reverse, and against itself, none."""
     target, _ = changed_count(image, tmp_path)
     came = run("check", image, target, "--json")
     document = json.loads(came.stdout)
@@ -143,7 +143,7 @@ def test_what_came_between_two_images_and_rules(run, image, tmp_path):
     assert (came.exit_code, found, document["before"]) == (3, ["file-count-differs"], str(image))
     again = json.loads(run("check", target, target, "--json").stdout)
     assert [each for item in again["volumes"] for each in item["findings"]] == []
-    # A volume that counts more files than were found was not read whole: nothing came, but it is not called clean.
+    # A volume that counts more files than were found was not read completely: nothing is new, but it is not clean.
     assert (again["is_clean"], len(again["unchecked"])) == (False, 1)
     assert run("check", target, image).exit_code == 0
     assert run("check", target, "--rule", "file-count-differs").exit_code == 3
@@ -162,7 +162,7 @@ def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
 
 
 def test_what_is_not_read_is_named(run, reference_image, image):
-    """Clean is said of the volumes that are read; what lies beside them on the disk is named, with and without JSON."""
+    """A clean result applies to the volumes that are read; others on the disk are named, with and without JSON."""
     path = reference_image("apple/hfsinspect_MBR.raw")
     other = "MBR > partition 2 > FAT16"
     for words in (("check",), ("scan", "--details")):
@@ -174,7 +174,7 @@ def test_what_is_not_read_is_named(run, reference_image, image):
 
 
 def test_a_side_that_is_unknown_is_not_shown(run, tmp_path):
-    """A signature has more than one right value, so that none is expected."""
+    """A signature has more than one valid value, so none is shown as expected."""
     path = tmp_path / "disk.img"
     path.write_bytes(bytes(gpt(render(SCENARIOS["attributes"])[0], start_bytes=MIB).to_bytearray()))
     with path.open("r+b") as file:

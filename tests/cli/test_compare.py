@@ -41,7 +41,7 @@ def test_text_names_the_sides(run, image, apfs_image):
 
 
 def test_one_image_is_not_enough(run, image):
-    """There must be something to compare with."""
+    """A comparison needs two images."""
     assert run("compare", image).exit_code == 2
 
 
@@ -78,13 +78,13 @@ def test_a_count_that_differs_is_told():
 
 
 def test_checkpoints_of_apfs(run, apfs_image):
-    """The newest checkpoint is complete, and reading it by its xid gives what a plain scan gives."""
+    """The newest checkpoint is complete, and reading it by its xid gives the result of a plain scan."""
     states = json.loads(run("checkpoints", apfs_image, "--json").stdout)["states"]
     newest = states[0]
     assert newest["kind"] == "checkpoint"
     assert newest["is_complete"]
     assert newest["num_sound_nodes"] == newest["num_nodes"] > 0
-    text = run("checkpoints", apfs_image).stdout  # the newest is one of them, so that they are not all called older
+    text = run("checkpoints", apfs_image).stdout  # includes the newest, so they are not all called older
     assert text.splitlines()[0] == "States (--xid or --snapshot reads one)"
     plain = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd").stdout)
     older = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd", "--xid", newest["xid"]).stdout)
@@ -93,7 +93,7 @@ def test_checkpoints_of_apfs(run, apfs_image):
 
 @pytest.mark.parametrize(("of", "code"), [("none", 0), ("newest", 3), ("snapshot", 3), ("older", 0)])
 def test_states_that_are_to_be_whole_and_are_not_are_damage(run, tmp_path, of, code):
-    """A leaf of the newest checkpoint or of a snapshot is lost: exit code 3; what an older one lost is no damage."""
+    """A lost leaf of the newest checkpoint or a snapshot gives exit code 3; losses of an older one are no damage."""
     path = tmp_path / "a.img"
     write(SCENARIOS["edited" if of == "older" else "snapshots"], path)
     nodes = layoutscope.read_layouts(path)[-1].nodes.filter(tree="fs", kind="leaf")
@@ -118,7 +118,7 @@ def test_hfs_has_no_checkpoints(run, image):
 
 
 def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
-    """One row a layout in the order asked for; the values are those of the scans; the chart is one page."""
+    """One row per layout in the given order; the values are those of the scans; the chart is one page."""
     target = tmp_path / "curve.html"
     words = ("series", apfs_image, image, "--drive", "sata-ssd")
     document = json.loads(run(*words, "--json", "--plot", target).stdout)
@@ -149,7 +149,7 @@ def test_a_comparison_is_drawn_as_the_figure_of_both_sides(run, image, apfs_imag
 
 
 def test_nodes_that_did_not_stay_are_listed(run, image, apfs_image, tmp_path):
-    """Of a volume and itself the list is empty; of two volumes there is none; the ending must be a known one."""
+    """The list is empty for a volume and itself and unavailable for two volumes; the ending must be a known one."""
     target = tmp_path / "nodes.csv"
     assert run("compare", apfs_image, apfs_image, "--nodes", target).exit_code == 0
     assert target.read_text("utf-8").splitlines() == [
@@ -164,7 +164,7 @@ def test_nodes_that_did_not_stay_are_listed(run, image, apfs_image, tmp_path):
 
 
 def test_captures_of_one_disk_are_told_apart(run, image, tmp_path):
-    """Each side is named by the file that was given, with the image and the state that it holds."""
+    """Each side is named by the given file, with the image and the state in it."""
     for month in ("may", "june"):
         assert run("scan", image, "--save", tmp_path / f"{month}.lscope").exit_code == 0
     captures = (tmp_path / "may.lscope", tmp_path / "june.lscope")

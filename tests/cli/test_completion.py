@@ -1,4 +1,4 @@
-"""Completion: the scripts of three shells are made, and bash completes verbs, options and choices with its own."""
+"""Completion: scripts for three shells, and bash completes commands, options and choices."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.cli.conftest import ROOT
 
 @pytest.fixture
 def program(tmp_path):
-    """Put a command of this name on the path, as an installation does, and return the environment for it."""
+    """Put a command of this name on the path, as an installation does, and return its environment."""
     command = tmp_path / "layoutscope"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m layoutscope "$@"\n')
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
-    # The script starts Python with -m, which takes the program's name from the variable of a shell's completion.
+    # The script starts Python with -m, which takes the program name from the shell completion variable.
     return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
 def completed(program, line, shell="bash"):
-    """Ask for what may stand in place of the last word of a line, as the shell's script does."""
+    """Return the completions of the last word of a line, as the shell's script requests them."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_LAYOUTSCOPE_COMPLETE": "complete_bash"},
@@ -55,7 +55,7 @@ def completed(program, line, shell="bash"):
 )
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_verbs_options_and_choices_are_completed(program, shell, line, found, not_found):
-    """Each shell is told what may stand there, and nothing else."""
+    """Each shell gets the possible words, and nothing else."""
     told = completed(program, line, shell)
     assert found in told
     assert not_found not in told
@@ -66,7 +66,7 @@ SIGNS = {"bash": "complete -o", "zsh": "#compdef layoutscope", "fish": "complete
 
 @pytest.mark.parametrize(("shell", "sign"), SIGNS.items())
 def test_each_shell_has_its_script(program, shell, sign):
-    """What a user adds to a start-up file is printed for each of them."""
+    """Each shell gets the script that a user adds to a start-up file."""
     code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
     asked = {**program, "_LAYOUTSCOPE_COMPLETE": f"source_{shell}"}
     run = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True, check=True, cwd=ROOT)
@@ -75,7 +75,7 @@ def test_each_shell_has_its_script(program, shell, sign):
 
 
 def test_no_start_up_file_is_written(program, tmp_path):
-    """Typer would write a shell's own settings: it changes their line ends, and loses them where there is no room."""
+    """Typer would rewrite a shell's settings: it changes their line ends, and loses them if the disk is full."""
     (tmp_path / ".bashrc").write_bytes(b"export A=1\r\n")
     run = subprocess.run(
         [sys.executable, "-m", "layoutscope", "--install-completion"], capture_output=True, text=True, check=False,
@@ -86,7 +86,7 @@ def test_no_start_up_file_is_written(program, tmp_path):
 
 
 def test_bash_completes_with_the_script(program, tmp_path):
-    """A real bash, with the script in it, puts the verb in place of its beginning."""
+    """A real bash with the script completes the beginning of a command."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")

@@ -1,4 +1,4 @@
-"""Folders that nest 2,000 deep, and that lie in themselves: every output stays in proportion to the entries."""
+"""Folders that are nested 2,000 deep or contain themselves: output stays proportional to the entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW_BYTES = 2_000
 bytes in the mean, others 1,000; byte runs and times beside them take less than 700."""
 
 MEMORY_BYTES = 100 << 20
-"""What a verb may take more than one that makes no paths; the paths of all entries would be 180 MB."""
+"""Allowed memory beyond that of a command without paths; the paths of all entries would take 180 MB."""
 
 VERBS = {
     **{name: ("export", "{image}", "--format", name, "-o", "{out}") for name in
@@ -32,11 +32,11 @@ VERBS = {
 }  # fmt: skip
 
 OF_A_RING = ("bodyfile", "folded", "directories as csv", "plan")
-"""No walk comes to a ring, so others write what they write of an empty volume."""
+"""No listing reaches a ring, so other commands write the output of an empty volume."""
 
 
 def measured(words, folder):
-    """Return the exit code, what was written anywhere, and the greatest memory of a run; in bytes."""
+    """Return the exit code, the bytes written anywhere, and the peak memory of a run in bytes."""
     report = f"{folder}.peak"
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         child, peak = run_measured(
@@ -50,7 +50,7 @@ def measured(words, folder):
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is counted by getrusage")
 @pytest.mark.parametrize(("shape", "verbs"), [("chain", VERBS), ("ring", OF_A_RING)])
 def test_outputs_are_in_proportion(tmp_path, shape, verbs):
-    """Bytes and memory of every verb that spells paths, on a chain and on a ring."""
+    """Bytes and memory of every command that writes paths, on a chain and on a ring."""
     image = tmp_path / "deep.img"
     write_large(LargePlan(FILES, shape=shape, shuffled=0.0), image)
     (tmp_path / "base").mkdir()
@@ -68,7 +68,7 @@ def test_outputs_are_in_proportion(tmp_path, shape, verbs):
 
 
 def test_lists_leave_out_what_is_too_deep(run, tmp_path):
-    """Files have 9 bytes more, with a suffix 13: 453 folders hold files whose paths fit, of 9 files each."""
+    """File names add 9 bytes, with a suffix 13: 453 folders hold files whose paths fit, 9 files each."""
     path = tmp_path / "chain.img"
     write_large(LargePlan(9 * 500, shape="chain", shuffled=0.0), path)
     result = run("plan", path, "--emit-order", tmp_path / "list")

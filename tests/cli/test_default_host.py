@@ -1,4 +1,4 @@
-"""The host of a volume, where nobody asks for one, is the system that wrote it last."""
+"""Without ``--host``, a volume's host is the system that wrote it last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APFS, HFSPLUS = "fixtures/images/apfs-scattered.img.zst", "fixtures/images/hfspl
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_system_that_wrote_a_volume_reads_it(reference_image, name):
-    """By the strings in its header; `--host` overrides them."""
+    """The strings in its header decide; `--host` overrides them."""
     walk = scan(reference_image(name), drives=()).parts[-1].walk
     assert (walk.host, walk.host_from) == WRITERS[name]
     asked = scan(reference_image(name), drives=(), host="linux").parts[-1].walk
@@ -47,7 +47,7 @@ TEXTS = {
 
 @pytest.mark.parametrize(("filesystem", "image"), [("apfs", APFS), ("hfsplus", HFSPLUS)])
 def test_the_last_program_that_changed_a_volume_counts(filesystem, image):
-    """Not the one that made it, if another one came later."""
+    """The program that made the volume does not count if another one wrote later."""
     layout = next(item for item in read_layouts(image) if len(item.columns("entries")))
     for (made, changed), host in TEXTS[filesystem].items():
         details = {"formatted by": made, "modified by": changed, "last mounted by": changed}
@@ -57,7 +57,7 @@ def test_the_last_program_that_changed_a_volume_counts(filesystem, image):
 
 
 def test_every_verb_takes_the_same_host(reference_image):
-    """Predictions, plans and traces of a volume that Linux wrote, and of one that does not tell."""
+    """Predictions, plans and traces of a volume that Linux wrote, and of one with an unknown writer."""
     for image, host in ((reference_image("driver/hfsplus-frag.img"), "linux"), (APFS, "macos")):
         one, other = (trace(image, host=name) for name in (None, host))
         assert one.image_offset.tolist() == other.image_offset.tolist()
@@ -66,7 +66,7 @@ def test_every_verb_takes_the_same_host(reference_image):
 
 
 def test_a_comparison_has_one_host(reference_image):
-    """MacOS where one of both was not written by Linux; that of both where they agree; the one that is asked for."""
+    """The common host where both agree, macOS otherwise; or the requested one."""
     linux = [reference_image(f"driver/{name}-frag.img") for name in ("apfs", "hfsplus")]
     assert choices(linux) == [("linux", "written-by")] * 2
     assert choices([linux[0], APFS]) == [("macos", "compared")] * 2
@@ -75,14 +75,14 @@ def test_a_comparison_has_one_host(reference_image):
 
 
 def choices(images, **options):
-    """Return the host of each side of a comparison, and why it is that one."""
+    """Return the host of each side of a comparison, with the reason."""
     walks = [result.volume.walk for result in scanning.scan_alike(images, {"drives": (), **options})]
     assert compare(*images, drives=(), **options).hosts == tuple(walk.host for walk in walks)
     return [(walk.host, walk.host_from) for walk in walks]
 
 
 def test_the_screen_and_the_json_name_it(run):
-    """In the line above the times."""
+    """The line above the times names it."""
     assert "modelled as macOS " in run("scan", APFS).stdout
     assert "modelled as Linux " in run("scan", APFS, "--host", "linux").stdout
     (walk,) = (item["walk"] for item in json.loads(run("scan", APFS, "--json").stdout)["volumes"] if item["walk"])
@@ -91,14 +91,14 @@ def test_the_screen_and_the_json_name_it(run):
 
 @pytest.mark.parametrize(("host", "is_told"), [("macos", True), ("linux", False), (None, False)])
 def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
-    """Linux wrote the volume; what macOS does with it from here on is another pace."""
+    """Linux wrote the volume; macOS would change it at another pace."""
     found = forecast(reference_image("aged/hfsplus-20000-c00.img"), cycles=1, seeds=1, drives=(), host=host)
     told = "Linux wrote this volume, and from here on macOS does"
     assert any(note.startswith(told) for note in found.notes) == is_told
 
 
 def test_images_of_two_writers_are_read_once(reference_image, monkeypatch):
-    """The host is chosen between reading and modelling."""
+    """The host is chosen between reading and modeling."""
     read, opened = [], scanning.open_volumes
     monkeypatch.setattr(scanning, "open_volumes", lambda path, *more: read.append(path) or opened(path, *more))
     images = [reference_image("aged/apfs-20000-c00.img"), reference_image("apple/plaso_spotlight10.13.raw")]

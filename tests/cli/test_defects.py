@@ -1,4 +1,4 @@
-"""Defects of the first screen and the verbs that users met, and the test that keeps each from coming back."""
+"""Defects of the first screen and the commands that users reported, and the regression test of each."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ DEFECTS = {
         "": "long work is silent",
     },
 }
-"""By module below ``tests``, test by test: what was wrong. A module as a whole stands under no name."""
+"""Defects by test, per module below ``tests``. An empty name stands for the whole module."""
 
 
 @cache
 def known_tests(name):
-    """Name the test functions of a module."""
+    """List the test functions of a module."""
     tree = ast.parse((ROOT / "tests" / name).read_text(encoding="utf-8"))
     return {item.name for item in tree.body if isinstance(item, ast.FunctionDef) and item.name.startswith("test_")}
 
@@ -117,21 +117,21 @@ CASES = [(module, test, defect) for module, tests in DEFECTS.items() for test, d
 
 @for_each("module, test", [case[:2] for case in CASES])
 def test_every_defect_has_its_test(module, test):
-    """The test that is named is there."""
+    """The named test exists."""
     assert known_tests(module)
     assert not test or test in known_tests(module)
 
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory):
-    """Write a container of three volumes, two of which can be walked."""
+    """Write a container with three volumes, two of which can be listed."""
     path = tmp_path_factory.mktemp("several") / "macos.img"
     write(SCENARIOS["volumes"], path)
     return path
 
 
 def test_a_folder_that_takes_no_file_is_told(run, image, monkeypatch, tmp_path):
-    """It is the folder that refuses: nobody looks for a file that was to be made."""
+    """The error names the folder, not the file that was to be created."""
 
     def refuse(**_given):
         raise FileNotFoundError(2, "No such file or directory")
@@ -144,7 +144,7 @@ def test_a_folder_that_takes_no_file_is_told(run, image, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("words", ["trace IMAGE", "compare IMAGE IMAGE", "series IMAGE", "predict IMAGE --ncdu OUT"])
 def test_several_volumes_are_told_alike(run, several, tmp_path, words):
-    """Verbs that are about one volume name those that there are, and both ways to choose."""
+    """Commands for one volume list the available ones, and both ways to choose."""
     name, *rest = words.replace("IMAGE", str(several)).replace("OUT", str(tmp_path / "costs")).split()
     result = run(name, *rest)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
@@ -153,7 +153,7 @@ def test_several_volumes_are_told_alike(run, several, tmp_path, words):
 
 
 def test_costs_of_several_volumes_are_not_those_of_the_first(run, several, tmp_path):
-    """Where one is chosen they are written, otherwise nothing is."""
+    """Costs are written if a volume is chosen, otherwise nothing is."""
     assert run("predict", several, "--ncdu", tmp_path / "costs").exit_code == 2
     assert not (tmp_path / "costs").exists()
     assert run("predict", f"{several}:Data", "--ncdu", tmp_path / "costs").exit_code == 0
@@ -161,7 +161,7 @@ def test_costs_of_several_volumes_are_not_those_of_the_first(run, several, tmp_p
 
 
 def test_a_volume_that_is_chosen_is_not_asked_for(several):
-    """Neither where there is one volume alone."""
+    """Nor is there a question if the image has only one volume."""
     assert len(trace(several, volume="System"))
     with pytest.raises(UsageError, match="choose one"):
         trace(several)
@@ -170,7 +170,7 @@ def test_a_volume_that_is_chosen_is_not_asked_for(several):
 
 @pytest.mark.parametrize("words", ["inspect CAPTURE --at 0", "verify CAPTURE", "extract CAPTURE -o OUT"])
 def test_a_capture_goes_by_its_own_name(run, image, tmp_path, words):
-    """What was typed is named, not the image that the capture is of."""
+    """Messages show the typed name, not that of the captured image."""
     kept = tmp_path / "kept.lscope"
     assert run("scan", image, "--save", kept).exit_code == 0
     name, *rest = words.replace("CAPTURE", str(kept)).replace("OUT", str(tmp_path / "a.img")).split()
@@ -180,7 +180,7 @@ def test_a_capture_goes_by_its_own_name(run, image, tmp_path, words):
 
 
 def test_a_missing_trace_is_told_as_other_files_are(run, tmp_path):
-    """In one line, by its name, without a number."""
+    """In one line, by its name, without an error number."""
     result = run("replay", tmp_path / "nothing.csv")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert result.stderr.startswith(f"layoutscope: {tmp_path / 'nothing.csv'}: no such file")
@@ -188,7 +188,7 @@ def test_a_missing_trace_is_told_as_other_files_are(run, tmp_path):
 
 
 def test_formats_that_were_tried_are_told(run, tmp_path):
-    """Where no format was given, all are named; where one was, that one alone."""
+    """Without a given format all are named; with one, only that one."""
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary\n" * 50)
     assert (
@@ -206,7 +206,7 @@ def test_check_says_where_codes_are_explained(run, image, cut_off):
 
 
 def test_an_error_of_a_file_names_the_file(run, image, monkeypatch):
-    """What the system says of an input is not taken for a full disk."""
+    """A system error on an input is not taken for a full disk."""
 
     def fail(*_args, **_options):
         raise OSError(5, "Input/output error", "/dev/disk4")

@@ -1,4 +1,4 @@
-"""``map EARLIER LATER --difference``: what it takes, and what it refuses."""
+"""``map EARLIER LATER --difference``: valid and invalid arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ APFS, HFSPLUS = (IMAGES / f"{name}-scattered.img.zst" for name in ("apfs", "hfsp
 
 
 def test_a_checkpoint_kept_as_a_capture_is_set_against_the_newest(run, tmp_path):
-    """Of two captures, and of a capture and an image, the page says how many nodes moved, the same of both."""
+    """Two captures, and a capture and an image, give the same number of moved nodes on the page."""
     for name, words in {"before": ("--xid", "2"), "after": ()}.items():
         assert run("scan", APFS, *words, "--save", tmp_path / f"{name}.lscope").exit_code == 0
     pages = []
@@ -41,7 +41,7 @@ def test_two_copies_of_an_image_differ_in_nothing(run, tmp_path):
     ],
 )
 def test_anything_else_is_refused_and_writes_nothing(run, tmp_path, words, told):
-    """Told in one line, with the exit code of a wrong command."""
+    """One line reports it, with the exit code of a usage error."""
     result = run("map", *words, "--difference", "-o", tmp_path / "a.html")
     assert result.exit_code == 2
     assert told in " ".join(result.stderr.split())

@@ -19,7 +19,7 @@ def test_every_profile_is_listed(run):
 
 
 def test_one_profile_shows_the_source_of_every_number(run):
-    """Each figure comes with its kind and its source."""
+    """Each figure is shown with its kind and its source."""
     (drive,) = json.loads(run("drives", "generic-7200", "--json").stdout)["drives"]
     assert set(drive["figures"]) == set(load_profile("generic-7200").figures)
     for figure in drive["figures"].values():
@@ -29,7 +29,7 @@ def test_one_profile_shows_the_source_of_every_number(run):
 
 
 def test_random_latency_of_a_disk_is_seek_plus_half_a_turn(run):
-    """At 7200 rpm half a turn is 4.17 ms: the median lies between that and the longest seek plus a turn."""
+    """At 7200 rpm half a revolution is 4.17 ms: the median is between that and the longest seek plus a revolution."""
     (drive,) = json.loads(run("drives", "generic-7200", "--json").stdout)["drives"]
     assert 60_000 / 7200 / 2 < drive["random_4k_ms"]["p50"] < 25
 
@@ -44,7 +44,7 @@ def test_fit_meets_what_it_was_fitted_to(run, tmp_path):
 
 
 def test_a_fitted_drive_does_not_say_what_its_base_is(run, tmp_path):
-    """Its seeks are no published ones any more, and nobody else is to take it; the base still says both of itself."""
+    """It does not repeat the base's lines on published seek times and on use; the base still shows both."""
     target = tmp_path / "mine.toml"
     run("drives", "fit", "mine", "--random-ms", "15", "-o", target)
     made, base = (run("drives", name).stdout for name in (target, "generic-7200"))
@@ -57,7 +57,7 @@ def test_a_fitted_drive_does_not_say_what_its_base_is(run, tmp_path):
 
 
 def test_plot_is_one_page(run, tmp_path):
-    """Seek curves and latencies are written as a page without network."""
+    """Seek curves and latencies are written to a page that needs no network."""
     target = tmp_path / "drives.html"
     assert run("drives", "generic-7200", "sata-ssd", "--plot", target).exit_code == 0
     page = target.read_text("utf-8")
@@ -76,14 +76,14 @@ def test_plot_is_one_page(run, tmp_path):
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, words, reason):
-    """What is not there is refused in one line, with exit code 2."""
+    """Unknown values are refused in one line, with exit code 2."""
     result = run("drives", *words)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
 
 
 def test_the_list_says_which_to_take(run):
-    """Each profile says in words which drives it stands for."""
+    """Each profile describes the drives that it represents."""
     text = " ".join(run("drives").stdout.split())
     assert "external or notebook 2.5-inch disk, 5,400 rpm" in text
     for item in json.loads(run("drives", "--json").stdout)["drives"]:
@@ -101,13 +101,13 @@ def test_the_list_says_which_to_take(run):
     ],
 )
 def test_a_drive_goes_by_its_model_number(run, model, profile):
-    """As systems tell it, with what makers append."""
+    """Model numbers are matched as systems report them, with vendor suffixes."""
     assert json.loads(run("drives", model, "--json").stdout)["drives"][0]["name"] == profile
 
 
 @pytest.mark.parametrize("model", ["ST2000DM00", "EVO", "SSD", "WD10EZEX"])
 def test_another_model_is_not_taken_for_one_that_is_known(run, model):
-    """Part of a number is none, and a drive that nobody measured has no profile."""
+    """Part of a number does not match, and an unmeasured drive has no profile."""
     result = run("drives", model)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"unknown drive profile '{model}'" in result.stderr

@@ -1,4 +1,4 @@
-"""Encrypted volumes: each verb says that it is locked and what opens it; a wrong password is an error."""
+"""Encrypted volumes: each command reports the lock and how to unlock it; a wrong password is an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from layoutscope.errors import LockedError
 from tests.cli.conftest import ROOT
 
 SHOWING = ("scan --json", "check", "inspect --at 0", "export --table nodes", "map -o OUT")
-"""Verbs that show what needs no key."""
+"""Commands whose output needs no key."""
 
 REFUSING = ("predict", "plan", "trace", "compare LOCKED", "series")
 """Verbs that need the names."""
@@ -36,7 +36,7 @@ def locked(tmp_path_factory):
 
 @pytest.mark.parametrize("verb", [*SHOWING, *REFUSING])
 def test_every_verb_says_that_it_is_locked_and_how_to_open_it(run, locked, tmp_path, verb):
-    """Where a result can be shown, it is; where it needs the key, it is an error. Both name what opens it."""
+    """A result is shown if possible and is an error if it needs the key; both name the way to unlock the volume."""
     name, *words = verb.replace("LOCKED", str(locked)).replace("OUT", str(tmp_path / "a.html")).split()
     result = run(name, locked, *words)
     assert result.exit_code == (1 if verb in REFUSING else result.exit_code)
@@ -47,7 +47,7 @@ def test_every_verb_says_that_it_is_locked_and_how_to_open_it(run, locked, tmp_p
 
 @pytest.mark.parametrize("verb", [*SHOWING, *REFUSING])
 def test_a_wrong_password_is_an_error(run, locked, tmp_path, verb):
-    """It ends with 1, one line on standard error that says so, and no result."""
+    """The exit code is 1, with one line on standard error and no result."""
     name, *words = verb.replace("LOCKED", str(locked)).replace("OUT", str(tmp_path / "a.html")).split()
     (tmp_path / "secret").write_text("wrong\n")
     result = run(name, locked, *words, "--password-file", tmp_path / "secret")
@@ -57,14 +57,14 @@ def test_a_wrong_password_is_an_error(run, locked, tmp_path, verb):
 
 @pytest.mark.parametrize("name", ["basic", "volumes"])
 def test_what_is_not_encrypted_is_not_called_locked(run, tmp_path, name, monkeypatch):
-    """A sound image in the clear says nothing of passwords, even where one is given for others."""
+    """A sound unencrypted image mentions no password, even where one is given for others."""
     write(SCENARIOS[name], tmp_path / "disk.img")
     monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
     assert run("check", tmp_path / "disk.img").stderr == ""
 
 
 def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
-    """A file, the environment and the command line open it alike; what others can see is warned of."""
+    """A file, the environment and the command line work alike; a password that others can see gives a warning."""
     (tmp_path / "secret").write_text(f"{PASSWORD}\n")
     by_file = run("trace", locked, "--password-file", tmp_path / "secret")
     typed = run("trace", locked, "--password", PASSWORD)
@@ -78,11 +78,11 @@ def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
 
 
 def test_a_password_is_asked_for_without_echo(locked):
-    """A hyphen asks at the terminal, which does not show the answer."""
+    """A hyphen prompts at the terminal, without echo."""
     pty = pytest.importorskip("pty", reason="there are no terminals here")
     main, other = pty.openpty()
     command = [sys.executable, "-m", "layoutscope", "predict", str(locked), "--password", "-", "--drive", "sata-ssd"]
-    # A session of its own has this terminal as its only one, as a login has.
+    # A new session has this terminal as its only one, as after a login.
     process = subprocess.Popen(
         command, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=ROOT, start_new_session=True, text=True
     )
@@ -91,7 +91,7 @@ def test_a_password_is_asked_for_without_echo(locked):
     while b"Password: " not in shown:
         shown += os.read(main, 1024)
     os.write(main, f"{PASSWORD}\n".encode())
-    # A line that tells how far it is may be longer than what a terminal holds that nobody reads.
+    # A progress line may be longer than an unread terminal can buffer.
     with suppress(OSError):  # how a terminal ends on Linux
         while piece := os.read(main, 1024):
             shown += piece
@@ -103,14 +103,14 @@ def test_a_password_is_asked_for_without_echo(locked):
 
 
 def test_nobody_is_asked_where_nobody_is(shell, locked):
-    """Without a terminal a hyphen is refused, and nothing is waited for."""
+    """Without a terminal a hyphen is refused immediately."""
     result = shell("predict", locked, "--password", "-", stdin=subprocess.DEVNULL)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert "--password-file" in result.stderr
 
 
 def test_the_library_tells_a_locked_volume_from_a_wrong_word(locked):
-    """It has an error of its own, without a password and with a wrong one."""
+    """A missing and a wrong password raise different errors."""
     with pytest.raises(LockedError, match="encrypted and locked"):
         predict(locked)
     with pytest.raises(LockedError, match="opens none"):
@@ -118,7 +118,7 @@ def test_the_library_tells_a_locked_volume_from_a_wrong_word(locked):
 
 
 def test_the_keys_of_hardware_are_not_asked_for(run, tmp_path):
-    """The first screen of a locked volume names both ways to open it; JSON says locked."""
+    """The first screen of a locked volume names both ways to unlock it; JSON says locked."""
     write(SCENARIOS["encrypted"], tmp_path / "disk.img")
     text = run("scan", tmp_path / "disk.img").stdout
     assert " --password -  # or --password-file FILE\n" in text
@@ -127,7 +127,7 @@ def test_the_keys_of_hardware_are_not_asked_for(run, tmp_path):
 
 
 def test_a_capture_of_what_is_open_needs_no_password(run, image, tmp_path, monkeypatch):
-    """A password in the environment is of no concern to it."""
+    """A password in the environment is ignored."""
     run("scan", image, "--save", tmp_path / "a.lscope")
     monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
     assert run("scan", tmp_path / "a.lscope").exit_code == 0
@@ -135,7 +135,7 @@ def test_a_capture_of_what_is_open_needs_no_password(run, image, tmp_path, monke
 
 @pytest.mark.parametrize("name", ["volume-keybag", "container-keybag"])
 def test_a_password_is_not_called_wrong_where_its_keys_are_damaged(run, tmp_path, name):
-    """The damage is told with its place, and what needs no key is read."""
+    """The damage is reported with its place, and data that need no key are read."""
     fault = next(fault for fault in FAULTS if fault.name == name)
     victim = tmp_path / "victim.img"
     with planted(fault, {fault.scenario: (victim, write(VICTIMS[fault.scenario], victim))}) as image:
@@ -147,7 +147,7 @@ def test_a_password_is_not_called_wrong_where_its_keys_are_damaged(run, tmp_path
 
 
 def test_a_key_that_asks_for_too_much_is_not_tried(run, locked, monkeypatch):
-    """Rounds of PBKDF2 beyond a limit are damage of the bag; no password is called wrong that was not tried."""
+    """PBKDF2 rounds beyond a limit are damage of the keybag; an untried password is not called wrong."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.keybag.MAX_ITERATIONS", 999)
     result = run("scan", locked, "--json", "--password", PASSWORD)
     assert result.exit_code == 3

@@ -1,4 +1,4 @@
-"""Ends other than Ctrl-C: signals of service managers and terminals, and too little memory, leave no partial file."""
+"""Ends other than Ctrl-C: signals from service managers and terminals, and lack of memory, leave no partial file."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ WRITING = {
     "query": ("query", "H", "SELECT count(*) FROM nodes"),
     "cache": ("scan", "zst", "--cache-dir", "."),
 }
-"""Verbs that write, by what they write."""
+"""Commands that write, and what they write."""
 
 STOPS = {
     "save": "from layoutscope.tables import capture\ncapture.parquet = stop",
     "query": "from layoutscope.fleet import query\nquery._answer_query = stop",
 }
-"""Where they stop in the middle of that: the others where their file is whole and has its name not yet."""
+"""Where they are stopped in the middle of writing; the others stop after their file is complete and before its
+rename."""
 
 WAIT = "print('writing', flush=True)\n    while True: time.sleep(0.1)"
-"""What stops a verb until a signal comes; one that comes just before a sleep does not end that, Python's own gap."""
+"""Code that stops a command until a signal comes. A signal just before a sleep does not end the sleep, a gap of
+Python."""
 
 PROGRAM = """
 import os, signal, sys, time
@@ -65,7 +67,7 @@ def disks(tmp_path_factory):
 
 
 def started(disks, folder, words, what, place, **more):
-    """Start a command that does something else where it stops, in a folder of its own, which takes its results."""
+    """Start a command that runs other code at a stop point, in a folder for its results."""
     if words[0] == "query":
         pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     named = [str(disks / word) if (disks / word).is_file() else word for word in words]
@@ -78,14 +80,14 @@ def started(disks, folder, words, what, place, **more):
 
 
 def usual_signals():
-    """Have signals do what they do where nobody said otherwise: who started the tests may ignore them."""
+    """Restore default signal handling, because the parent of the tests may ignore signals."""
     for name in ENDED:
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(("verb", "name"), [*zip(WRITING, cycle(ENDED), strict=False)])
 def test_a_signal_in_the_middle_of_writing_leaves_nothing(disks, tmp_path, verb, name):
-    """The exit status is the signal's, standard error has one line, and the folder is as empty as before."""
+    """The exit status is the signal's, standard error has one line, and the folder is empty as before."""
     place = STOPS.get(verb, "os.fsync = stop")
     with started(disks, tmp_path, WRITING[verb], WAIT, place, preexec_fn=usual_signals) as process:
         assert process.stdout.readline() == "writing\n"
@@ -113,7 +115,7 @@ def test_signals_that_follow_do_not_interrupt_tidying_up(disks, tmp_path):
 
 @pytest.mark.parametrize("name", ENDED)
 def test_signals_that_were_ignored_at_the_start_stay_so(disks, tmp_path, name):
-    """As ``nohup`` does it: the result is written."""
+    """As with ``nohup``: the result is written."""
     program = f"os.kill(os.getpid(), signal.{name})"
     ignore = lambda: signal.signal(getattr(signal, name), signal.SIG_IGN)  # noqa: E731
     with started(disks, tmp_path, WRITING["kit"], program, "os.fsync = stop", preexec_fn=ignore) as process:
@@ -123,7 +125,7 @@ def test_signals_that_were_ignored_at_the_start_stay_so(disks, tmp_path, name):
 
 
 def test_a_batch_that_is_ended_leaves_what_it_has_read(disks, tmp_path):
-    """Nothing is under way any more, no part of a file is left, and the batch can be taken up."""
+    """No work remains in progress, no partial file is left, and the batch can be resumed."""
     pytest.importorskip("polars", reason="polars is not installed")
     images = [f"{number}.img" for number in range(3)]
     for name in images:
@@ -141,7 +143,7 @@ def test_a_batch_that_is_ended_leaves_what_it_has_read(disks, tmp_path):
 
 
 def test_a_report_of_an_examination_names_the_signal(disks, tmp_path):
-    """Its exit code is the one that the process ends with."""
+    """The exit code in the report is the one that the process ends with."""
     words = ("export", "H", "--table", "nodes", "-o", "out.csv", "--evidence", "report.txt")
     place = "from layoutscope.api import export\nexport.write_table = stop"
     what = "os.kill(os.getpid(), signal.SIGTERM)"
@@ -155,7 +157,7 @@ def test_a_report_of_an_examination_names_the_signal(disks, tmp_path):
 
 
 def under_limit():
-    """Limit the address space, far above what is needed."""
+    """Limit the address space, far above actual needs."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))

@@ -1,4 +1,4 @@
-"""Two versions are compared by all that they say: what belongs to a run is left out, all else is noticed."""
+"""Two versions are compared by all their output: differences between runs are ignored, all others are reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(*words: object, tree: Path = ROOT) -> str:
-    """Run the tool with the package of a tree, as it is run from a checkout."""
+    """Run the tool on the package of a source tree, as from a checkout."""
     around = {**os.environ, "PYTHONPATH": str(tree)}
     command = [sys.executable, "-m", "tests.equality", *map(str, words)]
     done = subprocess.run(command, cwd=ROOT, env=around, capture_output=True, text=True, check=False)
@@ -32,7 +32,7 @@ def run(*words: object, tree: Path = ROOT) -> str:
 
 @pytest.fixture
 def images(tmp_path):
-    """Write two small images and the list that tells of them."""
+    """Write two small images and the list that describes them."""
     from fixtures.hfsplus.scenarios import SCENARIOS
     from fixtures.hfsplus.writer import write
 
@@ -60,7 +60,7 @@ def test_two_runs_of_one_version_say_the_same(tmp_path, images):
 
 
 def test_the_package_under_test_is_that_of_the_path(tmp_path, images):
-    """A package that says something else, and knows no other question, is asked in place of the checkout's."""
+    """The package on the path is used instead of the checkout's, even if its output and questions differ."""
     package = tmp_path / "tree" / "layoutscope"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '9.9'\n__all__ = []\n")
@@ -78,7 +78,7 @@ def test_the_package_under_test_is_that_of_the_path(tmp_path, images):
 
 
 def test_nothing_that_shows_answers_asks_the_package_of_this_checkout():
-    """Names in the package move, and the tool must read what an older one wrote."""
+    """Names in the package move, and the tool must read the output of an older one."""
     loads = "import sys, tests.equality.__main__, tests.pages; sys.exit('layoutscope' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loads], cwd=ROOT, check=False).returncode == 0
 
@@ -123,7 +123,7 @@ def test_what_belongs_to_a_run_is_left_out_and_nothing_else():
 
 
 def test_objects_are_shown_through_all_that_they_hold():
-    """Arrays by kind, shape and numbers; a change of one number in a long one is seen."""
+    """Arrays are shown by kind, shape and numbers; a change of one number in a long one is detected."""
     short, long = np.arange(3, dtype=np.int64), np.arange(100)
     changed = long.copy()
     changed[50] += 1
@@ -136,7 +136,7 @@ def test_objects_are_shown_through_all_that_they_hold():
 
 
 def test_what_belongs_to_a_run_is_left_out_of_what_is_shown_as_a_hash():
-    """An object that stands twice in another one is shown once, then as a hash of what is the same in each run."""
+    """An object that appears twice in another one is shown once, then as a hash of its run-independent content."""
 
     def shown(place: str) -> str:
         clean = normalised("1.2.3", {place: "<package>"})

@@ -21,31 +21,31 @@ def one_line(result, code):
 
 
 def test_missing_file(run, tmp_path):
-    """A file that is not there is named."""
+    """A missing file is named."""
     assert "no such file" in one_line(run("scan", tmp_path / "nothing.img"), 1)
 
 
 def test_directory(run, tmp_path):
-    """A directory is no image."""
+    """A directory is not an image."""
     assert "is a directory" in one_line(run("scan", tmp_path), 1)
 
 
 def test_empty_file(run, tmp_path):
-    """An empty file is said to be empty."""
+    """An empty file is reported as empty."""
     target = tmp_path / "empty.img"
     target.touch()
     assert "is empty" in one_line(run("scan", target), 1)
 
 
 def test_text_file(run, tmp_path):
-    """A text file is named as such."""
+    """A text file is reported as one."""
     target = tmp_path / "notes.txt"
     target.write_text("Dear diary\n" * 50)
     assert "is a text file" in one_line(run("scan", target), 1)
 
 
 def test_zeroes(run, tmp_path):
-    """An image without a volume says that none was found."""
+    """For an image without a volume the error says that none was found."""
     target = tmp_path / "zeroes.img"
     target.write_bytes(bytes(1 << 20))
     assert "no HFS+ or APFS volume found" in one_line(run("scan", target), 1)
@@ -53,7 +53,7 @@ def test_zeroes(run, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_file_without_permission(run, tmp_path):
-    """A file that may not be read says what to do."""
+    """For an unreadable file the error says what to do."""
     target = tmp_path / "locked.img"
     target.write_bytes(bytes(4096))
     target.chmod(0)
@@ -61,7 +61,7 @@ def test_file_without_permission(run, tmp_path):
 
 
 def test_denied_by_the_system(run, tmp_path, monkeypatch):
-    """What the system denies is one line, whoever runs the test."""
+    """A permission error of the system is one line, whichever user runs the test."""
 
     def deny(*_args, **_options):
         raise PermissionError(13, "Permission denied")
@@ -73,7 +73,7 @@ def test_denied_by_the_system(run, tmp_path, monkeypatch):
 
 
 def test_only_the_reader_says_what_may_be_read(run, image, monkeypatch):
-    """Nothing asks for permission before a file is opened, so that there is one error with one exit code."""
+    """Nothing checks permissions before a file is opened, so there is one error with one exit code."""
     monkeypatch.setattr("os.access", lambda *_args, **_options: False)
     assert run("scan", image).exit_code == 0
 
@@ -87,7 +87,7 @@ def test_other_file_system(run, tmp_path, peer):
 
 
 def test_truncated_read_is_no_abort(run, image, monkeypatch):
-    """An error that is also an EOFError is reported as what it is, not as an aborted prompt."""
+    """An error that is also an EOFError is reported as itself, not as an aborted prompt."""
 
     def fail(*_args, **_options):
         raise TruncatedError("cut", structure="node", image_offset=4096)
@@ -130,7 +130,7 @@ def test_interrupted_process_ends_with_130():
 
 
 def test_broken_pipe_is_quiet(image):
-    """A reader that leaves early is no error."""
+    """A reader that closes the pipe early is not an error."""
     command = f'"{sys.executable}" -m layoutscope export "{image}" --table extents | head -n 1'
     result = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False, cwd=ROOT
@@ -143,7 +143,7 @@ PARQUET = ("export", "--table", "nodes", "--format", "parquet")
 
 
 def test_a_closed_output_is_one_line(image):
-    """The image that is opened next does not become the standard output, and nothing is printed into it."""
+    """An image that is opened next does not become the standard output, and nothing is printed into it."""
     command = f'"{sys.executable}" -m layoutscope scan "{image}" >&-'
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stdout) == (1, "")
@@ -152,7 +152,7 @@ def test_a_closed_output_is_one_line(image):
 
 
 def test_all_streams_closed(image, tmp_path):
-    """A command that writes a file does so without any of the three."""
+    """A command that writes a file works without any of the three."""
     target = tmp_path / "nodes.csv"
     command = f'"{sys.executable}" -m layoutscope export "{image}" --table nodes -o "{target}" <&- >&- 2>&-'
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
@@ -164,7 +164,7 @@ def test_all_streams_closed(image, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 @pytest.mark.parametrize("words", [("scan",), ("scan", "--json"), ("export", "--table", "nodes"), ("trace",), PARQUET])
 def test_a_full_disk_is_one_line(image, words):
-    """Standard output that takes nothing more ends with 1 and says why, without a stack."""
+    """A standard output that is full ends with 1 and the reason, without a traceback."""
     command = [sys.executable, "-m", "layoutscope", words[0], str(image), *words[1:]]
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
@@ -174,7 +174,7 @@ def test_a_full_disk_is_one_line(image, words):
 
 
 def test_no_memory_is_one_line(run, image, monkeypatch):
-    """An allocation that fails ends the command with 1, as other errors do."""
+    """A failed allocation ends the command with 1, as other errors do."""
 
     def fail(*_args, **_options):
         raise MemoryError
@@ -185,7 +185,7 @@ def test_no_memory_is_one_line(run, image, monkeypatch):
 
 
 def test_the_image_is_not_written_to(run, image, tmp_path):
-    """Scan, export and inspect work on a read-only file and leave its bytes as they are."""
+    """Scan, export and inspect work on a read-only file and do not change its bytes."""
     import hashlib
 
     before = hashlib.sha256(image.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""``--evidence``: what is reported of an examination can be followed by others, with other tools, and is true."""
+"""``--evidence``: others can verify the report of an examination with other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1024**2
 
 
 def sha256(path):
-    """Hash as everybody does."""
+    """Return the SHA-256 digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -32,7 +32,7 @@ def disk(tmp_path):
 
 
 def report(run, tmp_path, *words):
-    """Run with a report, and return the result and the report."""
+    """Run a command with a report; return the result and the report."""
     target = tmp_path / "report.json"
     result = run(*words, "--evidence", target)
     return result, json.loads(target.read_text())
@@ -55,15 +55,15 @@ VERBS = {
     "extract": ("extract", "{disk}", "-o", "{out}.img"),
     "verify": ("verify", "{disk}"),
 }
-"""Every verb that reads an image, with what it writes."""
+"""Every command that reads an image, and what it writes."""
 
 
 def test_every_verb_that_reads_images_is_here():
-    """A new verb is held to the same."""
+    """A new command must be listed, too."""
     from layoutscope.cli.application import COMMANDS
 
-    # Checkpoints are of APFS; a trace and a Mac's kit are held against an image only where one is named.
-    # A batch hashes no source: what it keeps of each, and of what, its tables say; a query is of these tables.
+    # Checkpoints need APFS; a trace and a kit are compared with an image only if one is named. A batch hashes no
+    # source, because its tables record what it keeps of each; a query reads these tables.
     without = {"batch", "query", "report", "explain", "drives", "cache", "kit", "checkpoints", "replay", "validate"}
     without |= {"fit", "measure"}  # of drives
     assert {words[0] for words in VERBS.values()} == set(COMMANDS) - without
@@ -71,7 +71,7 @@ def test_every_verb_that_reads_images_is_here():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_tells_what_it_read_and_wrote(run, disk, tmp_path, verb):
-    """Hashes of each image before and after, and of each result, are those that any other program computes."""
+    """Hashes of each image before and after, and of each result, equal those of any other program."""
     write(SCENARIOS["hard-links"], tmp_path / "other.img")
     given = {"disk": disk, "other": tmp_path / "other.img", "out": tmp_path / "out"}
     words = [word.format(**given) for word in VERBS[verb]]
@@ -91,7 +91,7 @@ def test_every_verb_tells_what_it_read_and_wrote(run, disk, tmp_path, verb):
 
 
 def test_times_and_words_are_told(run, disk, tmp_path):
-    """When it was done, from which folder, by which words; a password among them is withheld."""
+    """The report has the time, the folder and the command line; a password in it is withheld."""
     before = datetime.now(UTC) - timedelta(seconds=1)
     command = ["scan", str(disk), "--password", "swordfish", "--evidence", str(tmp_path / "a.txt")]
     from layoutscope.api.evidence import without_secrets
@@ -106,7 +106,7 @@ def test_times_and_words_are_told(run, disk, tmp_path):
 
 
 def test_the_words_are_those_that_were_given(shell, disk, tmp_path):
-    """The command can be run again from the report; the text says the same as the JSON, a fact a line."""
+    """The command can be run again from the report; the text has the same facts as the JSON, one per line."""
     text, document = tmp_path / "a.txt", tmp_path / "a.json"
     result = shell("scan", disk, "--volume", "1", "--password", "swordfish", "--evidence", text, "--evidence", document)
     assert result.returncode == 0
@@ -122,7 +122,7 @@ def test_the_words_are_those_that_were_given(shell, disk, tmp_path):
 
 
 def test_each_part_of_a_split_image_is_hashed(run, disk, tmp_path):
-    """Three parts, each with its hash, in their order."""
+    """Three parts, each with its hash, in order."""
     data = disk.read_bytes()
     size = -(-len(data) // 3 // 512) * 512
     parts = [tmp_path / f"set.00{number}" for number in (1, 2, 3)]
@@ -134,7 +134,7 @@ def test_each_part_of_a_split_image_is_hashed(run, disk, tmp_path):
 
 
 def test_each_segment_of_an_expert_witness_image_is_hashed(run, tmp_path, peer):
-    """E01 and E02, as they lie there."""
+    """E01 and E02, as stored files."""
     data = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     (tmp_path / "raw").write_bytes(data.ljust(4 * MIB, b"\0"))
     command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 * MIB), "-t", tmp_path / "a", tmp_path / "raw"]
@@ -147,7 +147,7 @@ def test_each_segment_of_an_expert_witness_image_is_hashed(run, tmp_path, peer):
 
 
 def test_containers_are_hashed_as_they_lie_there(run, disk, tmp_path):
-    """Of a disk image the file is hashed, not the disk inside, so that anybody can compare it."""
+    """The file of a disk image is hashed, not the disk inside, so anybody can compare it."""
     dmg = tmp_path / "a.dmg"
     data = disk.read_bytes()
     dmg.write_bytes(udif([(ZLIB, data + bytes(-len(data) % 512))]))
@@ -166,7 +166,7 @@ def test_both_images_of_a_set_are_hashed(run, tmp_path):
 
 
 def test_an_image_that_changes_meanwhile_is_told(run, disk, tmp_path, monkeypatch):
-    """A write by somebody else between the two hashes: exit 1, and the report says which file differs."""
+    """Another program writes between the two hashes: exit 1, and the report names the file that differs."""
     from layoutscope.api import scan as verb
 
     real = verb.scan
@@ -189,7 +189,7 @@ def test_an_image_that_changes_meanwhile_is_told(run, disk, tmp_path, monkeypatc
 
 
 def test_an_image_that_goes_away_meanwhile_is_told(run, disk, tmp_path, monkeypatch):
-    """A disk that was unplugged cannot be hashed again: no report calls it unchanged."""
+    """An unplugged disk cannot be hashed again, so no report calls it unchanged."""
     from layoutscope.api import scan as verb
 
     real = verb.scan
@@ -206,7 +206,7 @@ def test_an_image_that_goes_away_meanwhile_is_told(run, disk, tmp_path, monkeypa
 
 
 def test_work_that_fails_is_reported(run, disk, tmp_path):
-    """The report says how the command ended, and that the image is what it was."""
+    """The report gives the end of the command, and says that the image is unchanged."""
     result, told = report(run, tmp_path, "scan", disk, "--volume", "nobody")
     assert (result.exit_code, told["exit_code"]) == (2, 2)
     assert "nobody" in told["error"]
@@ -214,7 +214,7 @@ def test_work_that_fails_is_reported(run, disk, tmp_path):
 
 
 def test_a_report_is_never_overwritten(run, disk, tmp_path):
-    """Nor is an image by a report: refused before the work, with --force, too."""
+    """Nor does a report overwrite an image: refused before the work, even with --force."""
     report(run, tmp_path, "scan", disk)
     for target in (tmp_path / "report.json", disk):
         before = sha256(target)
@@ -224,10 +224,10 @@ def test_a_report_is_never_overwritten(run, disk, tmp_path):
 
 
 def test_sectors_that_cannot_be_read_are_counted(run, disk, tmp_path, monkeypatch):
-    """What the system does not give is hashed as zeros, and the report says of how many bytes that is true."""
+    """Unreadable bytes are hashed as zeros, and the report gives their number."""
     from layoutscope.image import raw
 
-    disk.write_bytes(disk.read_bytes())  # without holes, which nobody reads
+    disk.write_bytes(disk.read_bytes())  # without holes, which are not read
     real, size = raw.pread_into, disk.stat().st_size
     bad = (size // 2) // 512 * 512
 

@@ -13,7 +13,7 @@ from layoutscope.tables import TABLES
 
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_every_table_has_its_columns(run, image, table):
-    """CSV on standard output has the columns of the schema, in their order, and a line for each row."""
+    """CSV on standard output has the columns of the schema, in order, and one line per row."""
     rows = list(csv.reader(io.StringIO(run("export", image, "--table", table).stdout)))
     assert rows[0] == [column.name for column in TABLES[table]]
     assert len(rows) - 1 == read_layouts(image)[0].table(table).height
@@ -31,7 +31,7 @@ def test_parquet_keeps_types_and_values(run, image, tmp_path):
 
 
 def test_json_lines_keep_ids_as_strings(run, image):
-    """One object a line; 64-bit ids are strings, offsets numbers."""
+    """One object per line; 64-bit ids are strings, offsets numbers."""
     lines = run("export", image, "--table", "nodes", "--format", "jsonl").stdout.splitlines()
     first = json.loads(lines[0])
     assert isinstance(first["node_id"], str)
@@ -40,7 +40,7 @@ def test_json_lines_keep_ids_as_strings(run, image):
 
 
 def test_existing_files_stay(run, image, tmp_path, marks):
-    """What the tool wrote is overwritten where that is forced, and nothing else is left in its folder."""
+    """The tool's own output is overwritten if forced; its folder holds nothing else."""
     target = marks(tmp_path / "out.csv", "mine")
     refused = run("export", image, "--table", "free", "-o", target)
     assert (refused.exit_code, target.read_text()) == (2, "mine")
@@ -58,7 +58,7 @@ def test_existing_files_stay(run, image, tmp_path, marks):
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):
-    """What cannot be written is refused in one line, with exit code 2."""
+    """Requests that cannot be written are refused in one line, with exit code 2."""
     result = run("export", image, *options)
     assert result.exit_code == 2
     assert reason in result.stderr
@@ -66,7 +66,7 @@ def test_wrong_wishes_are_usage_errors(run, image, options, reason):
 
 @pytest.mark.parametrize("words", [["--order", "names"], ["--host", "macos"], ["--drive", "sata-ssd"]])
 def test_a_table_of_no_walk_is_of_no_order_host_or_drive(run, image, words):
-    """What would change nothing is refused, not ignored; tables of walks take it, and so does a folder of all."""
+    """Options without effect are refused, not ignored; tables of workloads and folders of all tables accept them."""
     result = run("export", image, "--table", "nodes", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the table nodes does not depend on" in result.stderr

@@ -14,7 +14,7 @@ from layoutscope.tables.frames import FRAMES
 
 
 def test_all_tables_are_a_file_each(run, image, tmp_path):
-    """A folder is made; each table in it is what it is alone."""
+    """A folder is created; each table in it equals the one exported alone."""
     folder = tmp_path / "tables"
     result = run("export", image, "--table", "all", "--format", "parquet", "-o", folder)
     assert result.exit_code == 0, result.stderr
@@ -24,7 +24,7 @@ def test_all_tables_are_a_file_each(run, image, tmp_path):
 
 
 def test_results_are_tables_like_others(run, image):
-    """Metrics as scan has them; times, directories and reads as predict has them, of the work that was asked for."""
+    """Metrics match scan; times, directories and reads match predict for the requested workload."""
     work = ("--order", "names", "--drive", "generic-7200")
     for name in RESULTS:
         result = predict(image, order="names", drives="generic-7200") if name != "metrics" else scan(image)
@@ -40,14 +40,14 @@ def test_results_are_tables_like_others(run, image):
 
 
 def test_a_locked_volume_has_no_tables_of_walks(run, reference_image, tmp_path):
-    """All that there is, is written; what nobody can list has no times."""
+    """All available tables are written; an unlistable volume has no times."""
     folder = tmp_path / "tables"
     run("export", reference_image("apple/dissect_encrypted.raw"), "--table", "all", "-o", folder)
     assert sorted(path.stem for path in folder.iterdir()) == sorted(TABLES)
 
 
 def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path, marks):
-    """One file that is there stops all of them before anything is read; other files in the folder stay."""
+    """One existing file stops all tables before anything is read; other files in the folder stay."""
     marks(tmp_path / "nodes.csv")
     (tmp_path / "other").write_text("mine, too")
     refused = run("export", image, "--table", "all", "-o", tmp_path)
@@ -60,7 +60,7 @@ def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path, marks):
 
 
 def test_all_tables_need_a_folder(run, image, tmp_path):
-    """Several files do not go to standard output, nor into one that is a file."""
+    """Several files can go neither to standard output nor into a path that is a file."""
     assert "Name a folder" in run("export", image, "--table", "all").stderr
     (tmp_path / "file").write_text("")
     result = run("export", image, "--table", "all", "-o", tmp_path / "file")
@@ -68,14 +68,14 @@ def test_all_tables_need_a_folder(run, image, tmp_path):
 
 
 def test_documents_go_to_standard_output(run, image):
-    """A body file is text of one line an entry."""
+    """A body file is text with one line per entry."""
     result = run("export", image, "--format", "bodyfile")
     assert result.exit_code == 0, result.stderr
     assert len(result.stdout.splitlines()) == read_layouts(image)[0].entries.height
 
 
 def test_documents_follow_the_ending(run, image, tmp_path):
-    """The name of the file says which document it is; walks are those of the drive and the order given."""
+    """The file name selects the document; workloads use the given drive and order."""
     made = run("export", image, "-o", tmp_path / "a.speedscope.json", "--order", "names", "--drive", "sata-ssd")
     assert made.exit_code == 0, made.stderr
     names = [profile["name"] for profile in json.loads((tmp_path / "a.speedscope.json").read_text())["profiles"]]
@@ -98,7 +98,7 @@ def test_documents_follow_the_ending(run, image, tmp_path):
     ],
 )
 def test_contradictions_are_refused(run, image, words, reason):
-    """Nothing is written in another form than its name says, and nothing without a question."""
+    """A form that contradicts the file name is refused, and nothing is written."""
     result = run("export", image, *words)
     assert result.exit_code == 2
     assert reason in result.stderr

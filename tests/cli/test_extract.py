@@ -21,21 +21,21 @@ COUNTERS = ("name", "reads", "read_bytes", "hole_bytes")
 
 
 def document(path):
-    """Return the document of a scan without the image's name and what reading it took."""
+    """Return the document of a scan without the image's name and read statistics."""
     found = result_document(scan(path, drives=["generic-7200"]))
     found["image"] = {name: value for name, value in found["image"].items() if name not in COUNTERS}
     return json.loads(json.dumps(found))
 
 
 def unpacked(path, target):
-    """Decompress an extract with the program of that name."""
+    """Decompress an extract with the zstd program."""
     subprocess.run(["zstd", "-q", "-d", "-f", path, "-o", target], check=True)
     return target
 
 
 @pytest.fixture(params=["hfsplus", "apfs", "driver/gpt-both.img", "driver/apm-hfsplus.img", "driver/apfs-snap.img"])
 def original(request):
-    """Return an image: the committed ones, and real ones with partition maps and snapshots."""
+    """Return an image: one of the committed ones, or a real one with partition map and snapshots."""
     if "/" in request.param:
         return request.getfixturevalue("reference_image")(request.param)
     return request.getfixturevalue({"hfsplus": "image", "apfs": "apfs_image"}[request.param])
@@ -44,14 +44,14 @@ def original(request):
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["meta.img", "meta.img.zst"])
 def test_an_extract_scans_the_same(original, tmp_path, name):
-    """Sparse or compressed, it gives the same document but for the name and the reads."""
+    """Sparse or compressed, it gives the same document except for the name and the reads."""
     found = extract(original, tmp_path / name)
     assert found.metadata_bytes < found.size_bytes == original.stat().st_size
     assert document(tmp_path / name) == document(original)
 
 
 def test_runs_of_zeros_are_compressed_once(monkeypatch):
-    """Frames of 1 GiB, 16 MiB and 1 MiB are made once and repeated: 18 GiB of zeros cost no more than those three."""
+    """Frames of 1 GiB, 16 MiB and 1 MiB are made once and repeated: 18 GiB of zeros cost no more than these three."""
     sizes, compressor = [], zstd.ZstdCompressor
 
     class Counting:
@@ -77,7 +77,7 @@ def test_runs_of_zeros_are_compressed_once(monkeypatch):
 
 
 def test_data_of_files_are_left_out(image, tmp_path):
-    """Where the tables say file data lie, and no metadata, there are zeros."""
+    """Places that hold file data and no metadata according to the tables are zeros."""
     extract(image, tmp_path / "meta.img")
     layout = read_layouts(image)[0]
     extents = layout.extents.filter(fork="data").drop_nulls("image_offset")
@@ -90,7 +90,7 @@ def test_data_of_files_are_left_out(image, tmp_path):
 
 
 def test_contents_in_places_that_are_searched_are_left_out(tmp_path):
-    """The last block of a disk may hold a trailer or the header of a RAID member; here it is that of a file."""
+    """The last block of a disk may hold a trailer or a RAID header; here it belongs to a file."""
     path, target = tmp_path / "a.img", tmp_path / "meta.img"
     plan = SCENARIOS["basic"]
     last = plan.block_count - 1
@@ -106,7 +106,7 @@ def test_contents_in_places_that_are_searched_are_left_out(tmp_path):
 
 
 def test_zstd_unpacks_what_was_compressed(apfs_image, tmp_path, peer):
-    """The program zstd makes of the compressed extract what the sparse one is."""
+    """The zstd program decompresses the compressed extract to the sparse one."""
     peer("zstd")
     extract(apfs_image, tmp_path / "a.img")
     extract(apfs_image, tmp_path / "b.img.zst")
@@ -114,7 +114,7 @@ def test_zstd_unpacks_what_was_compressed(apfs_image, tmp_path, peer):
 
 
 def test_sleuthkit_lists_an_extract_of_hfsplus(reference_image, tmp_path, peer):
-    """Fls prints the same of the extract as of the image, whose catalog is in pieces."""
+    """Fls prints the same for the extract as for the image, whose catalog is fragmented."""
     image = reference_image("aged/hfsplus-20000-c20.img")
     extract(image, tmp_path / "a.img")
     listings = [
@@ -126,7 +126,7 @@ def test_sleuthkit_lists_an_extract_of_hfsplus(reference_image, tmp_path, peer):
 
 
 def test_sleuthkit_lists_an_extract_of_apfs(apfs_image, tmp_path, peer):
-    """Pstat and fls print the same of the extract as of the image."""
+    """Pstat and fls print the same for the extract as for the image."""
     extract(apfs_image, tmp_path / "a.img")
     pool = subprocess.run([peer("pstat"), apfs_image], capture_output=True, check=True).stdout.decode("utf-8")
     block = re.findall(r"APSB Block Number: (\d+)", pool)[0]
@@ -140,7 +140,7 @@ def test_sleuthkit_lists_an_extract_of_apfs(apfs_image, tmp_path, peer):
 
 @pytest.mark.parametrize("name", ["basic", "rich", "aged"])
 def test_apfsck_calls_an_extract_clean(name, tmp_path, peer):
-    """Apfsck has no more complaint about the extract than about the container."""
+    """Apfsck reports no more errors for the extract than for the container."""
     write(SCENARIOS[name], tmp_path / "a.img")
     extract(tmp_path / "a.img", tmp_path / "b.img")
     done = subprocess.run([peer("apfsck"), "-cuw", tmp_path / "b.img"], capture_output=True, text=True, check=False)
@@ -157,7 +157,7 @@ def fusion(tmp_path):
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_fusion_set_is_extracted_into_two_images(run, fusion, tmp_path, order):
-    """They scan the same as the set, whichever image is named first, and hold the metadata alone."""
+    """They scan the same as the set, whichever image is named first, and hold only the metadata."""
     first, second = (fusion[place] for place in order)
     goals = tmp_path / "one.img", tmp_path / "other.img.zst"
     done = run("extract", first, "--second", second, "-o", goals[0], "--second-output", goals[1])
@@ -172,7 +172,7 @@ def test_a_fusion_set_is_extracted_into_two_images(run, fusion, tmp_path, order)
 
 
 def test_each_image_of_a_set_needs_its_output(run, fusion, tmp_path):
-    """One output for two images, two for one, and the same for both are refused before anything is written."""
+    """One output for two images, two for one, and a shared one are refused before anything is written."""
     out = tmp_path / "a.img"
     for asked in (
         ("--second", fusion[1]),
@@ -185,7 +185,7 @@ def test_each_image_of_a_set_needs_its_output(run, fusion, tmp_path):
 
 
 def test_of_a_chosen_volume_the_other_ones_trees_are_left_out(run, tmp_path):
-    """The volume scans the same by its name and its number; of the other one the name is there, and no file's."""
+    """The volume scans the same by name and by number; of the other volume only its name is included, no file names."""
     path = tmp_path / "a.img"
     write(SCENARIOS["volumes"], path)
     names = [layout.facts.name for layout in read_layouts(path) if layout.facts.volume]
@@ -203,7 +203,7 @@ def test_of_a_chosen_volume_the_other_ones_trees_are_left_out(run, tmp_path):
 
 
 def test_checkpoints_of_a_chosen_volume(run, tmp_path):
-    """Of the container's checkpoints those that have it, and its own snapshots alone."""
+    """Only the container checkpoints that hold the volume, and only its own snapshots."""
     path = tmp_path / "a.img"
     write(SCENARIOS["snapshots"], path)
     name = read_layouts(path)[1].facts.name
@@ -213,7 +213,7 @@ def test_checkpoints_of_a_chosen_volume(run, tmp_path):
 
 
 def test_it_says_that_names_are_in_it(run, image, tmp_path):
-    """The command tells what it kept and that names are part of it, and refuses to leave them out."""
+    """The command reports what it kept and that names are included, and refuses to leave them out."""
     done = run("extract", image, "-o", tmp_path / "a.img.zst")
     assert (done.exit_code, "names of files" in done.stderr) == (0, True)
     assert run("extract", image, "-o", tmp_path / "a.img.zst").exit_code == 2

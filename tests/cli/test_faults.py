@@ -1,4 +1,4 @@
-"""Faults of the machine: one clear line, the right exit code, and the rest still read where it can be."""
+"""Machine faults: one clear line, the right exit code, and the rest is read if possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def disks(tmp_path_factory):
 
 
 def python(code: str, *words: object, **options):
-    """Run the command after some lines of Python, in a process of its own."""
+    """Run the command after some lines of Python, in its own process."""
     start = "import runpy, sys; sys.argv[0] = 'layoutscope'; runpy.run_module('layoutscope', run_name='__main__')"
     return subprocess.run(
         [sys.executable, "-c", f"{code}\n{start}", *map(str, words)],
@@ -101,12 +101,12 @@ ssize_t preadv64v2(int file, const struct iovec *parts, int count, off_t at, int
     return preadv2(file, parts, count, at, flags);
 }
 """
-"""A disk that fails, below Python and below the kernels in C."""
+"""A failing disk, simulated below Python and below the C kernels."""
 
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory):
-    """Return a function that gives the environment in which an area of an image cannot be read."""
+    """Return a function that returns the environment in which an area of an image cannot be read."""
     folder = tmp_path_factory.mktemp("preload")
     compiler = shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
@@ -128,7 +128,7 @@ def failing(tmp_path_factory):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("where", ["start", "end"])
 def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
-    """HFS+ begins at byte 1024; the last 512 bytes are Apple's, looked at for what disk images end with."""
+    """HFS+ begins at byte 1024. The last 512 bytes are Apple's and are checked for disk image trailers."""
     if verb == "checkpoints":
         pytest.skip("of APFS alone")
     image = disks / "hfsplus.img"
@@ -136,7 +136,7 @@ def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
     sound = python("", verb, image, env=dict(os.environ))
     result = python("", verb, image, env=failing(image, *bad))
     assert (result.returncode, result.stderr) == (0, "")
-    # How many requests it took is another matter.
+    # The number of requests may differ.
     told, expected = ([line for line in each.stdout.splitlines() if "requests" not in line] for each in (result, sound))
     assert told == expected
 
@@ -145,13 +145,13 @@ def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_an_unreadable_area_is_a_finding_and_the_rest_is_read(disks, failing, verb, name):
-    """A sector in the midst of a leaf: a result with a gap that is told, with all that lies around it."""
+    """A sector inside a leaf: the result reports a gap and holds everything around it."""
     image, at = disks / f"{name}.img", leaf_in_the_middle(disks / f"{name}.img")
     if (verb, name) == ("checkpoints", "hfsplus"):
         pytest.skip("of APFS alone")
     result = python("", verb, image, env=failing(image, at, 512))
     assert "Traceback" not in result.stderr
-    # Whatever lists files says that some are missing; the newest checkpoint has all but one of its nodes.
+    # Commands that list files report that some are missing; the newest checkpoint lacks one of its nodes.
     assert result.returncode == 3, result.stderr
     assert result.stdout
     if verb == "checkpoints":
@@ -165,7 +165,7 @@ def test_an_unreadable_area_is_a_finding_and_the_rest_is_read(disks, failing, ve
 
 
 def leaf_in_the_middle(image: Path) -> int:
-    """Return where a leaf with names lies, which is neither the first nor the last."""
+    """Return the address of a leaf with names that is neither the first nor the last."""
     from layoutscope import read_layouts
 
     nodes = read_layouts(image)[-1].nodes
@@ -175,7 +175,7 @@ def leaf_in_the_middle(image: Path) -> int:
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_a_disk_that_fails_reads_as_with_a_map_of_the_same_areas(disks, failing, tmp_path, name):
-    """Found out while reading or known before from ddrescue: the same tables, the same findings."""
+    """Found while reading or known from ddrescue: the same tables, the same findings."""
     image, at = disks / f"{name}.img", leaf_in_the_middle(disks / f"{name}.img")
     size = image.stat().st_size
     areas = f"0x0 {at:#x} +\n{at:#x} 0x200 -\n{at + 512:#x} {size - at - 512:#x} +\n"
@@ -188,7 +188,7 @@ def test_a_disk_that_fails_reads_as_with_a_map_of_the_same_areas(disks, failing,
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_what_is_extracted_of_a_failing_disk_scans_with_what_was_read(disks, failing, tmp_path, name):
-    """The sector that was lost is a hole; the exit code says that something is missing."""
+    """The lost sector is a hole; the exit code reports missing data."""
     image, at = disks / f"{name}.img", leaf_in_the_middle(disks / f"{name}.img")
     result = python("", "extract", image, "-o", tmp_path / "a.img", env=failing(image, at, 512))
     assert result.returncode == 3, result.stderr
@@ -199,7 +199,7 @@ def test_what_is_extracted_of_a_failing_disk_scans_with_what_was_read(disks, fai
 
 @pytest.mark.parametrize(("special", "told"), [("catalog", "B-tree header node"), ("allocation", "file")])
 def test_special_files_that_cannot_be_read_are_named(disks, failing, special, told):
-    """Their first sectors: what cannot be read is no contradiction, and no zeros of it are held against anything."""
+    """Their first sectors: unreadable data is not a contradiction, and is not compared as zeros."""
     from layoutscope import read_layouts
 
     layout = read_layouts(disks / "hfsplus.img")[0]
@@ -213,13 +213,13 @@ def test_special_files_that_cannot_be_read_are_named(disks, failing, special, to
 
 
 def test_a_copy_of_the_header_that_cannot_be_read_explains_nothing_else(disks, failing):
-    """It is not said to be absent, and a leaf that is lost as well is no consequence of it."""
+    """It is not reported as absent, and a leaf that is lost as well is not treated as its consequence."""
     image = disks / "hfsplus.img"
     alone = python("", "check", image, env=failing(image, image.stat().st_size - 1024, 512))
     assert alone.returncode == 3, alone.stderr
     assert "the copy of the volume header could not be read" in alone.stdout
     assert "no copy" not in alone.stdout
-    # From the leaf to the copy nothing can be read: the node stands on a line of its own.
+    # Nothing is readable from the leaf to the copy, so the node has a finding of its own.
     at = leaf_in_the_middle(image)
     both = python("", "check", image, env=failing(image, at, 1 << 40))
     assert both.returncode == 3, both.stderr
@@ -227,7 +227,7 @@ def test_a_copy_of_the_header_that_cannot_be_read_explains_nothing_else(disks, f
 
 
 def test_the_second_image_of_a_set_may_fail(failing, tmp_path):
-    """A node on the hard disk of a Fusion set: told with its device, and the rest of both is read."""
+    """A node on the hard disk of a Fusion set is reported with its device, and the rest of both is read."""
     from layoutscope import read_layouts
 
     ssd, hdd = tmp_path / "ssd.img", tmp_path / "hdd.img"
@@ -245,7 +245,7 @@ def test_the_second_image_of_a_set_may_fail(failing, tmp_path):
 
 
 def test_a_disk_that_fails_everywhere_is_left_alone(disks, failing):
-    """The budget of failures ends the reading with one line that says what to do."""
+    """The failure limit ends the reading with one line that says what to do."""
     image = disks / "apfs.img"
     result = python("", "scan", image, env=failing(image, 4096, 1 << 40))
     assert result.returncode in (1, 3)
@@ -254,7 +254,7 @@ def test_a_disk_that_fails_everywhere_is_left_alone(disks, failing):
 
 
 def test_a_request_that_fails_is_asked_for_by_sector(disks, failing):
-    """One bad sector within a block of 4 KiB loses that sector, not what lies around it: the header behind is read."""
+    """A bad sector within a 4 KiB block loses only that sector; the header after it is read."""
     image = disks / "hfsplus.img"
     result = python("", "scan", image, "--json", env=failing(image, 512, 512))
     assert result.returncode in (0, 3)
@@ -262,7 +262,7 @@ def test_a_request_that_fails_is_asked_for_by_sector(disks, failing):
 
 
 def test_short_reads_are_gone_on_with_or_told(disks, failing):
-    """A system that gives less than was asked for, and then nothing: no zeros are made up."""
+    """The system returns less than requested, and then nothing: no zeros are made up."""
     image = disks / "hfsplus.img"
     result = python("", "scan", image, env=failing(image, 0, 1 << 40, FAULT_SHORT="1"))
     assert "Traceback" not in result.stderr
@@ -271,7 +271,7 @@ def test_short_reads_are_gone_on_with_or_told(disks, failing):
 
 @pytest.mark.parametrize("verb", ["scan", "check"])
 def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
-    """An image that was cut behind its header while it was read: what is gone is told, and nothing is made up of it."""
+    """An image is truncated after its header during the scan: the loss is reported, and no data are made up."""
     copy = tmp_path / "a.img"
     copy.write_bytes((disks / "hfsplus.img").read_bytes())
     code = (
@@ -299,7 +299,7 @@ def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
     ],
 )
 def test_an_interrupt_during_imports_ends_with_130(disks, module):
-    """Ctrl-C while a module is loaded, from the first one on: no stack, one line."""
+    """Ctrl-C during the import of any module: no traceback, one line."""
     code = (
         "import os, signal, sys\n"
         "class Finder:\n"
@@ -317,7 +317,7 @@ def test_an_interrupt_during_imports_ends_with_130(disks, module):
 
 @pytest.mark.parametrize("reads", [1, 3, 10, 30])
 def test_an_interrupt_at_any_read_ends_with_130(disks, tmp_path, reads):
-    """Also in the midst of an output, of which nothing is left."""
+    """Also during an output, of which nothing is left."""
     code = (
         "import os, signal\nfrom layoutscope.image import raw\ncount = [0]\n"
         "def counted(real):\n    def read(*words):\n        count[0] += 1\n"
@@ -349,11 +349,11 @@ ENVIRONMENTS = {
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("words", [("scan", "--details"), ("check",), ("export", "--table", "entries")])
 def test_results_do_not_depend_on_the_environment(disks, name, words):
-    """Without a home, with no variable at all, with other letters and clocks: the same result."""
+    """Without a home, without any variable, with other locales and time zones: the same result."""
     given = ENVIRONMENTS[name]
     environment = {"PATH": os.environ["PATH"]} if given is None else os.environ | given
     verb, *rest = words
-    # Libraries put the width of the terminal into the environment behind Python's back.
+    # Libraries put the terminal width into the environment without Python's knowledge.
     usual = python("", verb, disks / "hfsplus.img", *rest, env=dict(os.environ))
     result = python("", verb, disks / "hfsplus.img", *rest, env=environment, encoding="utf-8", errors="replace")
     assert (result.returncode, result.stderr) == (usual.returncode, "")
@@ -363,7 +363,7 @@ def test_results_do_not_depend_on_the_environment(disks, name, words):
 
 @pytest.mark.parametrize("seconds", [0, 1, -86400])
 def test_a_clock_in_the_past_harms_nothing(disks, tmp_path, seconds):
-    """Before 1970 or at its first second: results, captures and reports of evidence are written."""
+    """Before 1970 or in its first second: results, captures and evidence reports are written."""
     code = f"import time, datetime\ntime.time = lambda: {seconds}.0\ntime.time_ns = lambda: {seconds} * 10**9"
     result = python(
         code, "scan", disks / "hfsplus.img", "--save", tmp_path / "a.lscope", "--evidence", tmp_path / "a.txt"
@@ -374,7 +374,7 @@ def test_a_clock_in_the_past_harms_nothing(disks, tmp_path, seconds):
 
 
 def test_an_install_that_cannot_be_written_to_works(disks, tmp_path):
-    """Without byte code, a cache or a folder for temporary files that takes anything."""
+    """Without byte code, cache or a writable temporary folder."""
     if os.geteuid() == 0:
         code = (
             "import os, sys\nsys.dont_write_bytecode = False\nreal = os.open\n"
@@ -390,7 +390,7 @@ def test_an_install_that_cannot_be_written_to_works(disks, tmp_path):
 
 
 def test_a_disk_that_goes_away_is_told(disks):
-    """Every read fails from some point on, as of a device that was unplugged."""
+    """Every read fails from some point on, as with an unplugged device."""
     code = (
         "import errno, os\ncount = [0]\n"
         "def failing(real):\n    def read(*words):\n        count[0] += 1\n        if count[0] > 4:\n"

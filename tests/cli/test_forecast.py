@@ -1,4 +1,4 @@
-"""``forecast``: what it says, what it refuses, and that its sentences are said where they hold."""
+"""``forecast``: its results and refusals, and that its sentences appear only where they are true."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRIVE = ("--drive", "sata-ssd", "--seeds", "2")
 
 
 def test_no_cycles_say_what_predict_says(run):
-    """After no cycle a volume is as it is: the seconds of one point are those of a prediction."""
+    """After zero cycles a volume is unchanged: the seconds of the single point equal those of predict."""
     told = json.loads(run("forecast", HFSPLUS, "--cycles", "0", *DRIVE, "--json").stdout)
     predicted = layoutscope.predict(HFSPLUS, drives="sata-ssd").volumes[0].drives[0].prediction.seconds
     assert [point["cycle"] for point in told["points"]] == [0]
@@ -37,7 +37,7 @@ def test_no_cycles_say_what_predict_says(run):
 
 @pytest.mark.parametrize("image", [HFSPLUS, APFS])
 def test_the_text_has_every_point(run, image):
-    """Each of them is a row of both tables."""
+    """Each point is a row of both tables."""
     result = run("forecast", image, "--cycles", "2", *DRIVE, "--host", "linux")
     assert result.exit_code == 0
     rows = [line.split()[0] for line in result.stdout.splitlines() if line.strip()[:1].isdigit()]
@@ -50,7 +50,7 @@ def test_the_text_has_every_point(run, image):
 @pytest.mark.parametrize("host", ["linux", "macos"])
 @pytest.mark.parametrize("image", [HFSPLUS, APFS])
 def test_the_range_of_drives_holds_that_of_layouts(image, host):
-    """By the drive, too, is by the layout at least: on single disks, sets and flash, on a volume as it is and aged."""
+    """The range over drives contains that over layouts: on single disks, sets and flash, fresh and aged."""
     drives = ("generic-5400-2.5", "generic-7200", "st2000dm006", "wd-mybook-duo-2tb", "atlas10k5", "sata-ssd")
     for point in layoutscope.forecast(image, cycles=4, seeds=2, host=host, drives=drives).points:
         assert [time.profile for time in point.times] == list(drives)
@@ -60,13 +60,13 @@ def test_the_range_of_drives_holds_that_of_layouts(image, host):
 
 
 def test_draws_are_the_same_each_time():
-    """The same question has the same answer."""
+    """The same request gives the same result."""
     asked = {"cycles": 2, "seeds": 2, "drives": ()}
     assert layoutscope.forecast(APFS, **asked).points == layoutscope.forecast(APFS, **asked).points
 
 
 def test_ten_thousand_cycles_are_followed_in_forty_steps(run):
-    """The plan is bounded, and says where it ends; of few cycles none of this is said."""
+    """The plan is bounded, and the text says where it ends; with few cycles no such line appears."""
     assert plan_steps(10_000, 0.05)[1] == 40
     many = run("forecast", HFSPLUS, "--cycles", "10000", "--seeds", "1", "--drive", "sata-ssd").stdout
     assert "10 cycles are followed as one." in many
@@ -86,14 +86,14 @@ def test_ten_thousand_cycles_are_followed_in_forty_steps(run):
     ],
 )
 def test_what_cannot_be_asked_is_refused(run, words, told):
-    """One line says what is wrong, with the list of what there is."""
+    """One line says what is wrong, and lists the valid values."""
     result = run("forecast", HFSPLUS, *words)
     assert result.exit_code == 2
     assert told in " ".join(result.stderr.split())
 
 
 def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
-    """Nobody compared its driver; Linux's were. That the ranges are too narrow is said of both, and one draw is one."""
+    """The macOS driver was not compared, Linux drivers were. Both notes mention narrow ranges; one draw is singular."""
     told = {
         host: " ".join(run("forecast", HFSPLUS, "--cycles", "1", *DRIVE, "--seeds", "1", "--host", host).stdout.split())
         for host in ("macos", "linux")
@@ -106,21 +106,21 @@ def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
 
 
 def test_a_volume_without_files_is_refused(tmp_path):
-    """Nothing would change on it."""
+    """Such a volume would not change."""
     write(SCENARIOS["empty"], tmp_path / "empty.img")
     with pytest.raises(UsageError, match="without files: nothing would change"):
         layoutscope.forecast(tmp_path / "empty.img", cycles=1)
 
 
 def test_a_full_volume_says_when_it_is_full(run):
-    """A volume to which a fifth of its files is added each cycle ends; one that is only changed does not."""
+    """A volume that grows by a fifth of its files per cycle fills up; one that is only changed does not."""
     full = run("forecast", APFS, "--workload", "add", "--share", "0.2", "--cycles", "8", *DRIVE).stdout
     assert "the volume is full" in full
     assert "the volume is full" not in run("forecast", APFS, "--cycles", "2", *DRIVE).stdout
 
 
 def test_images_of_one_volume_tell_how_much_is_replaced(run):
-    """From an image to itself nothing is; images of several volumes are refused."""
+    """Two copies of one image give zero; images of several volumes are refused."""
     same = run("forecast", HFSPLUS, HFSPLUS, *DRIVE)
     assert same.exit_code == 2
     assert "no file was replaced from the first image to the last" in " ".join(same.stderr.split())
@@ -130,7 +130,7 @@ def test_images_of_one_volume_tell_how_much_is_replaced(run):
 
 
 def test_the_page_asks_nothing_of_any_network(run, tmp_path):
-    """Its policy forbids all that is not in it, as that of the other pages."""
+    """Its policy forbids all external sources, as on the other pages."""
     target = tmp_path / "next.html"
     run("forecast", HFSPLUS, "--cycles", "1", *DRIVE, "--plot", target)
     page = target.read_text()
@@ -140,14 +140,14 @@ def test_the_page_asks_nothing_of_any_network(run, tmp_path):
 
 @pytest.fixture(scope="module")
 def snapshots(tmp_path_factory):
-    """Write a volume of APFS that has snapshots."""
+    """Write an APFS volume with snapshots."""
     path = tmp_path_factory.mktemp("snapshots") / "kept.img"
     write_apfs(APFS_SCENARIOS["snapshots"], path)
     return path
 
 
 def test_what_snapshots_hold_is_not_free_when_it_is_replaced(snapshots):
-    """No block that a snapshot holds is free after cycles in which half of the files are replaced."""
+    """No block that a snapshot holds becomes free in cycles that replace half of the files."""
     layout = layoutscope.read_layouts(snapshots)[-1]
     volume = readable(layout, "linux")
     held = volume.space._pinned
@@ -160,7 +160,7 @@ def test_what_snapshots_hold_is_not_free_when_it_is_replaced(snapshots):
 
 
 def test_what_snapshots_hold_is_said_where_there_are_some(run, snapshots):
-    """Of a volume without snapshots nothing is said of them."""
+    """Without snapshots the text does not mention them."""
     told = "Snapshots that the volume has hold"
     assert told in " ".join(run("forecast", snapshots, "--cycles", "1", *DRIVE).stdout.split())
     assert told not in " ".join(run("forecast", HFSPLUS, "--cycles", "1", *DRIVE).stdout.split())
@@ -177,7 +177,7 @@ def test_a_locked_volume_is_refused(tmp_path):
 
 @pytest.mark.parametrize("image", [HFSPLUS, APFS])
 def test_a_volume_whose_half_is_lost_ends_with_a_line_or_a_forecast(run, image, tmp_path):
-    """Nodes of the second half are zeros: what was read ages, and nothing else is raised than what is meant."""
+    """Nodes of the second half are zeros: the rest ages, and only intended errors are raised."""
     with Path(image).open("rb") as file:
         data = bytearray(zstd.decompress(file.read()))
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
@@ -189,7 +189,7 @@ def test_a_volume_whose_half_is_lost_ends_with_a_line_or_a_forecast(run, image, 
 
 
 def later(layout, *shares):
-    """Return a volume after cycles that replace shares of its files, one state after each."""
+    """Return a volume after cycles that replace shares of its files: one state per cycle."""
     volume, states = readable(layout, "linux"), [layout]
     for seed, share in enumerate(shares):
         wanted = round(share * int(volume.entries.is_file.sum()))
@@ -200,18 +200,18 @@ def later(layout, *shares):
 
 @pytest.mark.parametrize("image", [HFSPLUS, APFS])
 def test_states_of_one_volume_tell_the_share_that_is_replaced_and_how_well_it_held(image):
-    """Of steps of a tenth, a tenth and a fifth, those before the last say a tenth of it; it was a fifth."""
+    """With steps of 1/10, 1/10 and 1/5, the earlier states estimate a tenth for the last step; it was a fifth."""
     layout = layoutscope.read_layouts(image)[-1]
     found = churn_of(later(layout, 0.1, 0.1, 0.2))
     assert found.replaced == pytest.approx((0.1, 0.1, 0.2), abs=0.01)
     assert found.expected == pytest.approx(0.1, abs=0.01)
-    # Nodes of APFS tell when they were written; those of HFS+ do not.
+    # APFS nodes record when they were written; HFS+ nodes do not.
     assert [share is None for share in found.rewritten] == [image == HFSPLUS] * 3
     assert churn_of(later(layout, 0.1)).expected is None
 
 
 def test_ranges_are_wider_by_what_the_model_was_off():
-    """After cycles, and only where the model was held against drivers; the volume as it is has none."""
+    """Only after cycles, and only where the model was compared with drivers; the current volume has no such error."""
     errors = model_errors("hfsplus", "linux")
     first, *_, last = layoutscope.forecast(HFSPLUS, cycles=2, seeds=2, drives=(), host="linux").points
     assert all(metric.low is None for metric in first.metrics)

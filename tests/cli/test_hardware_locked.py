@@ -1,4 +1,4 @@
-"""Volumes whose keys only the hardware knows that made them."""
+"""Volumes whose keys are known only to the hardware that made them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCKED = "volume-hardware-locked"
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """Write an encrypted volume, and take the flag of software encryption from every superblock."""
+    """Write an encrypted volume, and clear the software encryption flag in every superblock."""
     path = tmp_path_factory.mktemp("hardware") / "disk.img"
     expected = write(SCENARIOS["encrypted"], path)
     data = bytearray(path.read_bytes())
@@ -38,7 +38,7 @@ def image(tmp_path_factory):
 @pytest.mark.parametrize("verb", ["scan", "check"])
 @pytest.mark.parametrize("password", [(), ("--password", PASSWORD)])
 def test_hardware_encryption_is_named_with_advice(run, image, verb, password):
-    """No password is asked for or tried: the finding says what to do instead, and what needs no key is shown."""
+    """No password is requested or tried: the finding gives advice, and data that need no key are shown."""
     result = run(verb, image, "--json", *password)
     document = json.loads(result.stdout)
     told = [item for volume in document["volumes"] for item in volume["findings"] if item["code"] == LOCKED]
@@ -50,7 +50,7 @@ def test_hardware_encryption_is_named_with_advice(run, image, verb, password):
 
 
 def test_what_needs_no_key_is_still_shown(run, image):
-    """Name, object map and regions of the volume are in the report, and the advice in its text."""
+    """Name, object map and regions of the volume are in the report, and the advice is in its text."""
     document = json.loads(run("scan", image, "--json").stdout)
     assert document["volumes"][-1]["name"] == "Secret"
     text = " ".join(run("scan", image).stdout.split())

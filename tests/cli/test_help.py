@@ -21,7 +21,7 @@ COMMANDS = sorted(OVERVIEW)
 
 
 def test_help_lists_fifteen_commands_and_their_parts(run):
-    """The overview names each command that is no part of another one, and the parts as they are typed."""
+    """The overview lists each command that is not part of another one, and the parts as they are typed."""
     text = run("--help").stdout
     shown = [name for group in GROUPS.values() for name in group]
     assert len(shown) == 15
@@ -32,7 +32,7 @@ def test_help_lists_fifteen_commands_and_their_parts(run):
 
 
 def test_commands_are_in_groups(run):
-    """What a new user needs comes before what developers need, and that before data."""
+    """Commands for new users come first, then those for developers, then those for data."""
     text = run("--help").stdout
     places = [text.index(f"\n{title}:\n") for title in GROUPS]
     assert places == sorted(places)
@@ -41,7 +41,7 @@ def test_commands_are_in_groups(run):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_part_is_the_same_command_as_its_own_name(run, name):
-    """Both spellings have one help, whose first line shows the one that stays."""
+    """Both spellings have one help, whose first line shows the preferred one."""
     typed = FORMS[name].split()
     by_form, by_name = (run(*words, "--help").stdout.partition("\n") for words in (typed, [name]))
     assert by_form[2] == by_name[2]
@@ -49,7 +49,7 @@ def test_a_part_is_the_same_command_as_its_own_name(run, name):
 
 
 def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
-    """Before or behind the image, with a sign or without; behind -- they are files."""
+    """Before or after the image, with or without dashes; after -- they are files."""
     target = tmp_path / "small.img"
     assert run("export", image, f"--metadata-image={target}").exit_code == 0
     assert target.exists()
@@ -59,7 +59,7 @@ def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
 
 @for_each("name", COMMANDS)
 def test_a_help_page_is_about_30_lines(run, name):
-    """Options that few need are named at the end; --help-all describes each of them."""
+    """Rarely needed options are only named at the end; --help-all describes each of them."""
     short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
     assert len(short.splitlines()) <= 40
     for item in options_of(name):
@@ -68,13 +68,13 @@ def test_a_help_page_is_about_30_lines(run, name):
 
 
 def test_most_help_pages_fit_on_a_screen(run):
-    """The middle one of them has at most 31 lines."""
+    """The median length is at most 31 lines."""
     lengths = sorted(len(run(name, "--help").stdout.splitlines()) for name in COMMANDS)
     assert lengths[len(lengths) // 2] <= 31
 
 
 def test_parts_of_drives_hear_options_before_them(run, tmp_path):
-    """An alias of the earlier form, with a line that says how to write it."""
+    """The old form is an alias, with a line that shows the new form."""
     words = ("--random-ms", "15", "-o", tmp_path / "old.toml", "fit", "mine")
     result = run("drives", *words)
     assert result.exit_code == 0
@@ -84,7 +84,7 @@ def test_parts_of_drives_hear_options_before_them(run, tmp_path):
 
 
 def test_a_help_page_leaves_out_what_all_commands_share(run):
-    """Panels of images are named, and shown with --help-all."""
+    """Panels about images are only named; --help-all shows them."""
     short, whole = (run("scan", option).stdout for option in ("--help", "--help-all"))
     for option in ("--volume-at", "--password-file", "--ddrescue-map", "--cache-dir"):
         assert f"  {option} " in whole
@@ -94,7 +94,7 @@ def test_a_help_page_leaves_out_what_all_commands_share(run):
 
 
 UNIT = re.compile(r"[A-Z]+(?:[.:=/][A-Za-z]+)*")
-"""What stands for a value, such as ``BYTES``, ``FILE.html`` or ``NAME=VALUE``."""
+"""A placeholder for a value, such as ``BYTES``, ``FILE.html`` or ``NAME=VALUE``."""
 
 
 def options_of(name):
@@ -105,7 +105,7 @@ def options_of(name):
 
 @for_each("name", COMMANDS)
 def test_every_option_says_what_it_does_what_it_takes_and_what_holds_without_it(name):
-    """An option or argument without a sentence, a unit or a default is none that a user can use."""
+    """An option or argument without a description, a unit or a default is not usable."""
     for item in options_of(name):
         assert item.text.endswith("."), item
         assert item.panel in PANELS or not item.panel
@@ -117,7 +117,7 @@ def test_every_option_says_what_it_does_what_it_takes_and_what_holds_without_it(
 
 
 def test_an_option_that_says_too_little_would_be_seen():
-    """What the test above looks for is told apart: here nothing is said of unit and default."""
+    """The test above detects an option without unit and default."""
     lone, nothing = typer.Typer(), typer.Option(None)
     lone.command(cls=Verb)(lambda size=nothing: size)
     command = typer.main.get_command(lone)
@@ -127,7 +127,7 @@ def test_an_option_that_says_too_little_would_be_seen():
 
 @for_each("name", COMMANDS)
 def test_help_ends_with_two_examples_that_work(run, name):
-    """Each help shows two commands; their options and choices are the command's own."""
+    """Each help shows two commands; their options and choices exist."""
     shown = run(name, "--help").stdout.partition("\nExamples:\n")[2].splitlines()
     assert len(shown) == 4
     assert [line.strip() for line in shown] == [line for example in EXAMPLES[name] for line in example]
@@ -154,13 +154,13 @@ def test_help_ends_with_two_examples_that_work(run, name):
     ],
 )
 def test_options_that_cannot_matter_are_not_shown(run, name, absent):
-    """A command has no options of which its result is independent."""
+    """A command has no options that cannot change its result."""
     text = run(name, "--help-all").stdout
     assert not [option for option in absent if f"  {option} " in text]
 
 
 def test_help_shows_what_is_typed(run):
-    """No braces, no types of the program stand where words are typed."""
+    """Usage shows no braces and no type names of the program."""
     for name in COMMANDS:
         text = run(name, "--help").stdout
         assert not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text), name
@@ -168,7 +168,7 @@ def test_help_shows_what_is_typed(run):
 
 @for_each("name", COMMANDS)
 def test_help_fits_80_columns(run, name):
-    """No line is longer than a terminal is wide, and none ends with blanks."""
+    """No line is wider than 80 columns, and none has trailing blanks."""
     for words in ([], [name]):
         for line in run(*words, "--help").stdout.splitlines():
             assert len(line) <= 80
@@ -177,7 +177,7 @@ def test_help_fits_80_columns(run, name):
 
 @for_each("name", sorted({*COMMANDS} - {"cache", "measure"}))  # a device is not an image
 def test_every_command_is_a_verb_of_the_library(name):
-    """What the command line does, the library does under the same name, where no package has it."""
+    """Every command is a library function of the same name, except ``report``, which is ``write_report``."""
     assert {"report": "write_report"}.get(name, name) in layoutscope.__all__
 
 
@@ -188,7 +188,7 @@ def test_version(run):
 
 @pytest.mark.parametrize("words", [["--version", "--verbose"], ["--verbose", "--version"]])
 def test_verbose_version_names_the_core(run, words):
-    """It tells which build of the C core runs."""
+    """It shows which build of the C core runs."""
     version, core = run(*words).stdout.splitlines()
     assert version == f"layoutscope {layoutscope.__version__}"
     assert core == f"core: {core_name()}"
@@ -216,7 +216,7 @@ ALL = {*TABLES, "numpy", "rich"}
     ],
 )
 def test_start_imports_nothing_heavy(words, heavy):
-    """Version and help come at once, without tables, arrays, plots and rich; drives need arrays alone."""
+    """Version and help load no tables, arrays, plots or rich; drives needs only arrays."""
     code = (
         "import sys\nfrom layoutscope.__main__ import main\n"
         f"sys.argv[1:] = {words!r}\n"

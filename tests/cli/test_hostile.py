@@ -1,4 +1,4 @@
-"""Names that act on terminals, images that must not be touched, interruptions, and what is refused."""
+"""Names that control terminals, images that must not be changed, interruptions, and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from layoutscope.image import MemorySource
 UNSAFE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u115f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe0f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""What a terminal acts on, but line ends."""
+"""Characters that control a terminal, except line ends."""
 
 NAMES = (*ODD_NAMES, *LONE_SURROGATES, "\x1b]0;owned\x07", "<script>alert(1)</script>", "@SUM(1)", "-1+1",
          "\u2066isolate", "a\xadb\u180ec\U000e0041d\u3164e\ufe0f", "a\r\nb",
@@ -45,7 +45,7 @@ def odd(tmp_path_factory):
     [("scan",), ("check",), ("verify",), ("inspect", "--at", "1024"), ("scan", "--explain"), ("check", "--sweep")],
 )
 def test_no_name_acts_on_a_terminal(run, odd, words):
-    """Text of every verb holds no control characters, no bidirectional overrides, no halves of pairs."""
+    """Text of every command holds no control characters, bidirectional overrides or lone surrogates."""
     result = run(words[0], odd, *words[1:])
     assert result.exit_code == 0
     assert UNSAFE.search(result.stdout) is None
@@ -53,7 +53,7 @@ def test_no_name_acts_on_a_terminal(run, odd, words):
 
 @pytest.fixture(scope="module")
 def odd_apfs(tmp_path_factory):
-    """Return a container whose volume, files and snapshot have names of that kind."""
+    """Return a container whose volume, files and snapshot have such names."""
     from fixtures.apfs.plan import FilePlan, TakeSnapshot, TransactionPlan
     from fixtures.apfs.plan import VolumePlan as ApfsVolume
     from fixtures.apfs.scenarios import container
@@ -73,14 +73,14 @@ def odd_apfs(tmp_path_factory):
      ("trace",), ("scan", "--snapshot", "=snap\x1b[31m\u202e")],
 )  # fmt: skip
 def test_no_name_of_an_apfs_container_acts_on_a_terminal(run, odd_apfs, words):
-    """Names of snapshots, which stand in headings and facts, are escaped like all others."""
+    """Snapshot names in headings and facts are escaped like all others."""
     result = run(words[0], odd_apfs, *words[1:])
     assert result.exit_code == 0
     assert UNSAFE.search(result.stdout) is None
 
 
 def test_what_a_part_of_a_report_forgets_is_escaped_at_last(capsys):
-    """The console that all verbs print to lets no control character through but its own."""
+    """The console that all commands print to passes no control characters but its own."""
     import sys
 
     from rich.text import Text
@@ -95,7 +95,7 @@ def test_what_a_part_of_a_report_forgets_is_escaped_at_last(capsys):
     "words", [("scan",), ("check",), ("scan", "--json"), ("check", "--json"), ("check", "--sweep")]
 )
 def test_names_that_are_left_out_are_nowhere(run, tmp_path, words):
-    """Neither headings nor findings quote the volume's name or the snapshots'."""
+    """Neither headings nor findings contain the name of the volume or its snapshots."""
     from fixtures.apfs.scenarios import SCENARIOS as CONTAINERS
     from fixtures.apfs.writer import write
 
@@ -106,14 +106,14 @@ def test_names_that_are_left_out_are_nowhere(run, tmp_path, words):
 
 
 def test_json_is_ascii_whatever_the_names(run, odd):
-    """Documents are ASCII and say the volume's name as it stands on the disk."""
+    """Documents are ASCII and give the volume's name exactly as on the disk."""
     text = run("scan", odd, "--json").stdout
     assert text.isascii()
     assert json.loads(text)["volumes"][0]["name"] == "vol\x1b[31m\u202eume"
 
 
 def test_csv_runs_no_formula_and_keeps_its_rows(run, odd, tmp_path):
-    """No cell starts as a formula does, and every entry is one row, whatever line ends its name has."""
+    """No cell starts as a formula does, and every entry is one row, whatever line ends its name holds."""
     target = tmp_path / "entries.csv"
     assert run("export", odd, "--table", "entries", "-o", target).exit_code == 0
     rows = list(csv.reader(io.StringIO(target.read_text("utf-8"), newline="")))
@@ -125,7 +125,7 @@ def test_csv_runs_no_formula_and_keeps_its_rows(run, odd, tmp_path):
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
 @pytest.mark.parametrize("table", ["entries", "node_views", "extents", "findings"])
 def test_exports_to_a_terminal_act_on_nothing(run, odd, odd_apfs, table, file_format):
-    """Tables on the standard output have no control characters; raw names and JSON say what stands on the disk."""
+    """Tables on standard output have no control characters; raw names and JSON give the bytes on the disk."""
     for image in (odd, odd_apfs):
         text = run("export", image, "--table", table, "--format", file_format).stdout
         assert UNSAFE.search(text) is None
@@ -134,14 +134,14 @@ def test_exports_to_a_terminal_act_on_nothing(run, odd, odd_apfs, table, file_fo
 
 
 def test_map_holds_names_as_text_only(run, odd, tmp_path):
-    """A page has no script of an image's making."""
+    """A page has no script that comes from an image."""
     target = tmp_path / "map.html"
     assert run("map", odd, "-o", target).exit_code == 0
     assert "<script>alert(1)</script>" not in target.read_text("utf-8")
 
 
 def test_longest_name_fits_a_narrow_terminal(shell, odd):
-    """Names of 255 units break no line."""
+    """Names of 255 units fit the lines."""
     import os
 
     result = shell("scan", odd, env={**os.environ, "COLUMNS": "80"})
@@ -158,7 +158,7 @@ def state(path):
     [("scan",), ("check", "--sweep"), ("verify",), ("checkpoints",), ("predict",), ("export", "--table", "nodes")],
 )
 def test_no_verb_touches_the_image(run, odd, tmp_path, words):
-    """A read-only file keeps its bytes and its time of change, and nothing appears beside it."""
+    """A read-only file keeps its bytes and modification time, and no file appears next to it."""
     folder = tmp_path / "images"
     folder.mkdir()
     image = folder / "disk.img"
@@ -173,7 +173,7 @@ def test_no_verb_touches_the_image(run, odd, tmp_path, words):
 
 
 def test_the_system_is_never_asked_to_write_to_the_image(odd, peer):
-    """The log of system calls has the image opened for reading only."""
+    """The system call log shows the image opened only for reading."""
     command = [peer("strace"), "-f", "-e", "trace=openat,open,creat", sys.executable, "-m", "layoutscope", "check", odd]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     opened = [line for line in result.stderr.splitlines() if odd.name in line]
@@ -182,7 +182,7 @@ def test_the_system_is_never_asked_to_write_to_the_image(odd, peer):
 
 
 class Changing(MemorySource):
-    """An image whose volume header is written to after a number of reads, as a mounted volume's is."""
+    """An image whose volume header changes after a number of reads, as on a mounted volume."""
 
     def __init__(self, data: bytes, after: int) -> None:
         super().__init__(data)
@@ -198,7 +198,7 @@ class Changing(MemorySource):
 
 
 def test_a_volume_that_changes_underneath_is_noticed():
-    """A write count that rises while the trees are read is a warning at its field; one that stays is none."""
+    """A write count that rises while the trees are read gives a warning at its field; a constant one gives none."""
     from tests.hfsplus import read_layout
 
     data = bytes(render(SCENARIOS["populated"])[0].to_bytearray())
@@ -215,7 +215,7 @@ def interrupted(opened):
 
 
 def test_an_interrupted_output_leaves_nothing(tmp_path, marks):
-    """Ctrl-C in the midst of writing leaves neither the file nor a part of it, and an older file as it was."""
+    """Ctrl-C while writing leaves neither the file nor a part of it, and does not change an older file."""
     from layoutscope.api.outputs import open_output
 
     older = marks(tmp_path / "older.csv", "older")
@@ -241,7 +241,7 @@ def test_an_interrupted_export_ends_with_130_and_leaves_nothing(run, odd, tmp_pa
 
 @pytest.mark.parametrize("words", [("export", "--table", "nodes", "-o"), ("map", "-o")])
 def test_existing_outputs_are_kept(run, odd, tmp_path, words):
-    """Without --force an output that exists is an error of usage and stays as it is."""
+    """Without --force an existing output is a usage error and stays unchanged."""
     target = tmp_path / "there.csv"
     target.write_text("mine")
     assert run(words[0], odd, *words[1:], target).exit_code == 2
@@ -249,7 +249,7 @@ def test_existing_outputs_are_kept(run, odd, tmp_path, words):
 
 
 def core_storage(group: bytes) -> bytes:
-    """Write the header of a CoreStorage physical volume, from libyal's description, and a MiB in all."""
+    """Write the header of a CoreStorage physical volume by libyal's description, padded to 1 MiB."""
     header = bytearray(1 << 20)
     header[8:12] = b"\x01\0\x10\0"
     header[88:90] = b"CS"
@@ -269,7 +269,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("code", sorted(REFUSED))
 def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
-    """Each ends with 1 and one line; the library's error has the code and, but for none, advice."""
+    """Each ends with 1 and one line; the library's error has the code and, if there is any, advice."""
     from layoutscope import scan
 
     path = tmp_path / "disk.img"
@@ -285,7 +285,7 @@ def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
 
 
 def test_core_storage_is_named_with_its_group_and_size(tmp_path):
-    """The group of logical volumes is told even where nothing else can be read; so is the size."""
+    """The logical volume group and the size are reported even if nothing else can be read."""
     from layoutscope import scan
 
     path = tmp_path / "disk.img"
@@ -295,14 +295,14 @@ def test_core_storage_is_named_with_its_group_and_size(tmp_path):
 
 
 def test_every_code_of_a_refusal_is_known():
-    """An unknown code is an error of programming; every code has a sentence."""
+    """An unknown code is a programming error; every code has a message."""
     with pytest.raises(ValueError, match="unknown code"):
         UnsupportedError("message", code="no-such-code")
     assert all(text.endswith(".") for text in refusals().values())
 
 
 def test_bombs_end_early(tmp_path):
-    """A file of a few kilobytes that would become gigabytes of zeros is refused."""
+    """A small file that would expand to gigabytes of zeros is refused."""
     from layoutscope.zstd import zstd
 
     compressor = zstd.ZstdCompressor(level=3)

@@ -1,4 +1,4 @@
-"""Names that act on terminals, spreadsheets, pages and scripts, in every form of output that holds names."""
+"""Names that act on terminals, spreadsheets, pages and scripts, in every output that holds names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDERS = ("dir\x1b[2J", "fol\u202eder", "\u2066isolated\u2069", "=cmd|' /C calc
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory):
-    """Return an image with such names on volume, folders and files, under a name of that kind."""
+    """Return an image with such names for volume, folders and files, in a file with such a name."""
     files = tuple(File(name, Fork(1)) for name in NAMES)
     folders = tuple(Folder(name, files[:2]) for name in FOLDERS)
     plan = VolumePlan(name="=vol\x1b[31m\u202eume", total_blocks=4096, root=(*files, *folders))
@@ -43,7 +43,7 @@ WRITTEN = {
     "evidence.txt": ("scan", "{image}", "--evidence"),
     "evidence.json": ("scan", "{image}", "--evidence"),
 }  # fmt: skip
-"""Everything that goes into a file as text."""
+"""Every text file output."""
 
 PRINTED = {
     **{f"check as {form}": ("check", "{image}", "--format", form) for form in ("text", "json", "csv", "sarif")},
@@ -54,18 +54,18 @@ PRINTED = {
     "inspect": ("inspect", "{image}", "--path", "/"),
     "all of scan": ("scan", "{image}", "--details", "--explain"),
 }
-"""Everything that is printed."""
+"""Every command that prints."""
 
 FORGED = ("..", ".", "..\u2215..\u2215above", "\u2215etc\u2215hostname")
-"""Names that no path can hold, with another sign in place of a slash."""
+"""Names that no path can hold, with another character in place of a slash."""
 
 
 @pytest.fixture(scope="module", params=["HFS+", "APFS"])
 def forged(request, tmp_path_factory):
-    """Return a volume with such names, of files and of a folder; two files have names of the usual kind."""
+    """Return a volume with such names of files and a folder; two files have ordinary names."""
     target = tmp_path_factory.mktemp("forged") / "forged.img"
     if request.param == "HFS+":
-        # A colon on the disk is the slash of Unix paths, and a slash on the disk would be a colon.
+        # A colon on the disk is a slash in Unix paths, and a slash on the disk would be a colon.
         files = [File(name, Fork(1)) for name in (".", "nul\0l", "\0", "sound")]
         root = (
             *files,
@@ -97,7 +97,7 @@ def forged(request, tmp_path_factory):
 
 
 def test_lists_for_copying_hold_no_name_that_leads_elsewhere(run, forged, tmp_path):
-    """Two files are listed, five are counted, in the report, on the error stream and in JSON; images of both kinds."""
+    """Two files are listed and five are counted, in the report, on standard error and in JSON; both file systems."""
     for words in ([], ["-0"]):
         result = run("plan", forged, "--emit-order", tmp_path / "list", "--force", "--format", "json", *words)
         names = (tmp_path / "list").read_bytes().replace(b"\0", b"\n").split(b"\n")
@@ -111,7 +111,7 @@ def test_lists_for_copying_hold_no_name_that_leads_elsewhere(run, forged, tmp_pa
 
 
 def test_paths_for_people_are_spelled_so_that_they_lead_nowhere_else(run, forged, tmp_path):
-    """No output has a path with such a part, and what one prints is found by inspect and among paths of a walk."""
+    """No output has a path with such a part; inspect finds a printed path, and a listing contains it."""
     spelled = [r"/\u002e\u002e/below", r"/\u002e", r"/sub/\u002e\u002e"]
     for form in ("bodyfile", "dfxml"):
         assert run("export", forged, "--format", form, "-o", tmp_path / form).exit_code in (0, 3)
@@ -140,7 +140,7 @@ def filled(words, odd) -> list[str]:
 
 @for_each("name", WRITTEN)
 def test_what_is_written_acts_on_no_terminal(run, odd, tmp_path, name):
-    """Nobody who shows a file with cat, less or mactime is acted upon; line ends are those of the form."""
+    """Output is safe to show with cat, less or mactime; line ends are those of the format."""
     target = tmp_path / f"out.{SUFFIXES.get(name, 'out')}"
     result = run(*filled(WRITTEN[name], odd), target)
     assert result.exit_code in (0, 3), result.stderr
@@ -152,14 +152,14 @@ def test_what_is_written_acts_on_no_terminal(run, odd, tmp_path, name):
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed_acts_on_no_terminal(run, odd, name):
-    """Also where the image's own path has such a name."""
+    """Also if the image's own path has such a name."""
     result = run(*filled(PRINTED[name], odd))
     assert result.exit_code in (0, 3), result.stderr
     assert UNSAFE.search(result.stdout + result.stderr) is None
 
 
 def test_ncdu_reads_each_folder_as_text(run, odd, tmp_path):
-    """The export is JSON, its names are escaped once more: ncdu prints what it reads."""
+    """The export is JSON whose names are escaped a second time, because ncdu prints them as read."""
     assert run("predict", odd, "--ncdu", tmp_path / "a.ncdu").exit_code == 0
     _, _, head, root = json.loads((tmp_path / "a.ncdu").read_text())
     assert head["progname"] == "layoutscope"
@@ -180,7 +180,7 @@ def test_an_xml_list_is_whole_and_an_entry_a_line_of_a_body_file(run, odd, tmp_p
 
 
 def test_pages_hold_names_as_text(run, odd, tmp_path):
-    """No page has an element of an image's making, each forbids other sources."""
+    """No page has an element that comes from an image, and each forbids other sources."""
     for words in (("map", odd, "-o"), ("series", odd, odd, "--plot")):
         page = tmp_path / f"{words[0]}.html"
         assert run(*words, page).exit_code == 0
@@ -191,7 +191,7 @@ def test_pages_hold_names_as_text(run, odd, tmp_path):
 
 
 def test_captures_come_back_as_they_were(run, odd, tmp_path):
-    """Parquet keeps each name, whatever it holds, and a report of the capture escapes it as that of the image."""
+    """Parquet preserves each name, and a report of the capture escapes names as a report of the image does."""
     assert run("scan", odd, "--save", tmp_path / "a.lscope").exit_code == 0
     saved = pl.read_parquet(tmp_path / "a.lscope" / "0" / "entries.parquet")["name"].to_list()
     assert "fol\u202eder" in saved
@@ -201,7 +201,7 @@ def test_captures_come_back_as_they_were(run, odd, tmp_path):
 
 
 def test_no_path_is_made_of_a_name(run, odd, tmp_path):
-    """Every table, a capture and an extract: the files that are made have names of ours."""
+    """Tables, captures and extracts: all created files have names chosen by the program."""
     shutil.copy(odd, tmp_path / "odd.img")
     assert run("export", tmp_path / "odd.img", "--table", "all", "-o", tmp_path / "tables").exit_code == 0
     assert run("scan", tmp_path / "odd.img", "--save", tmp_path / "a.lscope").exit_code == 0

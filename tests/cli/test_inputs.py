@@ -1,4 +1,4 @@
-"""Texts that stand beside an image: longer than anyone writes, they are refused before a parser sees them."""
+"""Text inputs longer than a limit are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = {
 
 @pytest.mark.parametrize("words", LONGEST, ids=" ".join)
 def test_texts_longer_than_any_are_refused(run, image, tmp_path, words):
-    """A byte more than the limit is told as such; a file of the limit is no such text for other reasons."""
+    """One byte more than the limit gives that error; a file at the limit fails for other reasons."""
     for more in (0, 1):
         name = f"{more}.toml"
         with (tmp_path / name).open("wb") as file:

@@ -43,13 +43,13 @@ def test_the_volume_header_by_address(inspected, layout):
 
 
 def test_sectors_count_from_the_start_of_the_image(inspected, layout):
-    """The sector of the volume header leads to the volume header."""
+    """The header's sector number leads to the volume header."""
     found = inspected("--lba", (layout.facts.image_offset + 1024) // 512)
     assert found["owners"][0]["facts"]["type"] == "volume-header"
 
 
 def test_bytes_at_field_addresses_are_the_values(inspected, image):
-    """Each whole number of a node's head stands, most significant byte first, at the address that is shown."""
+    """Each integer of a node descriptor is stored big-endian at the address that is shown."""
     head = inspected("--node", "catalog:1")["structures"][0]
     raw = image.read_bytes()
     for field in head["fields"]:
@@ -59,7 +59,7 @@ def test_bytes_at_field_addresses_are_the_values(inspected, image):
 
 
 def test_a_node_shows_as_many_records_as_it_declares(inspected, layout):
-    """Head and records of a leaf: one structure more than its records."""
+    """Descriptor and records of a leaf: one structure more than its record count."""
     leaf = layout.nodes.filter((pl.col("tree") == "catalog") & (pl.col("kind") == "leaf")).row(0, named=True)
     found = inspected("--node", f"catalog:{leaf['node_id']}")
     assert len(found["structures"]) == 1 + leaf["num_records"]
@@ -67,7 +67,7 @@ def test_a_node_shows_as_many_records_as_it_declares(inspected, layout):
 
 
 def test_a_byte_leads_to_its_node_and_record(inspected, layout):
-    """The address of a record's key is found again: same node, and that record alone beside the head."""
+    """The address of a record's key gives the same node, with only that record next to the descriptor."""
     leaf = layout.nodes.filter((pl.col("tree") == "catalog") & (pl.col("kind") == "leaf")).row(1, named=True)
     node = inspected("--node", f"catalog:{leaf['node_id']}")
     record = node["structures"][2]
@@ -117,7 +117,7 @@ def test_data_leads_to_its_file(inspected, layout):
     ],
 )
 def test_wrong_places_are_usage_errors(run, image, words, reason):
-    """What is not there is refused in one line, with exit code 2."""
+    """Unknown places are refused in one line, with exit code 2."""
     result = run("inspect", image, *words)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
@@ -142,8 +142,8 @@ def test_records_are_those_of_the_state_that_was_asked_for(run, tmp_path, option
 
 
 def test_what_has_no_extents_has_no_place(run, image, inspected, layout):
-    """A folder is called so and is at no byte, a file with data is at that of its first extent, on the screen too."""
-    (root,) = inspected("--path", "/")["owners"]  # of the volume alone: a container has no folders
+    """A folder is reported without an address, a file with data at that of its first extent, in text as well."""
+    (root,) = inspected("--path", "/")["owners"]  # a volume only: a container has no folders
     assert (root["what"], root["image_offset"], root["facts"]["path"]) == ("directory", None, "/")
     (folder,) = inspected("--path", "/Users")["owners"]
     assert (folder["what"], folder["image_offset"], folder["length_bytes"]) == ("directory", None, 0)
@@ -159,7 +159,7 @@ def test_what_has_no_extents_has_no_place(run, image, inspected, layout):
 
 
 def test_times_and_modes_are_decoded(run, image, inspected, layout):
-    """Dates of TN1150 count from 1904, that of the volume header in local time; a mode is shown as ls -l does."""
+    """Dates of TN1150 count from 1904, the volume header's in local time; a mode is shown as by ls -l."""
     (structure,) = [
         item for item in inspected("--path", "/Users/jo")["structures"] if "data.body.folder_id" in fields(item)
     ]

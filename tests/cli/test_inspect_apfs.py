@@ -28,7 +28,7 @@ def inspected(run, apfs_image):
 
 
 def test_every_record_of_every_kind_of_node_is_parsed(inspected, layouts):
-    """One node of each tree and level: head, as many records as it declares, none damaged or unknown."""
+    """One node of each tree and level: header, all declared records, none damaged or unknown."""
     for layout in layouts:
         firsts = layout.nodes.group_by("tree", "level", maintain_order=True).first()
         for row in firsts.iter_rows(named=True):
@@ -43,7 +43,7 @@ def test_every_record_of_every_kind_of_node_is_parsed(inspected, layouts):
 
 
 def test_fields_stand_where_they_are_said_to(inspected, layouts, apfs_image):
-    """Each whole number of a head stands, least significant byte first, at the address that is shown."""
+    """Each integer of a header is stored little-endian at the address that is shown."""
     node = layouts[-1].nodes.filter(pl.col("tree") == "fs").row(0, named=True)
     head = inspected("--at", node["image_offset"])["structures"][0]
     with apfs_image.open("rb") as file:
@@ -55,7 +55,7 @@ def test_fields_stand_where_they_are_said_to(inspected, layouts, apfs_image):
 
 
 def test_a_file_is_found_by_path_and_number(inspected, layouts):
-    """Both give the same owner; the records hold its inode and its directory entry."""
+    """Both give the same owner; the records include its inode and its directory entry."""
     entries = layouts[-1].entries
     row = entries.filter((pl.col("kind") == "file") & (pl.col("link_count") == 1)).row(0, named=True)
     (path,) = paths_of(layouts[-1], row["file_id"])

@@ -24,7 +24,7 @@ def leaf_of(expected):
 
 @pytest.mark.parametrize("by", ["address", "number"])
 def test_with_the_password_the_plain_records_are_shown(run, locked, by):
-    """The head holds the planned number and transaction, and every record is decoded."""
+    """The header has the planned identifier and transaction, and every record is decoded."""
     path, expected = locked
     leaf = leaf_of(expected)
     place = ("--at", leaf.paddr * 4096) if by == "address" else ("--node", f"fs:{leaf.oid}")
@@ -49,7 +49,7 @@ def test_a_file_is_found_by_its_path(run, locked):
 
 
 def test_without_it_the_node_is_named_and_not_decoded(run, locked):
-    """The owner is told from the object map; the cipher is not taken for a node."""
+    """The owner is known from the object map; the ciphertext is not taken for a node."""
     path, expected = locked
     leaf = leaf_of(expected)
     result = run("inspect", path, "--json", "--at", leaf.paddr * 4096)

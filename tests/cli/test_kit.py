@@ -1,4 +1,4 @@
-"""The kit for Macs: its script run here, with each of Apple's tools replaced by one that says what was recorded."""
+"""The kit for Macs: its script is run here, with each of Apple's tools replaced by one that replays recorded output."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LINES = """\
 13:02:55.798666    RdMeta[S]       D=0x00008ae0  B=0x1000   /dev/disk4s2  /dev/disk4s2    0.000745 W find.38325373
 13:02:56.000001    RdMeta[S]       D=0x00008af0  B=0x1000   /dev/disk4s2    0.000145 W Google Chrome He.42
 """
-"""Real lines of fs_usage with the names of devices and of a file changed."""
+"""Real lines of fs_usage with changed device and file names."""
 
 TOOLS = {
     "uname": 'case $1 in -s) echo Darwin;; -n) echo secret-host;; *) echo "Darwin secret-host 23.1.0";; esac',
@@ -53,7 +53,7 @@ TOOLS = {
     '"list -plist") cat "$KIT_TOOLS/info.plist";;\nesac',
     "fs_usage": 'trap "rm $KIT_TOOLS/recorded; exit 0" INT TERM\ncat "$KIT_TOOLS/lines"\necho "events lost" >&2\n'
     'touch "$KIT_TOOLS/recorded"\nwhile :; do /bin/sleep 0.1; done',
-    # The script pauses so that fs_usage has told what was read: here until it has.
+    # The script pauses until fs_usage has reported the reads; here it pauses until that happens.
     "sleep": 'until [ -e "$KIT_TOOLS/recorded" ]; do /bin/sleep 0.1; done',
     "find": 'printf "a\\nb\\nc\\n"',
     "osascript": "echo 3",
@@ -70,7 +70,7 @@ SHELLS = [name for name in ("dash", "bash", "zsh") if shutil.which(name)]
 
 
 def can_time_reads() -> bool:
-    """Whether perl is here as macOS has it: a bare Debian's is without its library."""
+    """Whether perl has the modules that it has on macOS; the perl of a bare Debian lacks them."""
     command = ["perl", "-MTime::HiRes", "-e", "1"]
     return (
         shutil.which("perl") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -83,7 +83,7 @@ TIMES = pytest.mark.skipif(shutil.which("time") is None, reason="sh is dash here
 
 @pytest.fixture
 def mac(tmp_path):
-    """Return the environment of a Mac that is none: its tools, and a disk that is a file."""
+    """Return the environment of a simulated Mac: its tools, and a file in place of the disk."""
     tools, devices = tmp_path / "tools", tmp_path / "dev"
     tools.mkdir()
     devices.mkdir()
@@ -113,7 +113,7 @@ def tool(folder: Path, name: str, text: str) -> None:
 
 
 def run_kit(mac, folder, *, shell="sh", answer="yes\n", volume="volume"):
-    """Run the script; what it did, and the files of its archive by name."""
+    """Run the script; return its result, and the files of its archive by name."""
     script = folder / "kit.sh"
     script.write_text(layoutscope.kit())
     done = subprocess.run(
@@ -131,7 +131,7 @@ def run_kit(mac, folder, *, shell="sh", answer="yes\n", volume="volume"):
 
 
 def steps(files):
-    """Return how each step ended."""
+    """Return the result of each step."""
     return {row["step"]: row["status"] for row in csv.DictReader(io.StringIO(files["steps.tsv"]), delimiter="\t")}
 
 
@@ -139,7 +139,7 @@ def steps(files):
 @TIMES
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_runs(mac, tmp_path, shell):
-    """Every step ends well, and the archive has the files that docs/drives.md lists."""
+    """Every step succeeds, and the archive has the files that docs/drives.md lists."""
     done, files = run_kit(mac, tmp_path, shell=shell)
     assert done.returncode == 0, done.stderr
     expected = ["facts", "unmount", "calibration", "walk-find", "walk-find-2", "walk-ls", "walk-bulk", "metadata"]
@@ -159,7 +159,7 @@ def test_it_runs(mac, tmp_path, shell):
 
 
 def test_no_name_leaves_the_machine(mac, tmp_path):
-    """Of the volume, of files, of the machine, and no identifiers; devices, times and processes stay."""
+    """No names of volume, files or machine and no identifiers; devices, times and processes stay."""
     _, files = run_kit(mac, tmp_path)
     for name, text in files.items():
         for secret in ("Secret", "secret-host", "a b.txt", "01234567"):
@@ -175,7 +175,7 @@ def test_no_name_leaves_the_machine(mac, tmp_path):
 
 @TIMED
 def test_its_calibration_is_a_log(mac, tmp_path):
-    """The reads of a file, which is as quick as flash, are what `drives fit --reads` takes."""
+    """The reads of a file, which is as fast as flash, are valid input of `drives fit --reads`."""
     _, files = run_kit(mac, tmp_path)
     log = read_log(files["calibration.csv"], "log")
     assert log.capacity_bytes == SIZE
@@ -193,16 +193,16 @@ ONE_DISK = {"tracks", "stream", "paced", "skips", "late", "behind", "pairs"}
 @pytest.mark.parametrize(
     ("changes", "steps"),
     [
-        # A disk whose reads downwards come from the platter; the file's are as quick as a buffer.
+        # The reads of a disk in descending order come from the platter; those of the file are as fast as from a buffer.
         ({"$keeps = $took < 0.001": "$keeps = 0", "$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"turn-wide"}),
         ({"$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"arrival"}),
         ({"$free > $pairs / 5": "1"}, COMMON),
     ],
 )
 def test_the_steps_of_a_disk_are_those_of_the_plan(mac, changes, steps):
-    """With a disk's times perl reads what `drives measure` reads: of one disk, one that keeps its track, a set."""
+    """With a disk's times perl reads what `drives measure` reads: for one disk, one with track buffering, and a set."""
     script = layoutscope.kit()
-    # The length of a track is measured by the clock, which a busy computer makes too short to take two places of.
+    # The track length is measured by the clock; a busy computer makes it too short to choose two places.
     fixed = {
         "< 0.002": "< 0",
         "sleep(0.025)": "1",
@@ -227,12 +227,12 @@ def test_the_steps_of_a_disk_are_those_of_the_plan(mac, changes, steps):
     if "tracks" in steps:
         assert len(log.of("pairs")) == 2880
         places = log.of("tracks").offset
-        # In turn the places alternate; else a place is read downwards before the next.
+        # Places alternate where reads take turns; else one place is read in descending order before the next.
         assert (places[1] > places[0]) == ("arrival" in steps)
 
 
 ASKING = {
-    # Where the script reads, waits or looks at the clock it asks the test, which has a drive of the model.
+    # Where the script reads, waits or looks at the clock it asks the test, which uses a model drive.
     "sysseek($file, $offset, 0) or": "1 or",
     "sysread($file, my $bytes, $length)": 'ask("read", $offset, $length) && $length',
     "clock_gettime(CLOCK_MONOTONIC)": "$now",
@@ -245,7 +245,7 @@ ASKING = {
 
 
 def perl_reads(drive, folder):
-    """Let the script's perl part measure a drive of the model; its log."""
+    """Measure a model drive with the script's perl part; return its log."""
     script = layoutscope.kit()
     begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")
     script = script[begin:end]
@@ -276,13 +276,13 @@ def perl_reads(drive, folder):
 @TIMED
 @pytest.mark.parametrize(("on_arrival", "mirror"), [("none", None), ("track", None), ("none", "nearest")])
 def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):
-    """On a drive of the model: turn, on-arrival read-ahead, overhead, look-ahead and streams, within a minute."""
+    """A model drive: revolution, buffering on arrival, overhead, look-ahead and streams, within a minute."""
     profile = layoutscope.load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9, on_arrival=on_arrival)
     drive = FakeDrive(profile, mirror=mirror)
     found = fit_log_text(perl_reads(drive, tmp_path), "log", "mine").profile
     assert drive.now_ms < 60_000
     assert found.number("rpm") == pytest.approx(7200, rel=1e-4)
-    assert found.number("read_hit_ms") == pytest.approx(0.17, abs=0.03)  # and the time between two looks at the clock
+    assert found.number("read_hit_ms") == pytest.approx(0.17, abs=0.03)  # includes two looks at the clock
     assert f"Looks like {'a mirror' if mirror else 'one disk'}" in found.note
     if not mirror:
         assert (found.text("on_arrival", ""), found.text("look_ahead", "")) == (on_arrival, "segment")
@@ -291,7 +291,7 @@ def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):
 
 
 def test_a_perl_without_its_library_leaves_the_timing_to_dd(mac, tmp_path):
-    """As on a Mac whose perl was taken away: rates instead of a calibration, and the rest goes on."""
+    """As on a Mac without its perl modules: rates instead of a calibration; the rest continues."""
     tool(Path(mac["KIT_TOOLS"]), "perl", "#!/bin/sh\nexit 2\n")
     _, files = run_kit(mac, tmp_path)
     assert "calibration" not in steps(files)
@@ -300,7 +300,7 @@ def test_a_perl_without_its_library_leaves_the_timing_to_dd(mac, tmp_path):
 
 
 def test_the_disk_is_left_as_it_was(mac, tmp_path):
-    """Mounted read-only for the listings and as before at the end; its bytes are not touched."""
+    """Mounted read-only for the listings and as before at the end; its bytes do not change."""
     disk = Path(mac["KIT_DEV"]) / "rdisk4"
     disk.chmod(0o444)
     before = disk.stat().st_mtime_ns
@@ -315,7 +315,7 @@ def test_the_disk_is_left_as_it_was(mac, tmp_path):
 
 @pytest.mark.parametrize("leads_to", ["letter", "nowhere", None])
 def test_the_archive_replaces_nothing(mac, tmp_path, leads_to):
-    """It runs as root, in a folder where others may have laid a file, or a link to one, under the archive's name."""
+    """It runs as root, in a folder where others may have placed a file or a link with the archive's name."""
     usual = shutil.which("date")
     tool(Path(mac["KIT_TOOLS"]), "date", f'#!/bin/sh\ncase $* in *%d-*) echo 1;; *) exec {usual} "$@";; esac\n')
     (tmp_path / "letter").write_text("mine")
@@ -335,7 +335,7 @@ def test_the_archive_replaces_nothing(mac, tmp_path, leads_to):
 
 
 def test_without_layoutscope_the_metadata_is_left_out(mac, tmp_path):
-    """It says so, and the rest is there."""
+    """The script says so, and the rest is included."""
     (Path(mac["KIT_TOOLS"]) / "layoutscope").unlink()
     done, files = run_kit(mac | {"PATH": "/usr/bin:/bin"}, tmp_path)
     assert steps(files)["metadata"] == "-"
@@ -347,7 +347,7 @@ STARTUP = (
     'case "$*" in "info -plist /"|"info -plist /System/"*) cat "$KIT_TOOLS/startup.plist";; '
     '*) cat "$KIT_TOOLS/info.plist";; esac'
 )
-"""The system starts from another partition of the disk, in a container, which makes a disk of its own of it."""
+"""The system starts from another partition of the disk, in a container, which appears as a disk of its own."""
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ STARTUP = (
     ],
 )
 def test_it_refuses(mac, tmp_path, changes, answer, volume, said):
-    """Another system, an ordinary user, no volume, no consent, the startup disk: before anything is read."""
+    """Wrong system, not root, no volume, no consent, the startup disk: refused before anything is read."""
     for name, text in changes.items():
         tool(Path(mac["KIT_TOOLS"]), name, f"#!/bin/sh\n{text}\n")
     store = {"ParentWholeDisk": "disk9", "APFSPhysicalStores": [{"APFSPhysicalStore": "disk4s3"}]}
@@ -379,7 +379,7 @@ def test_it_refuses(mac, tmp_path, changes, answer, volume, said):
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("name", "code"), [("HUP", 129), ("INT", 130), ("TERM", 130)])
 def test_a_signal_leaves_the_disk_as_it_was(mac, tmp_path, shell, name, code):
-    """A closed terminal as well as Ctrl-C: the volume is mounted again, and nothing of the work is left."""
+    """A closed terminal as well as Ctrl-C: the volume is mounted again, and no temporary files are left."""
     tool(Path(mac["KIT_TOOLS"]), "perl", f"#!/bin/sh\nkill -{name} $PPID\n")
     done, files = run_kit(mac, tmp_path, shell=shell)
     assert (done.returncode, files) == (code, {})
@@ -388,7 +388,7 @@ def test_a_signal_leaves_the_disk_as_it_was(mac, tmp_path, shell, name, code):
 
 
 def test_a_disk_in_use_is_left_alone(mac, tmp_path):
-    """Where it cannot be unmounted nothing is read."""
+    """If it cannot be unmounted nothing is read."""
     path = Path(mac["KIT_TOOLS"]) / "diskutil"
     path.write_text(path.read_text().replace('case "$*" in', 'case "$*" in\nunmountDisk*) exit 1;;', 1))
     done, files = run_kit(mac, tmp_path)
@@ -400,7 +400,7 @@ def test_a_disk_in_use_is_left_alone(mac, tmp_path):
 @TIMES
 @pytest.mark.parametrize("answers", ["yes\nMy Book Duo, 5400 rpm\nCCC, from APFS\n", "yes\n"])
 def test_it_asks_what_no_tool_tells(mac, tmp_path, answers):
-    """Two answers are kept as they were typed; without an answer the kit goes on."""
+    """Two answers are stored as typed; without an answer the kit continues."""
     _, files = run_kit(mac, tmp_path, answer=answers)
     said = dict(line.partition(" = ")[::2] for line in files["kit.txt"].splitlines())
     assert [said["disks"], said["filled"]] == (answers.splitlines()[1:] or ["", ""])
@@ -409,7 +409,7 @@ def test_it_asks_what_no_tool_tells(mac, tmp_path, answers):
 @TIMED
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_warm_script_times_listings(tmp_path, shell):
-    """Without sudo and without a name: entries, and microseconds of a listing and of a look-up for each of them."""
+    """Without sudo and names: entries, and microseconds per entry of a listing and of a lookup."""
     script, folder = tmp_path / "warm.sh", tmp_path / "secret"
     script.write_text(layoutscope.kit(warm=True).replace("time + 3", "time + 0.1"))
     folder.mkdir()
@@ -429,7 +429,7 @@ def test_the_warm_script_times_listings(tmp_path, shell):
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_shellcheck_has_nothing_to_say(tmp_path, warm):
-    """Where shellcheck is installed."""
+    """Only if shellcheck is installed."""
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
     script = tmp_path / "kit.sh"
@@ -439,7 +439,7 @@ def test_shellcheck_has_nothing_to_say(tmp_path, warm):
 
 
 def test_the_command_writes_it(run, tmp_path):
-    """To a file or to standard output; nothing is overwritten unasked."""
+    """Writes to a file or to standard output; nothing is overwritten unless forced."""
     target = tmp_path / "kit.sh"
     assert run("kit", "-o", target).exit_code == 0
     assert target.read_text() == layoutscope.kit() == run("kit").stdout
@@ -447,7 +447,7 @@ def test_the_command_writes_it(run, tmp_path):
 
 
 def test_validate_reads_what_it_packs(mac, tmp_path, run, image):
-    """From the script to the score: a real capture without names, and listings that are our own walks."""
+    """From the script to the score: a real capture without names, and listings from our own workloads."""
     reads = layoutscope.trace(image, host="macos", stat=False)
     served = layoutscope.service(reads, layoutscope.load_profile("generic-7200")).reads_ms.service_ms * 1000
     lines = fs_usage_lines(reads, served, unit=512, device="disk4", process="find")

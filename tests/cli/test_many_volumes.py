@@ -1,4 +1,4 @@
-"""Disks with more volumes than a byte counts: a GPT has up to 1,024 partitions that are read."""
+"""Disks with more volumes than a byte can count: up to 1,024 partitions of a GPT are read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 COUNT = 258
 SECTOR = 512
 FIRST = 2048
-"""Sector of the first volume, behind all entries of the table."""
+"""Sector of the first volume, after all entries of the table."""
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory):
-    """Write one small volume so many times, each in a partition of its own."""
+    """Write many copies of a small volume, each in its own partition."""
     canvas, _ = render(VolumePlan(attributes=None, total_blocks=64, root=(File("a", Fork(10)),)))
     volume = bytes(canvas.to_bytearray())
     size = len(volume) // SECTOR
@@ -61,7 +61,7 @@ def test_every_volume_has_its_number(result):
 
 @pytest.mark.full
 def test_a_capture_gives_all_of_them_back(result, capture):
-    """What is saved and opened again is what was read."""
+    """The saved capture gives the same result when opened."""
     saved = read_layouts(capture)
     assert len(saved) == COUNT
     for one, other in zip(saved, result.volumes, strict=True):
@@ -71,7 +71,7 @@ def test_a_capture_gives_all_of_them_back(result, capture):
 
 @pytest.mark.full
 def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
-    """Captures that were written before the number became wider stay readable."""
+    """Captures written before the number became wider stay readable."""
     save(result, tmp_path / "old.lscope")
     manifest = json.loads((tmp_path / "old.lscope" / "manifest.json").read_text())
     manifest["volumes"] = manifest["volumes"][:255]
@@ -90,7 +90,7 @@ def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
 
 @pytest.mark.full
 def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
-    """Each ends as it does for one such volume, and what it writes has rows of all of them."""
+    """Each ends as for one such volume, and its output has rows of all of them."""
     ended = {
         words: run(*words.replace("DISK", str(disk)).replace("CAPTURE", str(capture)).split()).exit_code
         for words in (
@@ -111,7 +111,7 @@ def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
 
 @pytest.mark.full
 def test_the_screen_and_the_messages_stay_short(run, capture):
-    """At most 24 lines that say how many are not shown; a message lists some names and counts the rest."""
+    """At most 24 lines, with the number of hidden ones; a message lists some names and counts the rest."""
     screen = run("scan", capture)
     assert screen.exit_code == 0
     assert len(screen.stdout.splitlines()) <= 24
@@ -124,7 +124,7 @@ def test_the_screen_and_the_messages_stay_short(run, capture):
 
 @pytest.mark.full
 def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
-    """Mounting has read all of such a small volume: its listing takes the host's time alone, on every drive."""
+    """Mounting reads all of such a small volume, so listing it takes only host time, on every drive."""
 
     def refuse(*given):
         raise AssertionError(f"a drive was drawn: {given}")

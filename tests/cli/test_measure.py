@@ -1,4 +1,4 @@
-"""``layoutscope drives measure`` on files and loop devices: the mechanics; what times mean is tried without a clock."""
+"""``layoutscope drives measure`` on files and loop devices: only the mechanics; times are tested without a clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print(opened)
 
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
-    """Return a file on a file system that can be read past the cache; in this process a read takes 0.1 ms."""
+    """Return a file that can be read with O_DIRECT; in this process a read takes 0.1 ms."""
     monkeypatch.setattr(raw, "time", SimpleNamespace(perf_counter_ns=itertools.count(step=100_000).__next__))
     path = tmp_path / "disk.img"
     path.write_bytes(os.urandom(1 << 20))
@@ -53,7 +53,7 @@ def disk(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("option", ["--output", "--log", "--plot"])
 def test_places_of_results_are_asked_for_before_any_read(run, disk, tmp_path, monkeypatch, option):
-    """A measurement takes hours; what exists, a folder too, is refused before it."""
+    """A measurement takes hours; existing outputs, including folders, are refused before it."""
     monkeypatch.setattr("layoutscope.api.measure.measure", lambda *_, **__: pytest.fail("it was measured"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").write_text("mine")
@@ -64,7 +64,7 @@ def test_places_of_results_are_asked_for_before_any_read(run, disk, tmp_path, mo
 
 
 def test_a_file_is_measured(run, disk, tmp_path):
-    """Profile and log are written, the log gives the same profile again, the file is as it was."""
+    """Profile and log are written, the log gives the same profile again, the file is unchanged."""
     before = disk.read_bytes()
     target = tmp_path / "mine.toml"
     result = run("drives", "measure", disk, "-o", target, "--plot", tmp_path / "mine.html")
@@ -88,7 +88,7 @@ def test_a_file_is_measured(run, disk, tmp_path):
 
 @pytest.mark.parametrize(("words", "is_short"), [([], False), (["--quick"], True)])
 def test_quick_asks_for_the_short_measurement(run, disk, monkeypatch, words, is_short):
-    """The command's option reaches the plan; flash is quick in any case."""
+    """The command's option reaches the plan; flash is always quick."""
     asked = []
 
     def calibrated(*arguments, **options):
@@ -101,7 +101,7 @@ def test_quick_asks_for_the_short_measurement(run, disk, monkeypatch, words, is_
 
 
 def test_it_is_opened_for_reading_alone(disk):
-    """Python's audit events: opened once, without a flag that writes, and nothing is truncated, removed or renamed."""
+    """Python's audit events: opened once, without a write flag, and nothing is truncated, removed or renamed."""
     done = subprocess.run([sys.executable, "-c", WATCHED, disk], capture_output=True, text=True, check=True, cwd=ROOT)
     flags = [flag for flag in eval(done.stdout) if flag is not None]  # noqa: S307  (a list of our own)
     assert flags
@@ -109,7 +109,7 @@ def test_it_is_opened_for_reading_alone(disk):
 
 
 def test_a_read_that_fails_ends_it(run, disk, tmp_path, monkeypatch):
-    """One line says at which byte, the reads before are logged, and no profile is written."""
+    """One line names the byte, the reads before are logged, and no profile is written."""
     whole = os.preadv
     count = iter(range(1000))
 
@@ -146,10 +146,10 @@ def loop_device(path):
 
 
 def test_a_loop_device_is_measured(run, disk, tmp_path):
-    """A block device tells its size by its own calls."""
+    """The size of a block device comes from its own calls."""
     with loop_device(disk) as device:
         result = run("drives", "measure", device, "-o", tmp_path / "mine.toml")
-    # What times mean that a busy machine gives is tried without a clock; all reads are logged in any case.
+    # Times on a busy machine mean nothing, so they are tested without a clock; all reads are logged in any case.
     assert result.exit_code == 0 or "the reads show no rotation" in result.stderr, result.stderr
     log = read_log((tmp_path / "mine.reads.csv").read_text(), "log")
     assert (log.capacity_bytes, log.is_file) == (SIZE, False)
@@ -157,7 +157,7 @@ def test_a_loop_device_is_measured(run, disk, tmp_path):
 
 
 def test_mounted_parts_are_found():
-    """Of a whole disk and its partitions, on Linux and on macOS, where /dev/rdisk4 is /dev/disk4; of no other disk."""
+    """Mounts of a disk and its partitions, on Linux and on macOS (/dev/rdisk4 is /dev/disk4); of no other disk."""
     linux = (
         "/dev/sdb1 /mnt ext4 rw 0 0\n/dev/sdba1 /x ext4 rw 0 0\nproc /proc proc rw 0 0\n/dev/nvme0n1p2 / ext4 rw 0 0\n"
     )

@@ -1,4 +1,4 @@
-"""Too little memory: one line and exit code 1, or the result, under whatever limit the interpreter starts."""
+"""Too little memory: one line and exit code 1, or the result, at any limit at which the interpreter starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERBS = {
     "extract": ("H", "-o", "O"), "compare": ("H", "A"), "series": ("H", "A"), "explain": ("sweep",), "drives": (),
     "kit": (), "cache": (),
 }  # fmt: skip
-"""What is run: H and A stand for images of HFS+ and APFS, O for an output."""
+"""Commands to run: H and A stand for images of HFS+ and APFS, O for an output."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 
@@ -43,7 +43,7 @@ SHELL = ["sh", "-c", 'ulimit -v $0 && exec "$@"']
 
 
 def limited(mib: int | None, *words: object, **options):
-    """Run a program of Python under ``ulimit -v``, in the shell, so that nothing is loaded yet."""
+    """Run a Python program under ``ulimit -v``, which the shell sets before anything is loaded."""
     limit = "unlimited" if mib is None else str(mib * 1024)
     return subprocess.run(
         [*SHELL, limit, sys.executable, *map(str, words)],
@@ -60,7 +60,7 @@ def command(code: str, mib: int | None = COMFORTABLE_MIB):
 @pytest.mark.parametrize("mib", [20, 130, 400])
 @pytest.mark.parametrize("verb", VERBS)
 def test_any_limit_gives_the_result_or_says_what_is_missing(disks, tmp_path, verb, mib):
-    """From where not even the libraries load to where some verbs work; a library that ends the process says why."""
+    """From limits at which libraries fail to load to some that work; a library that ends the process says why."""
     words = [{"H": disks / "H", "A": disks / "A", "O": tmp_path / "out"}.get(word, word) for word in VERBS[verb]]
     result = limited(mib, "-m", "layoutscope", verb, *words)
     if result.returncode in (0, 3):
@@ -93,7 +93,7 @@ def test_with_enough_memory_a_limit_changes_nothing(disks):
     ],
 )
 def test_whatever_lacks_memory_ends_in_the_same_line(code):
-    """Of Python, of its loader, and of what libraries raise."""
+    """Errors of Python, of its loader, and of libraries."""
     result = command(code)
     assert (result.returncode, result.stderr) == (1, LACK.format(COMFORTABLE_MIB) + "\n")
 
@@ -112,7 +112,7 @@ def test_whatever_lacks_memory_ends_in_the_same_line(code):
     ],
 )
 def test_other_ends_are_what_they_are(code, exit_code, said):
-    """A fault of the program is no lack of memory, nor is the time that ran out; what was said is said."""
+    """A program error or a timeout is not a lack of memory; earlier output is kept."""
     result = command(code)
     assert result.returncode == exit_code
     assert said in result.stderr

@@ -1,4 +1,4 @@
-"""No output ever replaces what is read, whatever it is called and whatever is forced."""
+"""No output ever replaces an input, whatever its name and even if forced."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VERBS = {
 
 
 def names(folder):
-    """List what lies in a folder."""
+    """List the content of a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -55,12 +55,12 @@ def small_disk(target):
 
 @pytest.fixture
 def disk(tmp_path):
-    """Return an image that the test may lose."""
+    """Return an image that the test may destroy."""
     return small_disk(tmp_path / "disk.img")
 
 
 def refused(run, before, *words):
-    """Run with --force; check that it was refused by usage and that nothing has changed."""
+    """Run with --force; check that it ends with a usage error and that nothing has changed."""
     known = {path: digest(path) for path in before}
     folder = before[0].parent
     listed = names(folder)
@@ -75,7 +75,7 @@ def refused(run, before, *words):
 @for_each("verb", VERBS)
 @for_each("way", ["same", "dots", "symlink", "hard link"])
 def test_the_image_is_never_the_output(run, tmp_path, verb, way):
-    """Whichever verb writes, and under whichever name the image is given."""
+    """For every command that writes and every name of the image."""
     disk = small_disk(tmp_path / "disk.img")
     (tmp_path / "folder").mkdir()
     other = tmp_path / "other.img"
@@ -91,7 +91,7 @@ def test_the_image_is_never_the_output(run, tmp_path, verb, way):
 
 @pytest.mark.parametrize("writer", ["table", "list", "map", "trace", "answer"])
 def test_an_image_that_is_open_for_writing_is_protected(disk, writer):
-    """In the library a result may go into an open file, which may be the image; another file takes it."""
+    """The library may write into an open file, which may be the image; another file is accepted."""
     pytest.importorskip("duckdb")
     import layoutscope
 
@@ -126,7 +126,7 @@ def test_an_image_opened_through_a_link_is_protected(run, disk, tmp_path):
 
 
 def test_later_parts_of_a_split_image_are_protected(run, disk, tmp_path):
-    """Parts are read as much as the first is."""
+    """Later parts are inputs like the first one."""
     folder = tmp_path / "parts"
     folder.mkdir()
     parts = [folder / f"disk.{number:03}" for number in (1, 2, 3, 4)]
@@ -138,7 +138,7 @@ def test_later_parts_of_a_split_image_are_protected(run, disk, tmp_path):
 
 
 def test_bands_of_a_bundle_are_protected(run, tmp_path):
-    """Also those that were not opened, and files that are not there yet."""
+    """Also bands that were not opened, and files that do not exist yet."""
     import plistlib
 
     bundle = tmp_path / "disk.sparsebundle"
@@ -153,7 +153,7 @@ def test_bands_of_a_bundle_are_protected(run, tmp_path):
 
 
 def test_tables_of_a_capture_are_protected(run, disk, tmp_path):
-    """A capture is an input like any image, and is not saved over itself."""
+    """A capture is an input like any image, and is not overwritten by itself."""
     capture = tmp_path / "disk.lscope"
     assert run("scan", disk, "--save", capture).exit_code == 0
     for name in ("0/nodes.parquet", "manifest.json", "new.csv"):
@@ -172,7 +172,7 @@ def test_files_that_say_how_to_read_are_protected(run, disk, tmp_path):
 
 
 def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):
-    """A library that scans, then writes the map over the image, is refused too."""
+    """A library call that scans, then writes the map over the image, is refused too."""
     from layoutscope import scan
     from layoutscope.errors import UsageError
 
@@ -203,7 +203,7 @@ WRAPPED = {
 @for_each("verb", VERBS)
 @for_each("way", WRAPPED)
 def test_no_image_is_replaced_although_nobody_reads_it(run, tmp_path, verb, way):
-    """An image that has nothing to do with the work, however it is wrapped, is no result of ours."""
+    """An unrelated image, in any container, is not an output of ours."""
     disk = small_disk(tmp_path / "disk.img")
     precious = tmp_path / "precious"
     precious.write_bytes(WRAPPED[way](disk.read_bytes()))
@@ -213,7 +213,7 @@ def test_no_image_is_replaced_although_nobody_reads_it(run, tmp_path, verb, way)
 
 
 def test_what_was_written_holds_no_disk(run, disk, tmp_path):
-    """Every kind of file that is written is one that --force may overwrite."""
+    """--force may overwrite every kind of file that the tool writes."""
     for name in ("a.csv", "a.parquet", "a.jsonl"):
         assert run("export", disk, "--table", "entries", "-o", tmp_path / name).exit_code == 0
     assert run("map", disk, "-o", tmp_path / "a.html").exit_code == 0
@@ -227,7 +227,7 @@ def test_what_was_written_holds_no_disk(run, disk, tmp_path):
 @pytest.mark.usefixtures("marks")
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "extract"])
 def test_results_are_overwritten_until_somebody_changes_them(run, disk, tmp_path, verb):
-    """With --force, as often as one likes; what was edited, or copied without its mark, is a file of its user."""
+    """With --force, any number of times; a file that was edited, or copied without its mark, belongs to the user."""
     target, given = tmp_path / "result", {"image": disk, "other": small_disk(tmp_path / "other.img")}
     words = [word.format(target=target, **given) for word in VERBS[verb]]
     for force in ((), ("--force",), ("--force",)):
@@ -244,7 +244,7 @@ def test_results_are_overwritten_until_somebody_changes_them(run, disk, tmp_path
 
 @pytest.mark.parametrize("verb", ["export", "scan --save"])
 def test_without_marks_nothing_is_overwritten(run, disk, tmp_path, monkeypatch, verb):
-    """Where the file system keeps no attributes, results are written, and --force says why it replaces none."""
+    """If the file system stores no attributes, results are written, and --force says why it replaces none."""
 
     def refuse(*_args, **_named):
         raise OSError(errno.ENOTSUP, "Operation not supported")
@@ -287,7 +287,7 @@ FREE_NAMES = {
 
 @pytest.mark.parametrize("case", SET_NAMES)
 def test_no_output_becomes_a_part_of_a_set(run, disk, tmp_path, case):
-    """Whatever writes, under each name that readers of such sets would take for one of theirs."""
+    """For every command that writes, and each name that readers of such sets would take for a part."""
     there, wanted = SET_NAMES[case]
     (tmp_path / "set").mkdir()
     for name in there:
@@ -301,7 +301,7 @@ def test_no_output_becomes_a_part_of_a_set(run, disk, tmp_path, case):
 
 @pytest.mark.parametrize("case", FREE_NAMES)
 def test_other_names_beside_a_set_are_free(tmp_path, case):
-    """No name is refused by which no reader would take a file for a part."""
+    """Only names that a reader would take for a part are refused."""
     from layoutscope.image.split import refuse_part
 
     there, wanted = FREE_NAMES[case]
@@ -312,7 +312,7 @@ def test_other_names_beside_a_set_are_free(tmp_path, case):
 
 
 def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
-    """It lies beside the new file, and has a name as parts do."""
+    """It is next to the new file, and has a name like that of a part."""
     from layoutscope.image.split import refuse_part
 
     (tmp_path / "loop").symlink_to("loop")
@@ -321,7 +321,7 @@ def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
 
 @pytest.mark.parametrize("long", ["\N{PARTY POPPER}" * 62 + ".csv", "\u3042" * 83 + ".csv", "x" * 251 + ".csv"])
 def test_names_may_be_as_long_as_the_system_has_them(run, disk, tmp_path, long):
-    """Systems bound bytes, not letters: what stands beside the result while it is written has no longer name."""
+    """Systems limit bytes, not letters, so the temporary name next to the result is no longer."""
     assert run("export", disk, "--table", "nodes", "-o", tmp_path / long).exit_code == 0
     capture = long.replace(".csv", ".c")
     assert run("scan", disk, "--save", tmp_path / capture).exit_code == 0
@@ -330,13 +330,13 @@ def test_names_may_be_as_long_as_the_system_has_them(run, disk, tmp_path, long):
 
 @pytest.mark.usefixtures("marks")
 def test_results_may_be_numbered(run, disk, tmp_path):
-    """What the tool wrote is nobody's image."""
+    """The tool's own output is not taken for an image."""
     for number in (1, 2, 3):
         assert run("trace", disk, "-o", tmp_path / f"trace.00{number}", "--format", "csv").exit_code == 0
 
 
 def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
-    """Neither files, captures nor batches, at any depth: whatever of a bundle is left, and other folders as a whole."""
+    """Files, captures and batches, at any depth, are refused; so are damaged bundles, and other folders as a whole."""
     for name, files in {
         "a.sparsebundle": (),
         "renamed": ("Info.plist", "bands/0"),
@@ -366,7 +366,7 @@ def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
 
 
 def test_places_of_the_system_take_no_output(run, disk, tmp_path, monkeypatch):
-    """Devices, processes and settings; the folder of files in memory is one of files."""
+    """Devices, processes and settings are refused; /dev/shm holds ordinary files."""
     from layoutscope import ownfiles
 
     for name in ("dev/shm", "proc", "plain"):
@@ -382,7 +382,7 @@ def test_places_of_the_system_take_no_output(run, disk, tmp_path, monkeypatch):
 
 
 def test_a_foreign_folder_with_a_manifest_stays(run, disk, tmp_path):
-    """Many programs keep a manifest.json; only our own captures are ever replaced."""
+    """Many programs write a manifest.json; only our own captures are ever replaced."""
     folder = tmp_path / "extension"
     (folder / "js").mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"name": "my browser extension"}))
@@ -392,7 +392,7 @@ def test_a_foreign_folder_with_a_manifest_stays(run, disk, tmp_path):
 
 @pytest.mark.parametrize("stranger", ["notes.txt", "0/notes.txt", "work"])
 def test_a_capture_with_other_files_stays(run, disk, tmp_path, stranger):
-    """What somebody put into a capture is theirs."""
+    """Files that a user put into a capture are kept."""
     capture = tmp_path / "disk.lscope"
     assert run("scan", disk, "--save", capture).exit_code == 0
     if "." in stranger:
@@ -403,7 +403,7 @@ def test_a_capture_with_other_files_stays(run, disk, tmp_path, stranger):
 
 
 def test_a_folder_in_the_place_of_a_table_stays(run, disk, tmp_path):
-    """It is empty, has the name of a file of the capture, and is the user's all the same."""
+    """An empty folder with the name of a file of the capture still belongs to the user."""
     capture = tmp_path / "disk.lscope"
     assert run("scan", disk, "--save", capture).exit_code == 0
     (capture / "0" / "nodes.parquet").unlink()
@@ -412,7 +412,7 @@ def test_a_folder_in_the_place_of_a_table_stays(run, disk, tmp_path):
 
 
 def test_a_folder_that_holds_the_image_stays(run, tmp_path):
-    """A capture's folder with the image in it is not removed."""
+    """A capture folder with the image in it is not removed."""
     capture = tmp_path / "disk.lscope"
     disk = small_disk(tmp_path / "disk.img")
     assert run("scan", disk, "--save", capture).exit_code == 0
@@ -423,7 +423,7 @@ def test_a_folder_that_holds_the_image_stays(run, tmp_path):
 @for_each("verb", VERBS)
 @for_each("leads_to", ["a result", "a text", "nothing"])
 def test_nothing_is_written_through_a_link(run, tmp_path, verb, leads_to):
-    """Neither a file nor a capture, wherever the link leads, and with --force neither."""
+    """Neither a file nor a capture, wherever the link leads, even with --force."""
     disk = small_disk(tmp_path / "disk.img")
     other = small_disk(tmp_path / "other.img")
     given = {"image": disk, "other": other}
@@ -444,7 +444,7 @@ def test_nothing_is_written_through_a_link(run, tmp_path, verb, leads_to):
 
 @pytest.mark.usefixtures("marks")
 def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
-    """If the new one cannot be put in its place, the old one is there as it was."""
+    """If the new one cannot be renamed into place, the old one is still there unchanged."""
     from layoutscope import scan
     from layoutscope.api.outputs import OutputError
     from layoutscope.api.save import save
@@ -472,7 +472,7 @@ SETS = {
 
 @pytest.mark.parametrize("way", SETS)
 def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, way):
-    """The extents of a vmdk and the segments behind the first are read as much as what was named."""
+    """The extents of a vmdk and later segments are inputs like the named file."""
     import subprocess
 
     folder = tmp_path / "set"
@@ -489,7 +489,7 @@ def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, w
 
 
 def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
-    """The second device, a map of ddrescue, offsets, a trace, a profile, its map, a member, a report of fio."""
+    """The second device, a ddrescue map, offsets, a trace, a profile, its map, a member, a fio report."""
     from tests.unit.drive.test_sectormap import PROFILE, ROWS, packed
 
     folder = tmp_path / "beside"
@@ -526,7 +526,7 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_outputs_are_asked_for_before_any_work(run, tmp_path, verb):
-    """What exists is told before an image is looked for; nobody waits for hours and then loses the result."""
+    """Existing outputs are reported before an image is opened, so no long run loses its result."""
     target = tmp_path / "there"
     target.write_text("mine")
     given = {"image": tmp_path / "absent.img", "target": target, "other": tmp_path / "absent"}
@@ -539,7 +539,7 @@ def test_outputs_are_asked_for_before_any_work(run, tmp_path, verb):
 @for_each("verb", [verb for verb in VERBS if verb not in ("scan --save", "extract")])
 @for_each("head", [b"PK\x03\x04", b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n1 0 obj\0", b"\x7fELF\2\1\1\0", b"\xff\xd8\xff\xe0"])
 def test_what_is_never_written_here_is_not_overwritten(run, tmp_path, verb, head):
-    """A document, a program, a photograph: whatever is forced."""
+    """A document, a program, a photograph: even if forced."""
     disk = small_disk(tmp_path / "disk.img")
     target = tmp_path / "thesis"
     target.write_bytes(head + bytes(range(256)) * 20)
@@ -549,7 +549,7 @@ def test_what_is_never_written_here_is_not_overwritten(run, tmp_path, verb, head
 
 
 def test_the_null_device_takes_everything(run, disk, tmp_path):
-    """It is written to, never replaced, and needs no --force; that it was read from does not matter."""
+    """It is written to, never replaced, and needs no --force, even if it was also read."""
     inputs.note(os.devnull)
     result = run("export", disk, "--table", "nodes", "-o", os.devnull)
     assert result.exit_code == 0, result.stderr
@@ -560,7 +560,7 @@ def test_the_null_device_takes_everything(run, disk, tmp_path):
 
 
 def test_a_file_in_place_of_the_null_device_stays(run, disk, tmp_path, monkeypatch):
-    """In a container that was set up badly, output that others threw away is kept in a file of that name."""
+    """In a misconfigured container, a file of that name holds output that others discarded."""
     for name in ("null", "link"):
         (tmp_path / name).write_text("mine") if name == "null" else (tmp_path / name).symlink_to(tmp_path / "null")
         monkeypatch.setattr(os, "devnull", str(tmp_path / name))
@@ -569,7 +569,7 @@ def test_a_file_in_place_of_the_null_device_stays(run, disk, tmp_path, monkeypat
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mode):
-    """New files and captures follow the mask; a file in place of an old one keeps the mode of that one."""
+    """New files and captures follow the mask; a replaced file keeps its mode."""
     marks(tmp_path / "old.csv")
     (tmp_path / "old.csv").chmod(0o640)
     before = os.umask(mask)
@@ -586,7 +586,7 @@ def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mod
 @pytest.mark.skipif(os.name == "nt", reason="folders have no such modes")
 @pytest.mark.parametrize("mask", [0o777, 0o277])
 def test_a_mask_that_keeps_out_the_owner_leaves_nothing(run, disk, tmp_path, mask):
-    """Into a folder made under it nothing could be written, nor could it be emptied: there is none, and one line."""
+    """A folder created under it could be neither filled nor emptied, so there is none, and one line."""
     before = os.umask(mask)
     try:
         saved = run("scan", disk, "--save", tmp_path / "a.lscope")
@@ -599,7 +599,7 @@ def test_a_mask_that_keeps_out_the_owner_leaves_nothing(run, disk, tmp_path, mas
 
 
 def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
-    """As a capture or a batch is not."""
+    """The same rule as for captures and batches."""
     (tmp_path / "far").mkdir()
     (tmp_path / "link").symlink_to("far")
     told = refused(run, [disk, tmp_path / "far"], "export", disk, "--table", "all", "-o", tmp_path / "link")
@@ -608,7 +608,7 @@ def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
 
 
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):
-    """Written under a name that nobody can guess, synced, renamed: in this order."""
+    """They are written under an unpredictable name, synced, then renamed, in this order."""
     from layoutscope import ownfiles
     from layoutscope.api.outputs import open_output
 
@@ -627,7 +627,7 @@ def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypa
 @pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks, verb):
-    """Files may not grow beyond some bytes: one line, exit code 1, and what was there before is there."""
+    """File sizes are limited: one line, exit code 1, and earlier files are kept."""
     import subprocess
     import sys
 
@@ -641,7 +641,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks,
     known, listed = digest(target) if target.exists() else [], names(tmp_path)
     limited = (
         "import resource, runpy, signal, sys",
-        "sys.dont_write_bytecode = True",  # else Python may leave cut ones in the checkout, for all who follow
+        "sys.dont_write_bytecode = True",  # else Python may leave truncated ones in the checkout for later runs
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)",
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
         "runpy.run_module('layoutscope', run_name='__main__')",
@@ -661,7 +661,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks,
      ("absent/a.png", "absent")],
 )  # fmt: skip
 def test_a_picture_that_cannot_be_written_is_told_before_the_page_is(run, disk, tmp_path, picture, reason):
-    """The ending, a file that is there, an input, and a folder that is not: exit 2, and no page."""
+    """The ending, an existing file, an input, and a missing folder: exit 2, and no page."""
     (tmp_path / "old.png").write_bytes(b"")
     (tmp_path / "disk.svg").hardlink_to(disk)
     result = run("map", disk, "-o", tmp_path / "page.html", "--png", tmp_path / picture)
@@ -677,12 +677,12 @@ TWICE = {
     "two reports": ("check", "{image}", "--evidence", "{one}", "--evidence", "{other}"),
     "batch and cache": ("batch", "{image}", "-o", "{one}", "--cache-dir", "{other}"),
 }
-"""Commands in which two options name one file or folder, in two spellings."""
+"""Commands in which two options name one file or folder in two spellings."""
 
 
 @pytest.mark.parametrize("options", TWICE)
 def test_one_file_is_not_named_twice(run, disk, tmp_path, options):
-    """The second result would take the place of the first, or fail when all is done."""
+    """The second result would replace the first, or fail after all the work."""
     (tmp_path / "link").symlink_to(tmp_path)
     before = names(tmp_path)
     for other in (tmp_path / "out.txt", tmp_path / "link" / "out.txt"):
@@ -693,12 +693,12 @@ def test_one_file_is_not_named_twice(run, disk, tmp_path, options):
 
 
 def test_the_null_device_may_be_named_twice(run, disk):
-    """It takes everything."""
+    """It accepts any output."""
     assert run("plan", disk, "--emit-order", os.devnull, "--emit-script", os.devnull).exit_code == 0
 
 
 def test_a_report_that_is_there_is_not_called_one_that_force_replaces(run, disk, tmp_path):
-    """A check takes no --force."""
+    """A check has no --force."""
     (tmp_path / "report.txt").write_text("mine")
     result = run("check", disk, "--evidence", tmp_path / "report.txt")
     said = f"layoutscope: {tmp_path / 'report.txt'}: exists, and is not replaced. Remove it or name another file.\n"
@@ -706,7 +706,7 @@ def test_a_report_that_is_there_is_not_called_one_that_force_replaces(run, disk,
 
 
 def test_a_plot_that_fit_does_not_draw_is_refused(run, tmp_path):
-    """It was left out without a word."""
+    """It used to be ignored silently."""
     result = run("drives", "fit", "mine", "--random-ms", "12", "-o", tmp_path / "a.toml", "--plot", tmp_path / "a.html")
     assert (result.exit_code, names(tmp_path)) == (2, [])
     assert "No such option: --plot" in result.stderr

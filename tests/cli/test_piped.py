@@ -1,4 +1,4 @@
-"""Output for other programs: whole lines, no blanks at their ends, no control codes."""
+"""Output for other programs: complete lines, no trailing blanks, no control codes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ COMMANDS = (
 
 @pytest.fixture
 def plain() -> dict[str, str]:
-    """Return the environment without a width that somebody wants."""
+    """Return the environment without a terminal width."""
     return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", COMMANDS)
 def test_no_line_ends_with_a_blank(shell, image, cut_off, plain, words):
-    """What is printed into a pipe can be compared, cut and pasted."""
+    """Piped output can be compared, cut and pasted."""
     result = shell(*words.replace("IMAGE", str(image)).replace("CUT", str(cut_off)).split(), env=plain)
     assert result.stdout
     assert [line for line in result.stdout.split("\n") if line != line.rstrip()] == []
@@ -40,7 +40,7 @@ def test_no_line_ends_with_a_blank(shell, image, cut_off, plain, words):
 
 
 def test_lines_of_a_pipe_are_whole(shell, image, plain):
-    """A definition is one line, which grep finds; at 80 columns, where somebody asks for them, it is several."""
+    """A definition is one line for grep; with a width of 80 columns it is several."""
     words = ("scan", image, "--details", "--explain")
     sentence = "0 in order, 0.5 at random, 1 reversed."
     whole, wrapped = shell(*words, env=plain).stdout, shell(*words, env={**plain, "COLUMNS": "80"}).stdout

@@ -1,4 +1,4 @@
-"""What is printed is plain English: none of the words that only their authors understood."""
+"""Output is plain English, without the project's private terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
     ids=" ".join,
 )
 def test_results_are_in_plain_words(run, image, apfs_image, words):
-    """Of one volume of each file system, as text and as JSON."""
+    """One volume of each file system, as text and as JSON."""
     for each in (image, apfs_image):
         result = run(words[0], each, *words[1:])
         assert result.stdout
@@ -35,7 +35,7 @@ def test_results_are_in_plain_words(run, image, apfs_image, words):
 
 
 def test_comparisons_are_in_plain_words(run, image, apfs_image):
-    """What explains a difference is slower reads or more of them."""
+    """A difference is explained by slower reads or more of them."""
     for more in ((), ("--json",)):
         text = run("compare", image, apfs_image, "--drive", "generic-7200", *more).stdout
         assert "reads" in text
@@ -43,7 +43,7 @@ def test_comparisons_are_in_plain_words(run, image, apfs_image):
 
 
 def test_help_is_in_plain_words(run):
-    """Of every verb."""
+    """The help of every command."""
     verbs = ("scan", "map", "inspect", "check", "predict", "compare", "series", "replay", "trace", "drives", "export")
     for verb in verbs:
         assert not WORDS.search(run(verb, "--help").stdout), verb
@@ -51,7 +51,7 @@ def test_help_is_in_plain_words(run):
 
 @pytest.mark.parametrize("page", ["README.md", "docs/concepts.md", "docs/glossary.md"])
 def test_pages_for_users_are_in_plain_words(page):
-    """The README and what explains the first screen; a glossary may name a word that is not used."""
+    """The README and the pages about the first screen; a glossary may name an unused term."""
     text = (ROOT / page).read_text()
     found = [match[0] for match in WORDS.finditer(text)]
     assert not found

@@ -1,4 +1,4 @@
-"""``plan`` on the command line: text, JSON and tables, and a clear line where there is nothing to plan."""
+"""``plan`` on the command line: text, JSON and tables, and a clear line if there is nothing to plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APFS = "fixtures/images/apfs-scattered.img.zst"
 
 
 def test_text_tells_the_best_first(run):
-    """A table of what would help, how the first of it is done, and what would not help."""
+    """A table of useful remedies, how to carry out the first, and remedies that would not help."""
     done = run("plan", APFS)
     assert done.exit_code == 0
     text = done.stdout
@@ -30,7 +30,7 @@ def test_text_tells_the_best_first(run):
 
 
 def test_json_and_csv_have_every_remedy(run):
-    """As many rows as remedies, in the same order, those that do not apply among them."""
+    """One row per remedy, in the same order, including those that do not apply."""
     document = json.loads(run("plan", APFS, "--format", "json").stdout)
     names = [row["name"] for row in document["volumes"][0]["remedies"]]
     rows = list(csv.DictReader(io.StringIO(run("plan", APFS, "--format", "csv").stdout)))
@@ -40,7 +40,7 @@ def test_json_and_csv_have_every_remedy(run):
 
 
 def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
-    """No row is made up for it, and no drive is recommended."""
+    """There is no row for it, and no drive is recommended."""
     empty = tmp_path / "empty.img"
     write(SCENARIOS["empty"], empty)
     done = run("plan", empty)
@@ -50,7 +50,7 @@ def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
 
 
 def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image):
-    """Of a volume whose walk reads nothing after the mount no remedy saves a thing, and none is ranked."""
+    """If a listing reads nothing after the mount, no remedy saves anything, and none is ranked."""
     main, tier2 = (reference_image(f"fusion/{name}.img") for name in ("main", "tier2"))
     done = run("plan", main, "--second", tier2, "--host", "macos")
     assert done.exit_code == 0
@@ -72,14 +72,14 @@ def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image):
     ],
 )
 def test_what_cannot_be_planned_is_refused(run, words, said):
-    """With exit code 2, and what was wrong."""
+    """Exit code 2, and the reason."""
     done = run("plan", APFS, *words)
     assert done.exit_code == 2
     assert said in done.stderr
 
 
 def test_what_is_quick_on_every_drive_is_said_to_be_first(run, tmp_path):
-    """A short listing comes before its remedies; of what takes more than a second on some drives this is not said."""
+    """A short listing is noted before its remedies; one above a second on some drives is not."""
     small, said = tmp_path / "small.img", "Under a second: nothing to improve."
     write(SCENARIOS["populated"], small)
     text = run("plan", small).stdout
@@ -90,7 +90,7 @@ def test_what_is_quick_on_every_drive_is_said_to_be_first(run, tmp_path):
 
 
 def test_a_volume_of_one_file_is_no_ground_for_advice(run, tmp_path):
-    """A few reads: nothing is said to help, or it is said that they are too few to judge by."""
+    """With few reads no remedy helps, or the text says that they are too few to judge by."""
     write(VolumePlan(root=(File("alone"),)), tmp_path / "one.img")
     done = run("plan", tmp_path / "one.img", "--emit-order", tmp_path / "listed")
     assert done.exit_code == 0
@@ -116,7 +116,7 @@ def damaged(tmp_path):
 
 
 def test_a_damaged_volume_is_predicted_as_far_as_it_was_read(run, damaged):
-    """What is missing is in no time, and nobody knows whether the whole takes longer: of one that is lost, less may."""
+    """Lost data are in no time. The whole may take longer, except for lost work, which may take less."""
     left_out = "was read, with 2 errors. The times do not include what is missing.\n"
     for order in ("fts", "all"):
         words = ("--order", order, "--drive", "sata-ssd")
@@ -125,7 +125,7 @@ def test_a_damaged_volume_is_predicted_as_far_as_it_was_read(run, damaged):
 
 
 def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
-    """It says so first, says what it cannot know, and plans no copy, which would lose what is left; else it does."""
+    """The plan says so first, names what is unknown, and has no copy, which would lose the rest; a sound one has."""
     found = run("plan", damaged, "--all").stdout
     assert "99.3 % of the known metadata was read, with 2 errors. The plan covers only what was read." in found
     assert "Note: what could not be read is not in the plan" in found
@@ -137,7 +137,7 @@ def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
 
 
 def test_how_long_remedies_last_is_told_on_request(run):
-    """By a forecast, which is not made unasked."""
+    """A forecast gives this figure, and runs only if requested."""
     (asked,) = json.loads(run("plan", APFS, "--host", "linux", "--lasts", "10", "--format", "json").stdout)["volumes"]
     (plain,) = json.loads(run("plan", APFS, "--host", "linux", "--format", "json").stdout)["volumes"]
     assert (asked["pace"]["cycles"], asked["pace"]["now_s"], plain["pace"]) == (10, asked["seconds"], None)
@@ -152,7 +152,7 @@ def rows_of(run, image):
 
 
 def test_a_locked_volume_says_how_it_opens(run, reference_image):
-    """Nothing is planned for it, and one line says what it needs."""
+    """There is no plan for it, and one line says what it needs."""
     done = run("plan", reference_image("apple/dissect_encrypted.raw"))
     assert done.exit_code == 1
     assert done.stdout == ""
@@ -161,7 +161,7 @@ def test_a_locked_volume_says_how_it_opens(run, reference_image):
 
 
 def test_paths_that_have_gone_are_named_and_the_others_copied(run, tmp_path):
-    """A list grows old: tar names what is no more, copies what is there, and ends with an error."""
+    """A list gets outdated: tar names missing files, copies the others, and ends with an error."""
     listed, script, source = tmp_path / "files", tmp_path / "go.sh", tmp_path / "source"
     run("plan", APFS, "--emit-order", listed, "--emit-script", script, "-0")
     first, second, *_ = (path.decode() for path in listed.read_bytes().split(b"\0"))
@@ -177,7 +177,7 @@ def test_paths_that_have_gone_are_named_and_the_others_copied(run, tmp_path):
 
 
 def test_a_list_and_its_script_are_written_once(run, tmp_path):
-    """Every file of the volume once; what exists is not overwritten unasked, and a script needs its list."""
+    """Every file of the volume appears once; existing files are kept unless forced, and a script needs its list."""
     listed, script = tmp_path / "files", tmp_path / "go.sh"
     done = run("plan", APFS, "--emit-order", listed, "--emit-script", script, "-0", "--memory", "64KiB")
     assert done.exit_code == 0

@@ -28,16 +28,16 @@ def predicted(run, image):
 
 
 def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
-    """The prediction is what the drive model makes of the reads that trace lists."""
+    """The prediction is the drive model's time for the reads that trace lists."""
     volume = predicted("--drive", "generic-7200", "--host", "linux")
-    # A partition map says where the volume lies.
+    # A partition map gives the start of the volume.
     expected = simulate(trace(image, host="linux"), load_profile("generic-7200"), Host("linux"))
     assert volume["drives"][0]["seconds"] == pytest.approx(expected.seconds)
     assert volume["walk"]["reads"] == expected.reads
 
 
 def test_a_time_lies_within_the_interval_beside_it():
-    """The time is the middle of the draws, and not that of the profile as it stands."""
+    """The time is the median of the draws, not that of the unchanged profile."""
     with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as disk:
         ((case,),) = (volume.drives for volume in disk.predict(drives="generic-7200", host="linux").volumes)
     found = case.prediction
@@ -58,14 +58,14 @@ def test_all_directories_together_cost_the_whole(predicted):
 
 
 def test_mounting_is_charged_to_no_directory(run, image):
-    """No table of directories stands where no directory was read."""
+    """There is no table of directories if none was read."""
     text = run("predict", image, "--order", "mount", "--drive", "generic-7200").stdout
     assert "mount: predicted times" in text
     assert "irector" not in text
 
 
 def test_packing_and_what_ifs_are_shown_with_reasons(predicted):
-    """Packed comes first, with the share that it saves; an SSD is faster than a disk."""
+    """Packed comes first, with its savings; an SSD is faster than a disk."""
     (drive,) = predicted("--drive", "generic-7200", "--what-if", "ssd")["drives"]
     packed, ssd = drive["what_ifs"]
     assert (packed["name"], ssd["name"]) == ("packed", "ssd")
@@ -75,7 +75,7 @@ def test_packing_and_what_ifs_are_shown_with_reasons(predicted):
 
 
 def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
-    """Searchfs goes by node numbers: in key order the same nodes take longer, and that is what is said."""
+    """Searchfs uses node number order; in key order the same nodes take longer, and the text says so."""
     image = reference_image("aged/hfsplus-20000-c20.img")
     words = ("predict", image, "--order", "searchfs", "--drive", "generic-7200")
     (drive,) = json.loads(run(*words, "--json").stdout)["volumes"][0]["drives"]
@@ -85,7 +85,7 @@ def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
 
 
 def test_where_places_make_no_difference_that_is_said(run, apfs_image):
-    """On flash the same nodes in another order take as long, and none of the layouts is called the best; on a disk."""
+    """On flash another order of the nodes takes as long, and no layout is called the best; on a disk one is."""
     words = ("predict", apfs_image, "--top", "0", "--drive")
     flash, disk = (" ".join(run(*words, drive).stdout.split()) for drive in ("sata-ssd", "generic-7200"))
     assert "packed: takes as long: the same nodes, contiguous" in flash
@@ -95,7 +95,7 @@ def test_where_places_make_no_difference_that_is_said(run, apfs_image):
 
 
 def test_packed_nodes_of_a_few_reads_may_take_longer(run, reference_image):
-    """Where each node is read just in time, packed ones miss their turn on most drives."""
+    """If each node is read just in time, packed nodes miss their revolution on most drives."""
     image = reference_image("apple/plaso_spotlight10.13.raw")
     text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0", "--host", "linux").stdout.split())
     found = re.search(r"takes ([\d.]+) ms instead of ([\d.]+) ms \(([\d.]+) % more\)", text)
@@ -105,7 +105,7 @@ def test_packed_nodes_of_a_few_reads_may_take_longer(run, reference_image):
 
 
 def test_where_nothing_is_read_nothing_is_drawn(run, reference_image):
-    """An empty volume is listed from what the mount has read: no time, no range of times, no arm that moves."""
+    """An empty volume is listed from the mount's reads: no time, no range of times, no arm movement."""
     text = run("predict", reference_image("driver/apfs-empty.img"), "--drive", "generic-7200").stdout
     assert text.rstrip().endswith(": 0 us")
 
@@ -120,7 +120,7 @@ def test_what_was_not_recorded_is_said(run, image):
 
 
 def test_directories_without_names_are_told_apart(run, image):
-    """Where names are left out, each of the most expensive directories has its number."""
+    """Without names, each of the most expensive directories is identified by its number."""
     words = ("predict", image, "--drive", "sata-ssd", "--top", "5")
     named, bare = run(*words).stdout, run(*words, "--no-names").stdout
     numbers = re.findall(r"^/\S*<(\d+)> ", bare, re.MULTILINE)
@@ -129,7 +129,7 @@ def test_directories_without_names_are_told_apart(run, image):
 
 
 def test_a_directory_is_no_file(run, image):
-    """Its nodes would be looked up and nothing of it read, which is no answer to what reading it takes."""
+    """Its nodes would be looked up but not read, so a time would be meaningless."""
     result = run("predict", image, "--order", "read", "--file", "/Users")
     assert result.exit_code == 2
     assert "'/Users' is a directory" in result.stderr
@@ -137,7 +137,7 @@ def test_a_directory_is_no_file(run, image):
 
 @pytest.mark.parametrize("order", ["paths", "backup-events"])
 def test_a_list_of_another_place_is_refused(run, image, tmp_path, order):
-    """Paths below a mount point are none of the volume's; a list of which some are there is looked up as it is."""
+    """Paths below a mount point do not exist on the volume; a list with some valid paths is used unchanged."""
     words = ("predict", image, "--order", order, "--drive", "sata-ssd", "--paths", tmp_path / "list")
     (tmp_path / "list").write_text("/Volumes/Scattered/Users\n/Volumes/Scattered/Users/jo\n")
     result = run(*words)
@@ -149,14 +149,14 @@ def test_a_list_of_another_place_is_refused(run, image, tmp_path, order):
 
 
 def test_half_of_a_set_says_what_is_missing(run, reference_image):
-    """The second image of a Fusion set holds no volume by itself; that the main one was not given is the reason."""
+    """The second image of a Fusion set holds no volume by itself; the error names the missing main image."""
     result = run("predict", reference_image("fusion/tier2.img"))
     assert result.exit_code == 2
     assert "no volume that can be walked: this is the second device of a Fusion set" in result.stderr
 
 
 def test_the_time_comes_before_what_explains_it(run, image):
-    """The table of times stands above what the drive is known by, and the share of reads in sequence."""
+    """The table of times precedes the drive's figures and the share of sequential reads."""
     text = run("predict", image, "--drive", "generic-7200", "--host", "linux").stdout
     words = (
         "as on linux",
@@ -179,7 +179,7 @@ def test_what_changes_nothing_is_not_applicable(run, image):
 
 
 def test_a_what_if_that_changes_nothing_says_why(run, image):
-    """A volume without snapshots, a drive without an arm; and one that does not begin at the drive's outer edge."""
+    """A volume without snapshots, a drive without an arm, and a volume that is not at the drive's outer edge."""
     names = ("no-snapshots", "ssd")
     options = [word for name in names for word in ("--what-if", name)]
     (drive,) = json.loads(run("predict", image, "--drive", "sata-ssd", *options, "--json").stdout)["volumes"][0][
@@ -205,7 +205,7 @@ def test_a_volume_at_the_outer_edge_cannot_move_there(run, apfs_image):
 
 
 def test_a_volume_like_that(run, image):
-    """Its interval is apart from that of the layout, wider by what is placement; halves are those of the drive."""
+    """Its range is separate from that of the layout, and wider by placement; halves are those of the drive."""
     asked = ("predict", image, "--drive", "generic-7200", "--json", "--host", "linux")
     (plain,) = json.loads(run(*asked).stdout)["volumes"][0]["drives"]
     assert (plain["volume_interval"], plain["halves_s"]) == (None, [])
@@ -228,14 +228,14 @@ def test_a_volume_like_that(run, image):
     ],
 )
 def test_a_volume_like_that_is_asked_of_whole_orders(run, image, options, message):
-    """A list of paths, or a part, may not be there on another volume."""
+    """A list of paths, or a part, may not exist on another volume."""
     result = run("predict", image, *options)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 def test_packed_is_shown_by_its_name(run, image):
-    """Whoever asks for it finds the word that was asked for, once."""
+    """The output has the requested word once."""
     words = ("predict", image, "--drive", "generic-7200")
     assert run(*words, "--what-if", "packed").stdout.count("packed: takes") == 1
 
@@ -251,7 +251,7 @@ def test_a_part_costs_no_more_than_the_whole(predicted, image):
 
 
 def test_a_warm_start_reads_nothing_again(predicted):
-    """With unlimited memory a second pass finds all metadata in the cache, and takes what the host needs."""
+    """With unlimited memory a second pass finds all metadata in the cache, and takes only host time."""
     volume = predicted("--drive", "sata-ssd", "--warm")
     assert volume["walk"]["reads"] == 0
     assert volume["drives"][0]["nominal_s"] == pytest.approx(volume["host_wall_s"])
@@ -260,7 +260,7 @@ def test_a_warm_start_reads_nothing_again(predicted):
 
 
 def test_names_that_the_host_keeps_are_cheaper(predicted, image, tmp_path):
-    """macOS, warm: a component of a path costs 15 us, 7 us and two searches of 4 us more without room for its name."""
+    """macOS, warm: a path component costs 15 us; without room for its name, 7 us and two searches of 4 us more."""
     (layout,) = read_layouts(image)
     deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
     (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
@@ -275,7 +275,7 @@ def test_names_that_the_host_keeps_are_cheaper(predicted, image, tmp_path):
 
 
 def test_threads_share_the_host_work(predicted):
-    """On HFS+ without contention two threads need the same processor time in half of the wall time."""
+    """On HFS+ without contention two threads need the same CPU time in half of the wall time."""
     one = predicted("--drive", "sata-ssd")
     two = predicted("--drive", "sata-ssd", "--threads", "2")
     assert two["host_wall_s"] == pytest.approx(two["host_cpu_s"] / 2)
@@ -283,7 +283,7 @@ def test_threads_share_the_host_work(predicted):
 
 
 def test_flash_is_never_blamed_for_seeks(run, image):
-    """On a drive without arm the text tells host time and no moves."""
+    """On a drive without an arm the text reports host time and no moves."""
     text = run("predict", image, "--drive", "sata-ssd", "--top", "0").stdout
     assert "of processor time" in text
     assert "move the arm" not in text
@@ -291,7 +291,7 @@ def test_flash_is_never_blamed_for_seeks(run, image):
 
 
 def test_ncdu_file_has_every_directory(run, image, tmp_path):
-    """The file is ncdu's format; its sizes in ms add up to the predicted time, up to rounding."""
+    """The file has ncdu's format; its sizes in ms add up to the predicted time, apart from rounding."""
     target = tmp_path / "costs.json"
     result = run("predict", image, "--drive", "generic-5400-2.5", "--ncdu", target, "--json")
     seconds = json.loads(result.stdout)["volumes"][0]["drives"][0]["seconds"]
@@ -319,7 +319,7 @@ def test_ncdu_file_has_every_directory(run, image, tmp_path):
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):
-    """What is not there is refused in one line, with exit code 2."""
+    """Unknown values are refused in one line, with exit code 2."""
     result = run("predict", image, *options)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
@@ -327,7 +327,7 @@ def test_wrong_wishes_are_usage_errors(run, image, options, reason):
 
 @pytest.mark.parametrize("file_format", ["csv", "fio", "blkparse"])
 def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
-    """What trace writes, replay reads as the same reads, and finds that all of them were predicted."""
+    """Replay reads the output of trace as the same reads, and finds that all of them were predicted."""
     target = tmp_path / f"trace.{file_format}"
     assert run("trace", image, "--format", file_format, "-o", target).exit_code == 0
     result = run("replay", target, "--against", image, "--drive", "generic-7200", "--json")
@@ -339,7 +339,7 @@ def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
 
 
 def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path):
-    """The score of pairs falls to nothing where the order is lost, the score of blocks stays."""
+    """The score of pairs drops to zero if the order is lost, the score of blocks stays."""
     reads = trace(image, host="linux")
     order = np.random.default_rng(1).permutation(len(reads))
     pairs = np.stack([reads.image_offset[order], reads.length_bytes[order]], axis=1)
@@ -355,7 +355,7 @@ def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path)
 
 @pytest.mark.parametrize("pace", [[], ["--think-us", "250"]])
 def test_the_same_reads_take_the_same_time(run, image, tmp_path, pace):
-    """Pairs carry no times: prediction and trace are served at one pace, so that only the reads can differ."""
+    """Pairs have no times, so prediction and trace are served at one pace and only the reads can differ."""
     reads = trace(image)
     pairs = np.stack([reads.image_offset, reads.length_bytes], axis=1)
     target = tmp_path / "same.trace"
@@ -367,7 +367,7 @@ def test_the_same_reads_take_the_same_time(run, image, tmp_path, pace):
 
 
 def test_paths_that_are_not_on_the_volume_are_told(run, image, tmp_path):
-    """How many, and the first ones; what exists is looked up as if the others were not there, however it is written."""
+    """Their number and the first ones; the others are looked up as usual, in any spelling."""
     there = ["Users/jo", "./Users", "Users//jo/", "/"]
     gone = [f"Users/none {number}\x1b" for number in range(7)]
     for name, paths in (("whole", there), ("part", [*there, *gone])):
@@ -387,7 +387,7 @@ def test_paths_that_are_not_on_the_volume_are_told(run, image, tmp_path):
 
 
 def test_paths_that_are_missing_stand_in_json_and_over_all_orders(run, image, tmp_path):
-    """One that is missing is one path; the table of all orders tells it, too."""
+    """A missing path counts once; the table of all orders lists it, too."""
     (tmp_path / "list").write_text("Users/jo\nUsers/jo/none\n")
     words = ("--drive", "sata-ssd", "--paths", tmp_path / "list")
     (volume,) = json.loads(run("predict", image, "--order", "paths", *words, "--json").stdout)["volumes"]

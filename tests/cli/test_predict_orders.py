@@ -1,4 +1,4 @@
-"""``predict --order all``: every order of a volume beside one another."""
+"""``predict --order all``: every order of a volume in one table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from layoutscope.walk import ORDERS
 
 @pytest.fixture
 def over_orders(run, image):
-    """Return a function that predicts all orders and parses the one volume's."""
+    """Return a function that predicts all orders and parses the document of the one volume."""
 
     def call(*words: object):
         result = run("predict", image, "--order", "all", "--json", *words)
@@ -29,7 +29,7 @@ def over_orders(run, image):
 
 
 def test_each_order_is_predicted_as_alone(over_orders, run, image):
-    """The table holds what predict says of each order by itself; of few reads the quick intervals are the same."""
+    """The table equals predict for each order; for few reads the quick ranges are the same."""
     table = over_orders()
     assert set(table) == set(ORDERS)
     for name in [name for name, order in ORDERS.items() if not order.needs]:
@@ -46,7 +46,7 @@ def test_each_order_is_predicted_as_alone(over_orders, run, image):
 
 @pytest.mark.parametrize("host", ["linux", "macos"])
 def test_a_scan_has_the_interval_of_predict_on_an_aged_catalog(run, reference_image, host):
-    """Of reads that follow one another, too, few enough to be all served: each drive's ends are those of predict."""
+    """Also for sequential reads, if they are few enough to be all served: each drive's ends equal those of predict."""
     asked = (reference_image("aged/hfsplus-20000-c20.img"), "--json", "--host", host)
     quick = json.loads(run("scan", *asked).stdout)["volumes"][0]["predictions"]
     whole = json.loads(run("predict", *asked).stdout)["volumes"][0]["drives"]
@@ -66,7 +66,7 @@ def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):
 
 
 def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
-    """Without its list there are no paths, without its file nothing to read; given them, both have times."""
+    """Without a list there are no paths, without a file nothing to read; with them, both have times."""
     table = over_orders()
     assert "--paths" in table["paths"]["not_applicable"]
     assert "--file" in table["read"]["not_applicable"]
@@ -80,7 +80,7 @@ def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
 
 
 def test_what_is_done_once_is_not_applicable_to_a_second_pass(over_orders):
-    """With a warm cache, searchfs and copy are no workloads of this model; listing is."""
+    """With a warm cache, searchfs and copy are not workloads of this model; listing is."""
     table = over_orders("--warm")
     assert "done once" in table["searchfs"]["not_applicable"]
     assert "done once" in table["delete"]["not_applicable"]
@@ -88,7 +88,7 @@ def test_what_is_done_once_is_not_applicable_to_a_second_pass(over_orders):
 
 
 def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image):
-    """A part of a volume has another number of entries, so nothing is said of it; the whole has those of its table."""
+    """A part of a volume has another number of entries, so it has no such time; the whole uses those of its table."""
     (layout,) = read_layouts(image)
     folder = layout.entries.filter((pl.col("kind") == "directory") & (pl.col("flags") == 0))["file_id"][-1]
     (path,) = paths_of(layout, folder)
@@ -101,7 +101,7 @@ def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image
 
 
 def test_the_image_is_read_once(monkeypatch, image):
-    """All orders take one opening of the image and as many reads of it as a single order."""
+    """All orders together open the image once and read it as often as a single order."""
     opened, times = reading.open_volumes, []
     monkeypatch.setattr("layoutscope.api.predict.open_volumes", lambda *words: times.append(1) or opened(*words))
     together = predict(image, workload={"order": "all"})
@@ -119,14 +119,14 @@ def test_questions_to_one_order_are_refused(run, image, tmp_path):
 
 
 def test_only_predict_takes_all(run, image):
-    """A trace is that of one order."""
+    """A trace has one order."""
     result = run("trace", image, "--order", "all")
     assert result.exit_code == 2
     assert "unknown order 'all'" in result.stderr
 
 
 def test_the_table_is_no_wider_than_a_terminal(run, image, monkeypatch):
-    """At 80 columns no cell is folded, so each order stands on one line."""
+    """At 80 columns no cell wraps, so each order is on one line."""
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("predict", image, "--order", "all").stdout.splitlines()
     assert all(len(line) <= 80 for line in lines)

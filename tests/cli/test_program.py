@@ -33,7 +33,7 @@ def test_each_metric_is_explained_with_its_source(run, name):
 
 
 def test_each_finding_is_explained_with_what_to_do(run):
-    """Meaning and advice stand under every code; no advice is one that nothing leads to."""
+    """Every code has a meaning and advice; no advice is unused."""
     for code in ("node-invalid", "free-count-differs", "journal-external"):
         text = run("explain", code).stdout
         assert finding_codes()[code] in text
@@ -63,7 +63,7 @@ def test_the_advice_is_that_of_the_code(code, said, not_said):
 
 
 def test_every_word_of_the_glossary_is_explained(run):
-    """Each row of docs/glossary.md is found by its words, its links as pages; what it is not called is told."""
+    """Each row of docs/glossary.md is found by its terms, with links as page names and the terms to avoid."""
     rows = [line.strip("|").split("|") for line in glossary_text().splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 40
     for words, idea, _ in rows[::5]:
@@ -76,7 +76,7 @@ def test_every_word_of_the_glossary_is_explained(run):
 
 
 def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
-    """Every kind of word is in the list; what is not there is told as elsewhere."""
+    """The list has every kind of term; an unknown one gives the usual error."""
     text = run("explain").stdout
     assert all(
         f"{kind}:\n" in text
@@ -102,12 +102,12 @@ def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
     ],
 )
 def test_what_help_points_to_is_explained(run, word):
-    """Orders, what-ifs, tables, refusals, remedies, drives, and the words that help and screens themselves name."""
+    """Orders, what-ifs, tables, refusals, remedies, drives, and the terms that help and screens mention."""
     assert run("explain", word).stdout.startswith(f"{word} (")
 
 
 def test_words_on_screens_are_explained_as_they_stand_there(run):
-    """Parts of times, titles of metrics, several of a kind, words with blanks for hyphens, and parts of such names."""
+    """Parts of times, titles of metrics, plurals, terms with blanks for hyphens, and parts of such names."""
     parts = [name for name, _ in layoutscope.scan(PACKED, drives="generic-7200").volume.predictions[0].causes_s]
     assert {"seek", "rotation", "transfer"} <= set(parts)
     screen = [item.title for item in DEFINITIONS.values()] + ["reads", "leaves", "snapshots", "walk", "span", "strokes"]
@@ -120,7 +120,7 @@ def test_words_on_screens_are_explained_as_they_stand_there(run):
 
 
 def test_a_word_that_is_not_used_here_leads_to_the_one_that_is(run):
-    """Others say workload, with more behind it in brackets; what has an entry of its own is not led elsewhere."""
+    """Others say workload, with an addition in brackets; a term with its own entry is not redirected."""
     assert run("explain", "workload").stdout.startswith("order (word)")
     assert [line for line in run("explain", "page").stdout.splitlines() if line.endswith("(word)")] == [
         "APFS block (word)",
@@ -131,7 +131,7 @@ def test_a_word_that_is_not_used_here_leads_to_the_one_that_is(run):
 
 
 def test_every_remedy_is_explained_with_its_risk(run):
-    """The words are those of its page."""
+    """The text is that of its page."""
     for name in ("names-only", "rewritten-in-key-order", "on-apfs"):
         text = run("explain", name).stdout
         page = all_words()[OTHER if name == "on-apfs" else name]
@@ -140,7 +140,7 @@ def test_every_remedy_is_explained_with_its_risk(run):
 
 
 def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):
-    """An image is decompressed once; what is kept is listed with its size, and removed when asked."""
+    """An image is decompressed once; the cache lists it with its size, and removes it on request."""
     folder = tmp_path / "kept"
     monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(folder))
     assert "0 images" in run("cache").stdout
@@ -158,7 +158,7 @@ def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):
 
 
 def test_evidence_is_no_cache(run, tmp_path):
-    """A folder with an image named by its MD5 is refused by whatever would write or remove there; nothing changes."""
+    """Commands that write or remove there refuse a folder with an image named by its MD5; nothing changes."""
     (tmp_path / "case12-9dd4e461268c8034f5c8564e155c67a6.raw").write_bytes(b"evidence")
     packed = tmp_path / "disk.img.zst"
     packed.write_bytes((ROOT / PACKED).read_bytes())
@@ -172,7 +172,7 @@ def test_evidence_is_no_cache(run, tmp_path):
 
 
 def test_no_cache_gets_into_a_bundle(run, tmp_path, monkeypatch):
-    """Neither where the environment names it: an image that is compressed is refused, another one is read as ever."""
+    """Not even from the environment: a compressed image is refused, another one is read as usual."""
     bundle = tmp_path / "a.sparsebundle"
     (bundle / "bands").mkdir(parents=True)
     write(SCENARIOS["hard-links"], tmp_path / "disk.img")
@@ -184,7 +184,7 @@ def test_no_cache_gets_into_a_bundle(run, tmp_path, monkeypatch):
 
 
 def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):
-    """--no-cache leaves no image; a folder that cannot be made is done without."""
+    """--no-cache leaves no image; a folder that cannot be created is not needed."""
     monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(tmp_path / "kept"))
     assert run("scan", PACKED, "--no-cache").exit_code == 0
     assert not (tmp_path / "kept").exists()
@@ -214,7 +214,7 @@ print(min(pages() for _ in range(4)))
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told so")
 def test_arrays_that_are_let_go_make_room_for_the_next_ones():
-    """Sixty-four megabytes made anew take pages from the system each time, unless the process was told to keep them."""
+    """New 64 MB arrays take pages from the system each time, unless the process was set to keep them."""
     pages = {
         how: int(subprocess.run([sys.executable, "-c", _ALLOCATING, how], check=True, capture_output=True).stdout)
         for how in ("keep", "usual")

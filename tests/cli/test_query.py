@@ -1,4 +1,4 @@
-"""Questions over a batch: what they give, in which forms, and that they only read, whatever lies in the folder."""
+"""Queries of a batch: results and formats, and that they only read, whatever the folder holds."""
 
 import csv
 import hashlib
@@ -39,7 +39,7 @@ def rows(folder, sql, **options):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A batch of two images and of what is none, in a folder whose name has marks of SQL and of patterns."""
+    """A batch of two images and a file that is none, in a folder whose name has SQL and glob characters."""
     folder = tmp_path_factory.mktemp("written") / "it's [1]*"
     layoutscope.batch([HFS, APFS, "nowhere.img"], folder, drives=["generic-7200", "sata-ssd"])
     return folder
@@ -47,7 +47,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture
 def fleet(written, tmp_path):
-    """The same, to be changed."""
+    """A copy of the batch that a test may change."""
     return Path(shutil.copytree(written, tmp_path / "fleet"))
 
 
@@ -70,7 +70,7 @@ def test_every_view_has_the_rows_of_its_tables(written):
 
 
 def test_rows_of_captures_are_those_of_their_volume(written):
-    """Each layout's rows stand under the source and the volume that they are of."""
+    """Each layout's rows have the source and the volume that they belong to."""
     for path in (HFS, APFS):
         for number, layout in enumerate(layoutscope.read_layouts(path)):
             found = layoutscope.query(
@@ -90,7 +90,7 @@ def test_rows_of_captures_are_those_of_their_volume(written):
 
 
 def test_an_image_and_its_capture_are_asked_as_a_batch_is(written):
-    """What one image is asked, its row in a batch answers as well; nothing is left of the batch of one."""
+    """A query of one image gives the same rows as its row in a batch; its temporary batch is removed."""
     sql = "SELECT tree, level, count(*) AS nodes FROM nodes WHERE volume LIKE '%HFS+%' GROUP BY ALL ORDER BY ALL"
     wanted = rows(written, sql)
     assert wanted == rows(HFS, sql) == rows(capture_of(written, "hfs"), sql)
@@ -134,7 +134,7 @@ def test_an_image_and_its_capture_are_asked_as_a_batch_is(written):
     ],
 )
 def test_nothing_but_a_question_is_taken(written, tmp_path, sql):
-    """Whatever reads, writes or loads something else is refused, and the folder stays as it was."""
+    """Statements that read files, write or load are refused, and the folder does not change."""
     before = {file: file.stat().st_mtime_ns for file in written.rglob("*")}
     quoted = str(written).replace("'", "''")
     with pytest.raises(UsageError) as refused:
@@ -145,7 +145,7 @@ def test_nothing_but_a_question_is_taken(written, tmp_path, sql):
 
 
 def test_a_refusal_is_one_line_and_a_result_has_none(written, tmp_path):
-    """What a terminal sees: a line on standard error with exit code 2, or the rows and nothing else."""
+    """A terminal shows one line on standard error with exit code 2, or only the rows."""
     refused = run(written, "SELECT * FROM read_csv('/etc/passwd')", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.count("\n") == 1
@@ -157,7 +157,7 @@ def test_a_refusal_is_one_line_and_a_result_has_none(written, tmp_path):
 
 
 def test_plain_questions_of_every_kind_are_taken(written):
-    """What only reads is not refused: grouping, windows, common tables, sets, lists of numbers, descriptions."""
+    """Read-only queries are accepted: grouping, windows, common tables, sets, lists of numbers, descriptions."""
     for sql in (
         "FROM sources",
         "WITH a AS (SELECT 1 AS n) SELECT n FROM a UNION SELECT 2",
@@ -195,7 +195,7 @@ def test_forms_say_the_same(written, tmp_path):
 
 @pytest.mark.full
 def test_names_from_a_disk_act_on_nobody(written):
-    """Cells that a terminal, a spreadsheet or Markdown would act on are made visible."""
+    """Cells that would act on a terminal, a spreadsheet or Markdown are escaped."""
     sql = "SELECT '=1+1' AS a, chr(27) || '[31m' AS b, 'x|y' || chr(10) || '<b>' AS c, 'plain_name' AS d"
     assert "\x1b" not in run(written, sql).stdout
     cells = list(csv.reader(io.StringIO(run(written, sql, "--format", "csv").stdout)))[1]
@@ -220,7 +220,7 @@ def test_the_list_names_every_column(written):
 
 
 def harmed(folder, how):
-    """Do harm to the table of nodes of the HFS+ volume, or to its capture."""
+    """Damage the table of nodes of the HFS+ volume, or its capture."""
     capture = capture_of(folder, "hfs")
     file = capture / "0" / "nodes.parquet"
     if how == "cut":
@@ -257,7 +257,7 @@ def harmed(folder, how):
     ["cut", "noise", "link", "folder link", "pipe", "columns", "types", "gone", "../elsewhere.lscope", "captures/.."],
 )
 def test_a_capture_that_means_harm_is_left_out_and_named(fleet, how):
-    """The others answer, the exit code is 3, a line names what is missing; what is outside is not opened."""
+    """The others answer, the exit code is 3, a line names the missing one; files outside are not opened."""
     sql = "SELECT volume, sum(size_bytes) AS b, count(DISTINCT xid) AS x FROM nodes GROUP BY ALL ORDER BY ALL"
     wanted = [row for row in rows(fleet, sql) if "HFS+" not in row[0]]
     assert len(wanted) == 2
@@ -273,7 +273,7 @@ def test_a_capture_that_means_harm_is_left_out_and_named(fleet, how):
 
 
 def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
-    """Without its tables there is nothing to ask; a table that is none is named."""
+    """Without its tables there is nothing to query; a file that is not a table is named."""
     (fleet / "metrics.parquet").write_bytes(b"PAR1 and nothing else PAR1")
     with pytest.raises(LayoutscopeError, match=r"metrics\.parquet: cannot be read as a table"):
         layoutscope.query(fleet, "SELECT 1")
@@ -286,7 +286,7 @@ def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
 
 
 def test_columns_that_an_older_batch_has_not_are_null(fleet):
-    """A query that asks for them is answered."""
+    """A query that uses them is answered."""
     pl.read_parquet(fleet / "volumes.parquet").drop("features").write_parquet(fleet / "volumes.parquet")
     assert rows(fleet, "SELECT DISTINCT features FROM volumes") == [(None,)]
 
@@ -296,14 +296,14 @@ def test_columns_that_an_older_batch_has_not_are_null(fleet):
     [("nowhere.img", "no such file"), (".", "is not an image"), ("@list", "is not an image"), (__file__, "text file")],
 )
 def test_what_is_no_image_is_one_line(tmp_path, monkeypatch, place, said):
-    """Nothing is answered of what cannot be read."""
+    """An unreadable input gives no rows."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LayoutscopeError, match=said):
         layoutscope.query(place, "SELECT 1")
 
 
 def test_how_images_are_read_is_told_to_batch(written):
-    """A batch is written, and heeds no password any more; of an image it is heeded."""
+    """A written batch ignores passwords, so one is refused; an image uses it."""
     with pytest.raises(UsageError, match="Give password to batch"):
         layoutscope.query(written, "SELECT 1", password="x")  # noqa: S106
     assert rows(written, "SELECT 1 AS n", names=True, cache_dir="x") == [(1,)]
@@ -315,7 +315,7 @@ def test_how_images_are_read_is_told_to_batch(written):
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("verb", ["query", "report"])
 def test_nothing_is_printed_into_the_batch(fleet, tmp_path, verb, name, stream):
-    """Also where the question needs no table; the file is open for reading and writing, as with ``1<>``."""
+    """Also if the query needs no table; the file is open for reading and writing, as with ``1<>``."""
     place = next(fleet.glob(name))
     before = place.read_bytes()
     more = ("SELECT 1",) if verb == "query" else ("-o", tmp_path / "page.html")
@@ -332,7 +332,7 @@ def test_nothing_is_printed_into_the_batch(fleet, tmp_path, verb, name, stream):
 
 
 def test_a_terminal_is_shown_the_columns_that_fit(image):
-    """No line is wider than the terminal, and the others are counted; a pipe gets all columns."""
+    """No line is wider than the terminal, and hidden columns are counted; a pipe gets all columns."""
     found = layoutscope.query(image, "SELECT * FROM volumes")
     for width, is_cut in ((80, True), (10_000, False)):
         file = io.StringIO()

@@ -1,4 +1,4 @@
-"""What a query may cost, who ends it, and that all that DuckDB says ends in one line."""
+"""Limits of a query, its interruption, and DuckDB's errors as one line."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ ENDLESS = (
 )
 LARGE = (
     "SELECT list(range) FROM range(3000000000)",  # DuckDB's own memory
-    "SELECT * FROM range(3000000000)",  # that of the rows
+    "SELECT * FROM range(3000000000)",  # memory of the rows
     "SELECT repeat('x', 100000000) AS a FROM range(1000)",  # long texts, which DuckDB does not count
 )
 
@@ -42,7 +42,7 @@ def fleet(tmp_path_factory):
 
 @pytest.mark.parametrize("sql", ENDLESS)
 def test_a_query_ends_when_its_time_is_over(fleet, sql):
-    """The line names the limit and what changes it; the next query is answered."""
+    """The line names the limit and the option that changes it; the next query is answered."""
     with pytest.raises(LayoutscopeError, match=r"takes longer than 0\.5 s; timeout_ms allows more") as ended:
         layoutscope.query(fleet, sql, timeout_ms=500)
     assert ended.value.typed == "the query takes longer than 0.5 s; --timeout allows more"
@@ -53,7 +53,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
 @pytest.mark.full
 @pytest.mark.parametrize("sql", LARGE)
 def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
-    """Whoever takes it; in a process of its own, whose peak is measured."""
+    """Whichever part uses the memory; in a separate process, whose peak is measured."""
     limit_mib, loaded_mib = 300, 300
     words = [sys.executable, "-m", "layoutscope", "query", fleet, sql, "--memory", f"{limit_mib}MiB", "-o", "a.csv"]
     process, peak = run_measured(
@@ -62,20 +62,20 @@ def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     assert process.stderr == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
     assert process.returncode == 1
     peak_mib = peak >> 20
-    # Memory taken between two checks is beyond the limit, and checks may be late. Without one, it takes 100 GB.
+    # Memory used between two checks exceeds the limit, and checks may be late. Without a limit it takes 100 GB.
     assert peak_mib < loaded_mib + limit_mib + 2048
     assert not (fleet.parent / "a.csv").exists()
 
 
 @pytest.mark.parametrize(("option", "value"), [("timeout_ms", 0), ("memory_bytes", 0), ("timeout_ms", -1)])
 def test_a_limit_that_leaves_nothing_is_refused(option, value):
-    """Before anything is read."""
+    """Refused before anything is read."""
     with pytest.raises(UsageError, match="must be more than 0"):
         layoutscope.query("absent.img", "SELECT 1", **{option: value})
 
 
 def test_without_options_there_are_limits(fleet, monkeypatch):
-    """A quarter of the memory of this machine, five minutes; and a spill has no place."""
+    """A quarter of this machine's memory and five minutes; spilling to disk is disabled."""
     found, make = [], query.Limits
     monkeypatch.setattr(query, "Limits", lambda *given: found.append(given) or make(*given))
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
@@ -97,7 +97,7 @@ SIGNALS = {"SIGINT": (130, "layoutscope: interrupted\n"), "SIGTERM": (143, "layo
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("sql", [*ENDLESS, "SELECT sum(length(repeat('x', 1000000) || range)) FROM range(30000000)"])
 def test_a_query_hears_signals(fleet, sql, name):
-    """At once, though DuckDB is at work; the line of a shell that ends by a signal is all there is."""
+    """Immediately, while DuckDB works; the shell's line for the signal is the only output."""
     code = (
         "import sys\nfrom layoutscope.fleet import query\nfrom layoutscope.__main__ import main\n"
         "check = query.Limits.check\n"
@@ -116,7 +116,7 @@ def test_a_query_hears_signals(fleet, sql, name):
 
 
 def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):
-    """A single piece of work may be of any size; nobody waits for its end, and what it holds is not taken away."""
+    """A single operation may take any time, so nobody waits for its end, and its resources are not freed."""
     release = query.Event()
     monkeypatch.setattr(query.FleetViews, "_frame", lambda *_: release.wait())
     before = len(query._ABANDONED_CONNECTIONS)
@@ -151,7 +151,7 @@ STATEMENTS = [
 
 @for_each("sql", STATEMENTS)
 def test_every_kind_of_statement_is_answered_or_refused_in_one_line(fleet, sql):
-    """Nothing but an error of this package leaves a query, and nothing is written."""
+    """A query raises only errors of this package, and writes nothing."""
     before = {file: file.stat().st_mtime_ns for file in fleet.rglob("*")}
     try:
         layoutscope.query(fleet, sql, timeout_ms=60_000)
@@ -162,7 +162,7 @@ def test_every_kind_of_statement_is_answered_or_refused_in_one_line(fleet, sql):
 
 
 def test_a_kind_without_a_name_is_refused(fleet, monkeypatch):
-    """DuckDB parses kinds of statements that its package for Python has no name for: 29, in version 1.4."""
+    """DuckDB parses statement kinds that its Python package has no name for: 29, in version 1.4."""
 
     class Statement:
         @property
@@ -183,7 +183,7 @@ EXCEPTIONS = sorted(
 @for_each("kind", EXCEPTIONS)
 @for_each("place", ["connect", "extract_statements", "frame"])
 def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
-    """Wherever it comes: at the start, while a query is parsed, and while it is answered."""
+    """At startup, while a query is parsed, and while it is answered."""
 
     def fail(*_, **__):
         raise kind(f"{kind.__name__.removesuffix('Exception')} Error: first\nsecond\n\nthird")
@@ -199,7 +199,7 @@ def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
 
 
 def test_errors_while_rows_are_taken_are_one_line(fleet):
-    """Those come as errors of polars, which takes the rows."""
+    """They are polars errors, because polars fetches the rows."""
     sql = "SELECT CASE WHEN range = 5000000 THEN error('boom') ELSE range END AS a FROM range(6000000)"
     with pytest.raises(LayoutscopeError, match="boom") as ended:
         layoutscope.query(fleet, sql)
@@ -210,13 +210,13 @@ def test_errors_while_rows_are_taken_are_one_line(fleet):
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 @pytest.mark.parametrize("mib", [130, 176, 192, 208, 256, 512, 768, 1024])
 def test_too_little_memory_is_told(fleet, mib):
-    """From where libraries do not load to where DuckDB gets none: without a stack."""
+    """From limits at which libraries fail to load to those at which DuckDB gets no memory: without a traceback."""
     code = f"import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, ({mib << 20}, {mib << 20}))\n"
     code += "from layoutscope.__main__ import main\nmain()"
     words = [sys.executable, "-c", code, "query", fleet, "SELECT 1 AS a"]
     result = subprocess.run(words, capture_output=True, text=True, check=False, env=AROUND, timeout=120)
     if result.returncode:
-        # A library may end the process, and says so in its own words; DuckDB's zstd and nanobind do not say why.
+        # A library may end the process with its own message; DuckDB's zstd and nanobind give no reason.
         assert result.stderr
         assert "Traceback" not in result.stderr
 
@@ -224,7 +224,7 @@ def test_too_little_memory_is_told(fleet, mib):
 @pytest.mark.full
 @pytest.mark.parametrize("form", [None, "csv", "md", "json"])
 def test_names_of_columns_are_escaped_as_cells_are(fleet, form):
-    """Whoever sent the query names them: a terminal, a spreadsheet and Markdown act on none."""
+    """The sender of a query chooses them: they act on no terminal, spreadsheet or Markdown."""
     sql = 'SELECT 1 AS "\x1b[31m", 2 AS "=1+1", 3 AS "a,b""c", 4 AS "<b>|x", 5 AS "x\u202ey"'
     words = [sys.executable, "-m", "layoutscope", "query", fleet, sql, *(["--format", form] if form else [])]
     result = subprocess.run(words, capture_output=True, text=True, check=False, env=AROUND, timeout=120)

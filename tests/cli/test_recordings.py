@@ -1,6 +1,6 @@
-"""``replay`` of what macOS records of its disk: where the blocks are is found out, and what is not of the walk is told.
+"""``replay`` of macOS disk recordings: it finds the unit and start of blocks, and reports reads of other programs.
 
-The walk is our own, of the committed APFS image, written in the lines of ``fs_usage``: 628 reads.
+The workload is our own, on the committed APFS image, written in the lines of ``fs_usage``: 628 reads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fixtures.partitions import APFS_TYPE, gpt
 from tests.recordings import fs_usage_lines, line
 
 START = 209_735_680
-"""Where a disk of a Mac has its first volume, behind the partition of the firmware."""
+"""Start of the first volume on a Mac's disk, after the EFI partition."""
 
 
 @pytest.fixture(scope="module")
 def walk(apfs_image):
-    """Return the reads of a walk as on macOS, and what each takes on a drive, in microseconds."""
+    """Return the reads of a macOS workload, and the service time of each on a drive, in microseconds."""
     reads = layoutscope.trace(apfs_image, host="macos")
     assert len(reads) == 628
     served = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
@@ -63,7 +63,7 @@ def met(document):
 @pytest.mark.parametrize("unit", [512, 4096, 2048])
 @pytest.mark.parametrize("is_partition", [False, True], ids=["same base", "relative to a partition"])
 def test_unit_and_start_are_found(score, walk, disk, apfs_image, unit, is_partition):
-    """Blocks of any disk, counted from the image's or the partition's start: all blocks and pairs are met."""
+    """Blocks of any unit, counted from the image's or the partition's start: all blocks and pairs match."""
     image = disk if is_partition else apfs_image
     reads, took = walk
     document = score(fs_usage_lines(reads, took, unit=unit), image=image)
@@ -74,7 +74,7 @@ def test_unit_and_start_are_found(score, walk, disk, apfs_image, unit, is_partit
 
 
 def test_the_page_shows_what_is_printed(score, walk, disk):
-    """docs/workloads.md has the line of a container behind the partition of the firmware, word for word."""
+    """docs/workloads.md has the line for a container after the EFI partition, word for word."""
     reads, took = walk
     printed = score(fs_usage_lines(reads, took, unit=4096, device="disk3"), image=disk, as_text=True)
     (said,) = re.findall(r"disk3: .* are on nodes", printed)
@@ -82,7 +82,7 @@ def test_the_page_shows_what_is_printed(score, walk, disk):
 
 
 def test_the_host_is_that_of_the_recorder(score, walk):
-    """A recording of macOS is held against macOS; another host that is asked for is taken, and misses the order."""
+    """A macOS recording is compared with macOS; another requested host is used, and gets the order wrong."""
     lines = list(fs_usage_lines(*walk))
     assert met(score(lines))[:2] == (1, 1)
     document = score(lines, "--host", "linux")
@@ -95,7 +95,7 @@ def test_the_host_is_that_of_the_recorder(score, walk):
 
 
 def test_reads_of_another_disk_are_left_out_and_counted(score, walk):
-    """Every third line is of another disk: neither served nor scored, and said."""
+    """Every third line belongs to another disk: it is neither served nor scored, and reported."""
     mixed = []
     for number, text in enumerate(fs_usage_lines(*walk)):
         mixed.append(text)
@@ -112,7 +112,7 @@ def test_reads_of_another_disk_are_left_out_and_counted(score, walk):
 
 
 def test_reads_by_other_programs_are_apart(score, walk):
-    """Spotlight reads nodes, too; the walk is that of the program that reads most, or of the one that is named."""
+    """Spotlight reads nodes, too; the workload belongs to the program with most reads, or to the named one."""
     lines = list(fs_usage_lines(*walk))
     mixed = [text for each in lines for text in (each, each.replace("find.", "mds.") if each in lines[:50] else "")]
     document = score(filter(None, mixed))
@@ -124,7 +124,7 @@ def test_reads_by_other_programs_are_apart(score, walk):
 
 
 def test_data_on_a_volume_of_the_same_container(score, walk, apfs_image):
-    """Metadata are read from the container, files from a volume of it: both count in the same blocks."""
+    """Metadata are read from the container, files from a volume of it: both use the same blocks."""
     layout = layoutscope.read_layouts(apfs_image)[1]
     extent = layout.extents.sort("image_offset").row(0, named=True)
     inside = line(30_000e6, extent["image_offset"] // 4096, 4096, 100, call="RdData[S]", device="disk3s1")
@@ -137,7 +137,7 @@ def test_data_on_a_volume_of_the_same_container(score, walk, apfs_image):
 
 
 def test_a_wrong_unit_is_called_wrong(score, walk):
-    """What was given puts next to nothing on nodes, and what would put all there is named."""
+    """The given unit puts almost no reads on nodes, and the one that puts all there is named."""
     lines, wrong = list(fs_usage_lines(*walk, unit=4096)), ("--trace-unit", "512", "--trace-at", "0")
     document = score(lines, *wrong)
     assert document["agreement"]["block_share"] < 0.05
@@ -151,7 +151,7 @@ def test_a_wrong_unit_is_called_wrong(score, walk):
 
 
 def test_a_recording_of_another_disk_is_called_that(score, walk):
-    """Blocks that no unit and start puts on nodes: the image is not of that disk."""
+    """No unit and start puts the blocks on nodes: the image is not of that disk."""
     reads, took = walk
     moved = reads[np.arange(len(reads))]
     moved.image_offset[:] += 512 * 1021
@@ -163,7 +163,7 @@ def test_a_recording_of_another_disk_is_called_that(score, walk):
 
 
 def test_unit_start_device_and_process_can_be_given(score, walk):
-    """Also a start before the image, for the trace of a disk of which the image is a part."""
+    """Also a start before the image, for a trace of a disk that contains the image."""
     lines = list(fs_usage_lines(*walk, base=-START, device="disk0"))
     document = score(lines, "--trace-at", f"-{START}", "--trace-unit", "512", "--trace-device", "/dev/disk0")
     assert met(document) == (1, 1, 628)
@@ -171,7 +171,7 @@ def test_unit_start_device_and_process_can_be_given(score, walk):
 
 
 def test_times_are_held_against_the_drive(score, walk):
-    """The reads were written with the times of this drive: one to one, read by read and in all."""
+    """The reads were written with this drive's times: the ratio is 1, read by read and in total."""
     document = score(fs_usage_lines(*walk), "--drive", "generic-5400-2.5")
     same, slower = document["measured"]
     assert same["ratio"] == pytest.approx(1, abs=0.001)
@@ -182,18 +182,18 @@ def test_times_are_held_against_the_drive(score, walk):
 
 
 def test_times_of_a_slower_host_are_told(score, walk, apfs_image):
-    """With ten times the host's work between reads, ten times as much is measured for each entry."""
+    """With ten times the host's work between reads, the measured time per entry is ten times as long."""
     reads, took = walk
     slow = reads[np.arange(len(reads))]
     slow.think_us[:] = np.round(slow.think_us) * 10
     host = score(fs_usage_lines(slow, took))["host"]
     assert host["measured_us"] / host["model_us"] == pytest.approx(10, rel=0.02)
-    # 3,892 files and 304 folders: neither the root nor the private directory is in a listing.
+    # 3,892 files and 304 folders: no listing includes the root or the private directory.
     assert host["entries"] == len(layoutscope.read_layouts(apfs_image)[1].entries) - 2
 
 
 def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path):
-    """Nothing can be tried then, and that is said."""
+    """Without an image no unit or start can be found, and the output says so."""
     lines = [*fs_usage_lines(*walk), line(40_000e6, 8, 4096, 100, device="disk9")]
     (tmp_path / "walk.txt").write_text("\n".join(lines))
     text = " ".join(run("replay", tmp_path / "walk.txt", "--drive", "generic-7200").stdout.split())
@@ -211,7 +211,7 @@ def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path
     ],
 )
 def test_wrong_wishes_are_refused_in_one_line(run, walk, tmp_path, options, message):
-    """With exit code 2, and what there is."""
+    """Exit code 2, with the valid values."""
     (tmp_path / "walk.txt").write_text("\n".join(fs_usage_lines(*walk)))
     result = run("replay", tmp_path / "walk.txt", "--drive", "generic-7200", *options)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
@@ -219,7 +219,7 @@ def test_wrong_wishes_are_refused_in_one_line(run, walk, tmp_path, options, mess
 
 
 def test_blocks_are_not_asked_of_a_trace_that_tells_bytes(run, tmp_path):
-    """An iolog says where each read is."""
+    """An iolog gives the byte address of each read."""
     (tmp_path / "one.log").write_text("fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb read 0 4096\n")
     result = run("replay", tmp_path / "one.log", "--drive", "generic-7200", "--trace-unit", "4096")
     assert result.exit_code == 2
@@ -227,7 +227,7 @@ def test_blocks_are_not_asked_of_a_trace_that_tells_bytes(run, tmp_path):
 
 
 def test_lost_and_damaged_lines_are_told(score, walk):
-    """The recorder's own words, and the number of the first damaged line."""
+    """The recorder's own message, and the number of the first damaged line."""
     lines = [*fs_usage_lines(*walk), "09:00:00.000100    RdMeta[S]       D=0x00000008  B=0x10"]
     lines.insert(0, "fs_usage: buffer overrun, events generated too quickly: 6")
     text = score(lines, as_text=True)

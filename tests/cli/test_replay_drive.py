@@ -1,4 +1,4 @@
-"""``replay`` of a stranger's trace on a stranger's drive: options of the drive, and what its JSON says."""
+"""``replay`` of any trace on any drive: options of the drive, and its JSON."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_the_time_of_the_drive_as_its_profile_stands(replayed):
 
 
 def test_think_time(replayed):
-    """2 ms of host time before the second read come off its wait, and are in the total."""
+    """2 ms of host time before the second read reduce its wait, and are in the total."""
     found = replayed("--buffer", "off", "--think-us", "2000")
     assert found["nominal_s"] == pytest.approx(0.0208, abs=1e-6)
     assert found["total_s"] - found["service_s"] == pytest.approx(0.002)
 
 
 def test_an_unknown_buffer_is_refused(run, tmp_path):
-    """The error lists what there is."""
+    """The error lists the valid values."""
     (tmp_path / "two.log").write_text(IOLOG)
     result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--buffer", "warm")
     assert result.exit_code == 2
@@ -51,7 +51,7 @@ def test_an_unknown_buffer_is_refused(run, tmp_path):
 
 
 def test_usual_drives_that_are_too_small_are_left_out(run, tmp_path):
-    """A read behind a terabyte is served by the larger of the usual drives; a named drive is not left out silently."""
+    """A read after a terabyte is served by the larger usual drives; a named drive is not left out silently."""
     (tmp_path / "far.log").write_text(IOLOG.replace("25600000", "1099511623680"))
     result = run("replay", tmp_path / "far.log", "--json")
     drives = [one["drive"] for one in json.loads(result.stdout)["times"]]
@@ -62,7 +62,7 @@ def test_usual_drives_that_are_too_small_are_left_out(run, tmp_path):
 
 
 def test_a_trace_of_another_image_is_doubted(run, reference_image, tmp_path):
-    """The reads of HFS+ are none of those of APFS: what was predicted in vain is counted, and the image doubted."""
+    """The HFS+ reads match no APFS reads: unmatched predictions are counted, and the image is doubted."""
     apfs, hfsplus = (reference_image(f"aged/{name}-20000-c20.img") for name in ("apfs", "hfsplus"))
     run("trace", apfs, "--order", "names", "-o", tmp_path / "names.csv")
     words = ("replay", tmp_path / "names.csv", "--order", "names", "--drive", "sata-ssd", "--against")

@@ -1,4 +1,4 @@
-"""The page over a batch: what it says of which volumes, and that nobody's names act on who reads it."""
+"""The page over a batch: its statements about volumes, and that names cannot act on its reader."""
 
 import re
 import shutil
@@ -46,7 +46,7 @@ def fleet_of(*cards, **more):
 
 
 def test_the_first_sentence_counts_and_names_the_slowest():
-    """Ends of sources are counted, and the median is named where three volumes have one."""
+    """Source states are counted, and the median is given if three volumes have one."""
     cards = [card("a"), card("b"), card("c", seconds=4.0)]
     fleet = fleet_of(*cards, counts={"complete": 3, "damaged": 0, "failed": 2})
     said = Ranking(fleet).headline()
@@ -55,17 +55,17 @@ def test_the_first_sentence_counts_and_names_the_slowest():
 
 
 def test_drives_are_called_as_on_every_other_page():
-    """The usual drives in words, in the first sentences, the table and the charts; one of a file by its own name."""
+    """The usual drives in words, in the first sentences, the table and the charts; one from a file by its own name."""
     cards = [card(name, seconds={"generic-7200": 1.0, "mine": 2.0}) for name in "abc"]
     page = fleet_page(fleet_of(*cards, drives=("generic-7200", "mine")))
-    # Two sentences, the head of a column, two charts, and what one of them says.
+    # Two sentences, a column head, two charts, and the sentence of one of them.
     assert page.count("3.5-inch disk (7200 rpm)") == 6
     assert "generic" not in page
     assert "1,000 entries on mine</h3>" in page
 
 
 def test_what_is_damaged_is_called_so_beside_its_time():
-    """Its time is of what was read alone: the table has the state before all numbers."""
+    """Its time covers only the data read: the table shows the state before all numbers."""
     page = fleet_page(fleet_of(card("a", status="damaged", seconds=3.0), card("b")))
     heads = re.findall(r'<th scope="col"[^>]*>(?:<button type="button">)?([^<]*)', page)
     assert heads[:4] == ["Volume", "State", "Kind", "Layout"]
@@ -91,7 +91,7 @@ def test_the_first_sentence_compares_only_what_can_be_compared(cards, said, unsa
 
 
 def test_time_is_split_into_reads_and_the_time_of_a_read():
-    """500 reads in 5 s for 1,000 entries are 10 ms each; without reads neither is said."""
+    """500 reads in 5 s for 1,000 entries are 10 ms each; without reads neither figure appears."""
     page = fleet_page(fleet_of(card("many", seconds=5.0, reads=500), card("none", reads=None)))
     rows = re.findall(r'<tr id="v(\d)">(.*?)</tr>', page)
     cells = {place: re.findall(r'<td class="n"[^>]*>(.*?)</td>', row)[2:6] for place, row in rows}
@@ -99,7 +99,7 @@ def test_time_is_split_into_reads_and_the_time_of_a_read():
 
 
 def test_names_from_disks_cannot_act():
-    """Markup, control characters and reversals are shown; no style or script but the page's own may run."""
+    """Markup, control characters and direction overrides are shown; only the page's own style and script may run."""
     bad = card(HOSTILE, kind=HOSTILE, status=HOSTILE, map_page=f"maps/{HOSTILE}.html")
     page = fleet_page(
         fleet_of(bad, card("b"), card("c"), title=HOSTILE, failures=((HOSTILE,) * 3,), left_out=(HOSTILE,))
@@ -114,7 +114,7 @@ def test_names_from_disks_cannot_act():
 
 
 def test_a_strip_is_a_picture_of_where_things_lie():
-    """The strip of a volume shows metadata where they are, and nothing for one that was not read."""
+    """The strip of a volume shows metadata at their places, and nothing for an unread volume."""
     assert draw_strip(card("a", metadata=(), data=())) == ""
     half = draw_strip(card("a", metadata=(0.5,) * (BINS // 2) + (0.0,) * (BINS // 2)))
     assert 'alt="metadata in 50.0 % of its parts"' in half
@@ -123,7 +123,7 @@ def test_a_strip_is_a_picture_of_where_things_lie():
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    """A batch of two images, one twice, and of what is none."""
+    """A batch of two images, one of them twice, and a file that is none."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     folder = tmp_path_factory.mktemp("report")
     (folder / "disks").mkdir()
@@ -135,7 +135,7 @@ def fleet(tmp_path_factory):
 
 
 def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
-    """Entries, times and ages are those of volumes, predictions and entries; strips follow the nodes."""
+    """Entries, times and ages equal those of volumes, predictions and entries; strips follow the nodes."""
     found = layoutscope.write_report(fleet, tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text("utf-8")
     assert found.exit_code == 0
@@ -149,7 +149,7 @@ def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
         assert pace == pytest.approx(seconds * 1000 / entries)
         assert seconds in [pytest.approx(value, rel=1e-8) for value in times]
     assert "is a text file" in text
-    # Both have a row of the figure, with as many dots as the trace has reads at places of their own.
+    # Both have a row in the figure, with one dot per distinct address in the trace.
     assert text.count('class="swalk"') == 2
     assert "No reads are stored" not in text
     for seconds in times:
@@ -170,7 +170,7 @@ def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
 
 
 def test_the_page_says_whose_driver_its_times_are_of(tmp_path):
-    """Batches as a Mac and as Linux would list are told apart."""
+    """Batches with a Mac's and with Linux's listings are distinguished."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     for host in ("macos", "linux"):
         layoutscope.batch(IMAGES / "hfsplus-scattered.img.zst", tmp_path / host, drives="sata-ssd", host=host)
@@ -181,7 +181,7 @@ def test_the_page_says_whose_driver_its_times_are_of(tmp_path):
 
 
 def test_names_are_left_out_where_that_is_asked(fleet, tmp_path):
-    """Neither paths nor names of volumes are on the page."""
+    """The page has neither paths nor names of volumes."""
     layoutscope.write_report(fleet, tmp_path / "a.html", names=False)
     text = (tmp_path / "a.html").read_text("utf-8")
     assert "scattered" not in text.lower()
@@ -190,7 +190,7 @@ def test_names_are_left_out_where_that_is_asked(fleet, tmp_path):
 
 
 def test_maps_lie_beside_the_page(fleet, tmp_path):
-    """--maps writes one for each capture, and its volume's name leads to it."""
+    """--maps writes one per capture, and its volume's name links to it."""
     layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
     addresses = re.findall(r'href="(a-maps/[^"]+)"', (tmp_path / "a.html").read_text("utf-8"))
     assert len(addresses) == len(set(addresses)) == 2
@@ -200,7 +200,7 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
 
 
 def test_a_file_in_place_of_the_folder_of_maps_stays(fleet, tmp_path):
-    """What is in the way is named, and what it is to be."""
+    """The error names the file, and the folder to be created."""
     (tmp_path / "a-maps").write_text("mine")
     with pytest.raises(UsageError, match="a-maps: is not a folder, and maps are written into it"):
         layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
@@ -208,7 +208,7 @@ def test_a_file_in_place_of_the_folder_of_maps_stays(fleet, tmp_path):
 
 
 def test_maps_are_not_written_through_a_link(fleet, tmp_path):
-    """Where their folder is one, nothing gets into what it leads to."""
+    """If their folder is a link, nothing is written to its target."""
     (tmp_path / "letters").mkdir()
     (tmp_path / "a-maps").symlink_to("letters")
     with pytest.raises(UsageError, match="a-maps: is a link"):
@@ -232,7 +232,7 @@ def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):
 
 
 def test_what_is_no_batch_is_refused(tmp_path):
-    """A folder of images, or one that is not there, is one line."""
+    """A folder of images, or a missing one, gives one line."""
     for place in (tmp_path, tmp_path / "nowhere", Path(__file__)):
         with pytest.raises(UsageError, match="is not a batch"):
             layoutscope.write_report(place, tmp_path / "a.html")

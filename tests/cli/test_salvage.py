@@ -1,4 +1,4 @@
-"""Images of which nothing is recognised any more: with a sweep they still tell what they hold."""
+"""Images without any recognizable structure at the start: a sweep still finds their volumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def without(data, *places):
 
 @pytest.fixture(scope="module")
 def lost(tmp_path_factory):
-    """Write images of both kinds, and one in a partition, that have lost what tells what they are."""
+    """Write images of both kinds, and one in a partition, without the structures that identify them."""
     folder = tmp_path_factory.mktemp("lost")
     plain = bytes(render(SCENARIOS["victim"])[0].to_bytearray())
     hfs = without(plain, (1024, 512), (len(plain) - 1024, 512))
@@ -41,7 +41,7 @@ def lost(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "volume"), [("apfs", "Basic"), ("hfs", "Fixture"), ("mbr", "Fixture")])
 def test_a_sweep_brings_volumes_out(run, lost, name, volume):
-    """Without it the image is an error in one line; with it the names are there, with coverage and exit code 3."""
+    """Without a sweep the image is an error in one line; with it the names are found, with coverage and exit code 3."""
     plain = run("scan", lost / name)
     assert (plain.exit_code, plain.stderr.count("\n")) == (1, 1)
     result = run("scan", lost / name, "--sweep", "--json")
@@ -59,7 +59,7 @@ def test_a_sweep_brings_volumes_out(run, lost, name, volume):
 
 
 def test_a_sweep_of_noise_ends_as_without(run, tmp_path):
-    """Where nothing is left, the error is the same one line."""
+    """If nothing is left, the error is the same line."""
     path = tmp_path / "noise.img"
     path.write_bytes(bytes(range(256)) * 4096)
     results = [run("scan", path, *words) for words in ((), ("--sweep",))]

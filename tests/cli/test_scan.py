@@ -18,7 +18,7 @@ def test_json_is_what_the_library_returns(run, image):
 
 
 def test_json_names_its_schema_and_is_ascii(run, image):
-    """Readers can tell the version, and no name reaches the terminal raw."""
+    """Readers can find the version, and no name reaches the terminal unescaped."""
     result = run("scan", image, "--json")
     assert json.loads(result.stdout)["schema"] == "layoutscope.scan/1"
     assert result.stdout.isascii()
@@ -39,7 +39,7 @@ def test_every_field_of_a_yardstick_is_documented(reference_image):
 
 
 def test_ids_of_64_bits_are_strings(image):
-    """A reader that keeps 53 bits of a number does not lose a write count or root."""
+    """Readers with 53-bit numbers keep write counts and roots exact."""
     volume = result_document(scan(image, drives=()))["volumes"][0]
     assert isinstance(volume["stamp"], str)
     assert isinstance(volume["trees"][0]["declared"]["root_node_id"], str)
@@ -59,7 +59,7 @@ def test_text_in_a_pipe_fits_and_has_no_control_codes(shell, image, columns):
 
 
 def test_details_show_all_that_was_measured(run, image):
-    """Stack, trees, metrics, prediction with its causes, coverage: behind an option, not on the first screen."""
+    """Stack, trees, metrics, prediction with its causes, coverage: with an option, not on the first screen."""
     text = run("scan", image, "--details").stdout
     for part in ("GPT > partition 1 > HFS+", "Metadata by tree", "Next leaf is next on disk", "Rotation", "Coverage"):
         assert part in text
@@ -67,7 +67,7 @@ def test_details_show_all_that_was_measured(run, image):
 
 
 def test_details_say_how_a_volume_was_written(run):
-    """In one sentence above the metrics; the first screen has none."""
+    """One sentence above the metrics; the first screen has none."""
     told = "Its files were created in the order of their names; its leaves were written in 4 streams;"
     image = "fixtures/images/apfs-scattered.img.zst"
     assert told in " ".join(run("scan", image, "--details", "--drive", "sata-ssd").stdout.split())
@@ -76,7 +76,7 @@ def test_details_say_how_a_volume_was_written(run):
 
 @pytest.mark.parametrize("kind", ["image", "apfs_image"])
 def test_details_say_whose_time_a_time_is(run, request, kind):
-    """Each time in what a volume says of itself is UTC and says so; HFS+ keeps its creation in local time (TN1150)."""
+    """Times in a volume's own facts are UTC and marked so; HFS+ stores its creation date in local time (TN1150)."""
     said = run("scan", request.getfixturevalue(kind), "--details").stdout
     before = re.findall(r"(?:\((UTC|local time)\)|(\w+))\s+\d{4}-\d\d-\d\d\s\d\d:\d\d:\d\d", said)
     assert before
@@ -86,7 +86,7 @@ def test_details_say_whose_time_a_time_is(run, request, kind):
 
 
 def test_explain_prints_definitions_and_sources(run, image):
-    """Every metric comes with its definition and its source."""
+    """Every metric has its definition and source."""
     text = " ".join(run("scan", image, "--explain").stdout.split())
     assert "Conway" in text
     assert "Smith" in text
@@ -94,7 +94,7 @@ def test_explain_prints_definitions_and_sources(run, image):
 
 
 def test_drives_are_chosen_by_name(run, image):
-    """Only the drives that are named are predicted; the seconds are the sum of their causes."""
+    """Only the named drives are predicted; the seconds are the sum of their causes."""
     document = json.loads(run("scan", image, "--json", "--drive", "sata-ssd", "--drive", "generic-7200").stdout)
     predictions = document["volumes"][0]["predictions"]
     assert [item["drive"] for item in predictions] == ["sata-ssd", "generic-7200"]
@@ -116,7 +116,7 @@ def test_drives_are_chosen_by_name(run, image):
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):
-    """What is not there is refused in one line, with exit code 2."""
+    """Unknown values are refused in one line, with exit code 2."""
     result = run("scan", image, *options)
     assert result.exit_code == 2
     assert reason in result.stderr
@@ -133,7 +133,7 @@ def test_partition_and_volume_choose(run, image):
 
 
 def test_damage_ends_with_3_and_strict_with_1(run, cut_off):
-    """A cut-off image is read as far as it goes; strict makes an error of it, in one line with its address."""
+    """A truncated image is read as far as possible; strict makes it an error, in one line with the address."""
     result = run("scan", cut_off)
     assert result.exit_code == 3
     assert "DAMAGED" in result.stdout
@@ -143,7 +143,7 @@ def test_damage_ends_with_3_and_strict_with_1(run, cut_off):
 
 
 def test_names_can_be_left_out(run, image):
-    """Neither the volume's name nor that of any file is in any output."""
+    """No output has the name of the volume or of any file."""
     text = run("scan", image, "--no-names").stdout + run("scan", image, "--json", "--no-names").stdout
     assert "Scattered" not in text.replace("scattered.img", "")
     table = run("export", image, "--table", "entries", "--no-names").stdout
@@ -166,7 +166,7 @@ def test_map_is_written_and_not_overwritten(run, image, tmp_path):
 
 @pytest.mark.parametrize(("more", "level", "exit_code"), [(1, "error", 3), (-1, "warning", 0)])
 def test_what_is_missing_is_an_error_and_what_was_not_counted_a_warning(image, tmp_path, more, level, exit_code):
-    """A volume header that counts a file more than there are says that one is lost; one that counts fewer does not."""
+    """A header that counts one file more than found reports a loss; one that counts fewer does not."""
     data, target = bytearray(image.read_bytes()), tmp_path / "counted.img"
     at = data.index(b"H+\0\x04") + 32
     data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") + more).to_bytes(4, "big")

@@ -1,6 +1,6 @@
-"""In an executable without Python, whatever the program starts as itself is the part that was meant.
+"""In an executable without Python, a process that the program starts from itself runs the intended part.
 
-The executable itself is built and tried by ``nox -s binary``.
+``nox -s binary`` builds and tests the executable itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ main()
 
 @pytest.fixture
 def executable(tmp_path):
-    """Return a program that behaves as an executable without Python: it knows no option of Python's."""
+    """Return a program that behaves like an executable without Python: it has none of Python's options."""
     path = tmp_path / "layoutscope"
     path.write_text(STAND_IN.format(python=sys.executable, root=str(ROOT), name=str(path)))
     path.chmod(0o755)
@@ -37,7 +37,7 @@ def executable(tmp_path):
 
 
 def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
-    """Workers are the same executable, and every source is complete."""
+    """Workers run the same executable, and every source is complete."""
     pytest.importorskip("polars", reason="the extra 'frames' is not installed")
     ended = executable("batch", IMAGES, "-o", tmp_path / "batch", "--jobs", 1)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -45,13 +45,13 @@ def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
 
 
 def test_with_python_a_part_is_what_python_is_told():
-    """From an installation nothing is asked of the program's own command line."""
+    """An installation starts parts with ``python -m``, and its own command line requests none."""
     assert memory.make_command("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
     assert memory.get_requested_module() is None
 
 
 def test_no_word_makes_an_installed_command_a_part(shell):
-    """The word is one of the executable alone, and runs nothing else."""
+    """Only the executable accepts the word; it runs nothing else."""
     ended = shell(memory.OWN_PART, "layoutscope.fleet.worker")
     assert ended.returncode == 2
     assert "No such option" in ended.stderr or "no such option" in ended.stderr.lower()
@@ -65,7 +65,7 @@ def test_the_executable_runs_no_strangers_module(executable):
 
 
 def test_everything_that_is_started_goes_the_same_way():
-    """What names Python's own executable would not start where there is no Python: two places, which are not in it."""
+    """``sys.executable`` would not start Python here: two places use it, neither of them in the executable."""
     found = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "layoutscope").rglob("*.py")

@@ -1,4 +1,4 @@
-"""Standard output and standard error: never an image, and ``-o -`` where a result can be printed."""
+"""Standard output and standard error: never an image, and ``-o -`` for printable results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def disks(tmp_path):
 
 
 def printed_into(place: Path, way: int, stream: str, *words: object, folder: Path, both=False):
-    """Run a command with a file as one of its standard streams, or as both; returns its end, and the file's change."""
+    """Run a command with a file as one or both standard streams; return its result and whether the file changed."""
     before = place.read_bytes()
     descriptor = os.open(place, way)
     try:
@@ -63,9 +63,9 @@ VERBS = [
     [(words, *pair) for words, pair in zip(VERBS, cycle(product(WAYS.values(), NAMES)), strict=False)],
 )
 def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
-    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2.
+    """Whether the disk is the input or not: one line on the safe stream, and exit code 2.
 
-    No verb has begun when this is noticed, so each is tried with one way and stream, and each way with each stream.
+    The check precedes all commands, so each is tried with one way and stream, and each way with each stream.
     """
     place = disks / "H"
     result, is_unchanged = printed_into(place, way, stream, *words, folder=disks)
@@ -77,14 +77,14 @@ def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
 
 
 def test_nothing_is_printed_where_both_streams_lead_to_a_disk(disks):
-    """The exit code says it all."""
+    """Only the exit code reports it."""
     result, is_unchanged = printed_into(disks / "H", os.O_RDWR, "stdout", "scan", "H", folder=disks, both=True)
     assert (result.returncode, is_unchanged) == (2, True)
 
 
 @pytest.mark.parametrize("stream", NAMES)
 def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
-    """Whatever it holds; a file stands for the device, as nobody but root makes one."""
+    """Whatever it holds; a file stands in for the device, because only root can create one."""
     code = "import stat\nstat.S_ISBLK = stat.S_ISREG\nfrom layoutscope.__main__ import main\nmain()"
     place = tmp_path / "device"
     streams = dict.fromkeys(NAMES, subprocess.PIPE)
@@ -101,7 +101,7 @@ def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
 @pytest.mark.full
 @pytest.mark.parametrize("stream", NAMES)
 def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
-    """Lists of paths, passwords, tables of captures and images that hold nothing known are inputs as well."""
+    """Lists of paths, passwords, tables of captures and unrecognized images are inputs as well."""
     (disks / "list").write_text(f"{disks / 'A'}\n")
     (disks / "empty").write_bytes(bytes(1 << 20))
     cases = [
@@ -131,7 +131,7 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
 
 
 def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
-    """By itself such a file holds no disk, and it need not be what the command reads."""
+    """Such a file alone holds no disk, and it need not be an input of the command."""
     disk = (disks / "H").read_bytes()
     for number in range(3):
         (disks / f"disk.00{number + 1}").write_bytes(disk[number * (len(disk) // 3) :][: len(disk) // 3])
@@ -151,7 +151,7 @@ def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
             result.stderr
             == f"layoutscope: {disks / name}: {what}, and standard output leads there. Send it elsewhere.\n"
         )
-    # Logs with numbers are none.
+    # Numbered logs are not parts.
     result, is_unchanged = printed_into(
         disks / "run02", os.O_WRONLY | os.O_APPEND, "stdout", "check", "A", folder=disks
     )
@@ -159,7 +159,7 @@ def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
 
 
 def test_other_files_are_printed_to_as_ever(disks):
-    """A log that has lines, a table that is appended to, and both streams in one file."""
+    """A log with lines, a table in append mode, and both streams in one file."""
     log = disks / "log.txt"
     log.write_text("earlier\n")
     for stream in NAMES:
@@ -185,7 +185,7 @@ STREAMED = [
 
 @pytest.mark.full
 def test_a_dash_is_standard_output(shell, disks):
-    """Every verb that prints without -o prints the same with -o -; the map is a page."""
+    """Every command that prints without -o prints the same with -o -; the map is a page."""
     for words in STREAMED if find_spec("duckdb") else STREAMED[:-1]:
         named = [disks / word if (disks / word).is_file() else word for word in words]
         printed = [
@@ -223,7 +223,7 @@ def test_a_dash_is_standard_output(shell, disks):
     ids=" ".join,
 )
 def test_a_dash_is_no_name_of_a_file(disks, words):
-    """Where nothing is printed in its place it is refused, and no file is made."""
+    """Commands that cannot print refuse it, and no file is created."""
     before = sorted(disks.iterdir())
     result = subprocess.run(
         [sys.executable, "-m", "layoutscope", *words], capture_output=True, text=True, check=False, timeout=120,

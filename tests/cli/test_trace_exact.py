@@ -1,4 +1,4 @@
-"""``layoutscope trace`` writes the very reads that real drivers made, for each order that was traced."""
+"""``layoutscope trace`` writes the same reads as real drivers, for each traced order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_reads_are_those_of_the_driver(name, reference_image, truth, tmp_path):
 
 
 def test_a_line_without_an_offset_is_named(reference_image, tmp_path):
-    """A list of offsets that holds a word is refused with the number of its line."""
+    """A list of offsets with a word is refused with the line number."""
     (tmp_path / "offsets").write_text("0 4096\n1 none\n")
     image = reference_image("driver/hfsplus-frag.img")
     result = CliRunner().invoke(app, ["trace", str(image), *READ, "--offsets", str(tmp_path / "offsets")])
@@ -56,7 +56,7 @@ def test_a_line_without_an_offset_is_named(reference_image, tmp_path):
 
 
 def test_records_larger_than_the_file_are_refused(reference_image):
-    """Random records need a file that holds one."""
+    """Random records need a file of at least one record."""
     image = reference_image("driver/hfsplus-frag.img")
     arguments = [*READ, "--records", "1", "--record-size", "1GiB"]
     result = CliRunner().invoke(app, ["trace", str(image), *arguments])

@@ -1,7 +1,7 @@
-"""``validate``: kits made from the committed APFS image by our own walk, in the lines and files that a Mac would write.
+"""``validate``: kits made from the committed APFS image with our own workload, in the format of a Mac's kit.
 
-The files are those of docs/drives.md. A kit that is wrong somewhere says where: another unit or disk, a walk that is
-missing; archives that were made to do harm are refused in one line.
+The files are those of docs/drives.md. A faulty kit is reported with the reason: another unit or disk, a missing
+workload. Malicious archives are refused in one line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ORDERS = {"find": {"stat": False}, "ls": {}, "bulk": {"order": "bulk"}}
 
 @pytest.fixture(scope="module")
 def files(apfs_image, tmp_path_factory):
-    """Return the files of a kit by name: three walks at twice the host's time, on a drive as its profile says."""
+    """Return the files of a kit by name: three workloads at twice the host's time, on a drive as its profile says."""
     folder = tmp_path_factory.mktemp("capture")
     layoutscope.scan(apfs_image, drives=(), names=False).save(folder / "metadata.lscope")
     made = {f"metadata.lscope/{place.relative_to(folder / 'metadata.lscope').as_posix()}": place.read_bytes()
@@ -57,7 +57,7 @@ def files(apfs_image, tmp_path_factory):
 
 @pytest.fixture
 def packed(tmp_path):
-    """Return a function that packs files, and further members, as the kit's script does."""
+    """Return a function that packs files and further members as the kit's script does."""
 
     def pack(content, *members):
         target = tmp_path / "layoutscope-kit.tar.gz"
@@ -75,7 +75,7 @@ def packed(tmp_path):
 
 @pytest.fixture
 def scored(run, packed):
-    """Return a function that validates files, and returns the document."""
+    """Return a function that validates files and returns the document."""
 
     def get(content, *options):
         result = run("validate", packed(content), "--drive", DRIVE, *options, "--json")
@@ -86,7 +86,7 @@ def scored(run, packed):
 
 
 def test_every_walk_meets_its_prediction(scored, files):
-    """All blocks and pairs, all metadata on nodes, the drive at its pace, the host at half of what was measured."""
+    """All blocks and pairs, all metadata on nodes, the drive at its pace, the host at half of the measured time."""
     document = scored(files)
     assert [walk["name"] for walk in document["walks"]] == ["find", "ls", "bulk"]
     for walk in document["walks"]:
@@ -100,7 +100,7 @@ def test_every_walk_meets_its_prediction(scored, files):
 
 
 def test_what_the_leaves_tell(scored, files, apfs_image):
-    """Transactions and leaves by them, counted once more from the table of nodes."""
+    """Transactions and leaves per transaction, counted independently from the table of nodes."""
     nodes = layoutscope.read_layouts(apfs_image)[1].nodes.filter(tree="fs", kind="leaf", state="live")
     counts = nodes.group_by("xid").len()["len"]
     policy = scored(files)["policy"]
@@ -113,7 +113,7 @@ def test_what_the_leaves_tell(scored, files, apfs_image):
 
 
 def test_the_text_has_the_rows_for_the_table(run, packed, files):
-    """What it was made on, each walk in a row, what was left out; signs of a table in names do not break it."""
+    """What it was made on, one row per workload, skipped parts; table characters in names are escaped."""
     result = run("validate", packed(files), "--drive", DRIVE)
     assert result.exit_code == 0
     words = " ".join(result.stdout.split())
@@ -125,7 +125,7 @@ def test_the_text_has_the_rows_for_the_table(run, packed, files):
 
 
 def test_the_drive_is_that_of_its_model(run, packed, files):
-    """A profile that knows the model, else the usual one of the kind."""
+    """A profile that matches the model, else the usual one of the kind."""
     known = files | {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
     assert "by its model APPLE SSD AP0256J" in " ".join(run("validate", packed(known)).stdout.split())
     flash = files | {"physical.plist": plistlib.dumps({"MediaName": "Nobody's", "SolidState": True})}
@@ -135,7 +135,7 @@ def test_the_drive_is_that_of_its_model(run, packed, files):
 
 
 def test_the_drive_is_that_of_the_calibration(run, packed, files):
-    """What the kit measured comes before its model, and is what is predicted for; --drive comes before both."""
+    """The kit's measurement takes precedence over its model; --drive takes precedence over both."""
     log = measure_drive(FakeDrive(flash()), "mine", []).log.text().encode()
     known = {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
     kit = packed(files | known | {"calibration.csv": log})
@@ -152,14 +152,14 @@ def test_the_drive_is_that_of_the_calibration(run, packed, files):
     "data", [b"kit: no such disk\n", b"step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\nturn,0,4096,0,1\n"]
 )
 def test_a_calibration_that_tells_nothing_is_not_used(run, packed, files, data):
-    """The model's profile is, and it says why."""
+    """The model's profile is used instead, with the reason."""
     known = {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
     words = " ".join(run("validate", packed(files | known | {"calibration.csv": data})).stdout.split())
     assert "by its model APPLE SSD AP0256J (not by its calibration: " in words
 
 
 def test_the_rows_tell_of_the_leaves(run, packed, files, scored):
-    """Share side by side, leaves of a transaction, and transactions by tenths stand in each row of the table."""
+    """Each row has the share of contiguous leaves, leaves per transaction, and transactions by tenths."""
     policy = scored(files)["policy"]
     words = " ".join(run("validate", packed(files), "--drive", DRIVE).stdout.split())
     middle, high, most = policy["leaves_per_transaction"]
@@ -171,19 +171,19 @@ def test_the_rows_tell_of_the_leaves(run, packed, files, scored):
 
 
 def test_a_slow_walk_is_no_hit(scored, files):
-    """Ten minutes on the clock lie in no interval of a walk of seconds."""
+    """Ten minutes are outside the range of a workload of seconds."""
     document = scored(files | {"walk-ls.time.txt": b"real 600.00\nuser 0.10\nsys 0.40\n"})
     assert [walk["is_hit"] for walk in document["walks"]] == [True, False, True]
 
 
 def test_a_kit_of_another_unit_says_so(scored, files):
-    """The block of diskutil is not the one that puts reads on nodes."""
+    """The block size from diskutil is not the one that puts reads on nodes."""
     document = scored(files | {"volume.plist": plistlib.dumps({"DeviceBlockSize": 512})})
     assert document["walks"][0]["notes"] == ["its blocks have 4,096 bytes, diskutil says 512"]
 
 
 def test_a_walk_on_another_disk_says_so(scored, files):
-    """The recording's reads are on nodes, but on a disk that is not the kit's."""
+    """The recording's reads are on nodes, but of a disk that is not the kit's."""
     content = files["walk-ls.fs_usage.txt"].replace(b"/dev/disk5", b"/dev/disk7")
     document = scored(files | {"walk-ls.fs_usage.txt": content})
     assert document["walks"][1]["notes"] == ["its reads are on disk7, the kit is of disk4s2"]
@@ -191,7 +191,7 @@ def test_a_walk_on_another_disk_says_so(scored, files):
 
 
 def test_a_walk_of_other_blocks_says_what_is_wrong(scored, files):
-    """Blocks that lie nowhere on nodes: the capture is not of that state of the disk."""
+    """Blocks that never match nodes: the capture is not of that state of the disk."""
     content = files["walk-ls.fs_usage.txt"].replace(b"D=0x0", b"D=0x7")
     problem = scored(files | {"walk-ls.fs_usage.txt": content})["walks"][1]["replay"]["recording"]["problem"]
     assert problem.startswith("only 0 % of 628 reads are on nodes")
@@ -206,20 +206,20 @@ def test_a_walk_of_other_blocks_says_what_is_wrong(scored, files):
     ],
 )
 def test_a_walk_that_is_missing_is_told(scored, files, gone, changed, why):
-    """The others are scored all the same."""
+    """The others are still scored."""
     walks = scored({name: data for name, data in (files | changed).items() if name != gone})["walks"]
     assert why in walks[1]["why_not"]
     assert [walk["why_not"] for walk in (walks[0], walks[2])] == ["", ""]
 
 
 def test_lost_events_are_told(run, packed, files):
-    """The recorder says so on standard error."""
+    """The recorder reports it on standard error."""
     lost = files | {"walk-ls.fs_usage.err.txt": b"fs_usage: buffer overrun, events generated too quickly: 6\n"}
     assert "lost events: reads are missing" in " ".join(run("validate", packed(lost), "--drive", DRIVE).stdout.split())
 
 
 def test_without_a_capture_an_image_can_be_given(scored, files, apfs_image):
-    """Nothing is scored of a kit that has none; the image that is given stands for it."""
+    """A kit without a capture gives no score; a given image replaces it."""
     bare = {name: data for name, data in files.items() if not name.startswith("metadata")}
     document = scored(bare)
     assert {walk["why_not"] for walk in document["walks"]} == {
@@ -231,7 +231,7 @@ def test_without_a_capture_an_image_can_be_given(scored, files, apfs_image):
 
 
 def test_a_kit_that_names_nothing_is_told_in_words(run, tmp_path):
-    """No gap stands where the device would be named."""
+    """The text has words where the device name would be."""
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "kit.txt").write_text("kit = 1\n")
     first = run("validate", tmp_path / "kit").stdout.splitlines()[0]
@@ -239,7 +239,7 @@ def test_a_kit_that_names_nothing_is_told_in_words(run, tmp_path):
 
 
 def test_a_folder_is_a_kit_too(run, tmp_path, files):
-    """Whoever has unpacked it need not pack it again."""
+    """An unpacked kit need not be packed again."""
     for name, data in files.items():
         (tmp_path / "kit" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "kit" / name).write_bytes(data)
@@ -277,7 +277,7 @@ def test_hostile_archives_are_refused_in_one_line(run, packed, files, bad, messa
 
 
 def test_an_archive_that_unpacks_without_end_is_refused(run, tmp_path, monkeypatch):
-    """A member too large, too many, and headers that are files of their own: refused before they fill the memory."""
+    """Too large a member, too many, and headers stored as files: refused before they fill the memory."""
     monkeypatch.setattr(opening, "MAX_UNPACKED_BYTES", 1 << 24)
     monkeypatch.setattr(opening, "MAX_MEMBER_BYTES", 1 << 23)
     target = tmp_path / "kit.tar.gz"
@@ -308,7 +308,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(run, tmp_path, monkeypat
     ],
 )
 def test_what_is_no_kit_is_refused_in_one_line(run, packed, content, message):
-    """It says what is wrong, and nothing of the folder where it was unpacked."""
+    """It says what is wrong, and nothing about the unpacked folder."""
     result = run("validate", packed(content))
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert message in result.stderr
@@ -316,7 +316,7 @@ def test_what_is_no_kit_is_refused_in_one_line(run, packed, content, message):
 
 
 def test_a_cut_archive_is_refused(run, packed, files, tmp_path):
-    """In the middle of a file, and in the middle of the packing."""
+    """In the middle of a file, and in the middle of the compressed data."""
     data = packed(files).read_bytes()
     for length in (0, 10, len(data) // 2, len(data) - 4):
         (tmp_path / "cut.tar.gz").write_bytes(data[:length])
@@ -327,12 +327,12 @@ def test_a_cut_archive_is_refused(run, packed, files, tmp_path):
 @pytest.mark.parametrize("name", ["volume.plist", "physical.plist", "sysctl.txt", "sw_vers.txt", "steps.tsv"])
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\0", b"<?xml version='1.0'?><plist><array/></plist>", b"a\nb: c"])
 def test_damaged_facts_are_none(scored, files, name, data):
-    """What the kit says of its Mac may be anything; walks are scored without it."""
+    """The kit's facts about its Mac may be anything; workloads are scored without them."""
     assert scored(files | {name: data})["walks"][0]["is_hit"] is True
 
 
 def test_a_second_walk_and_the_answers_are_told(tmp_path):
-    """A walk that was done again stands behind the others; what the user said of disk and filling is kept."""
+    """A repeated workload follows the others; the user's answers on disk and fill level are kept."""
     folder = tmp_path / "kit"
     folder.mkdir()
     (folder / "kit.txt").write_text("kit = 1\ndisks = My Book = Duo, 5400 rpm\nfilled = CCC, from APFS\n")

@@ -1,4 +1,4 @@
-"""IMAGE:VOLUME: one volume of an image, where an image is taken."""
+"""IMAGE:VOLUME selects one volume, wherever a command takes an image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from layoutscope import read_layouts
 
 
 def test_a_volume_is_chosen_by_name_and_by_number(run, image):
-    """Both are what --volume takes."""
+    """Both are values of --volume."""
     whole = run("predict", image, "--volume", "1", "--json").stdout
     for name in ("1", "Scattered"):
         assert run("predict", f"{image}:{name}", "--json").stdout == whole
@@ -24,7 +24,7 @@ VERBS = ("scan", "predict", "trace", "check", "inspect --at 0", "export --table 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_verbs_take_one_volume(run, image, tmp_path, verb):
-    """Every verb that takes an image takes a volume of it; one that is not there is told with those that are."""
+    """Every command for images accepts it; an unknown volume is reported with the available ones."""
     name, *words = [word.replace("OUT", str(tmp_path / "a.html")) for word in verb.split()]
     assert run(name, f"{image}:scattered", *words).exit_code == 0
     absent = run(name, f"{image}:Scatered", *words, *(["--force"] if name == "map" else []))
@@ -33,14 +33,14 @@ def test_verbs_take_one_volume(run, image, tmp_path, verb):
 
 
 def test_a_file_with_a_colon_in_its_name_is_opened(run, image, tmp_path):
-    """What lies at the path as written is meant first."""
+    """An existing file of that exact path takes precedence."""
     shutil.copy(image, tmp_path / "disk:1")
     assert run("scan", tmp_path / "disk:1", "--json").exit_code == 0
     assert run("scan", f"{tmp_path / 'disk:1'}:1", "--json").exit_code == 0
 
 
 def test_neither_part_alone_is_a_volume(run, image):
-    """An image that is not there is told as it was written."""
+    """A missing image is reported as it was typed."""
     assert "no.img:Data: no such file" in run("scan", "no.img:Data").stderr
     assert run("scan", f"{image}:").exit_code == 1
 
@@ -53,7 +53,7 @@ def test_two_answers_to_one_question_are_refused(run, image):
 
 
 def test_the_image_of_a_volume_is_not_written_over(run, image, tmp_path):
-    """It is an input, also where its name has a volume behind it."""
+    """It is an input, even if its name is followed by a volume."""
     own = tmp_path / "disk.img"
     shutil.copy(image, own)
     before = own.read_bytes()
@@ -65,7 +65,7 @@ def test_the_image_of_a_volume_is_not_written_over(run, image, tmp_path):
 
 
 def test_two_volumes_of_one_container_are_compared(run, tmp_path):
-    """Both sides are of one image: each has its volume's name beside its own figures."""
+    """Both sides are from one image: each shows its volume's name with its figures."""
     path = tmp_path / "macos.img"
     write(SCENARIOS["volumes"], path)
     found = json.loads(run("compare", f"{path}:System", f"{path}:Data", "--json").stdout)
@@ -76,7 +76,7 @@ def test_two_volumes_of_one_container_are_compared(run, tmp_path):
 
 
 def test_two_file_systems_of_one_disk_are_compared(run, reference_image):
-    """HFS+ and APFS in two partitions of one map stand side by side."""
+    """HFS+ and APFS in two partitions of one disk are compared."""
     path = reference_image("driver/gpt-both.img")
     found = json.loads(run("compare", f"{path}:1", f"{path}:2", "--json").stdout)
     assert [side.split(", ")[1] for side in found["names"]] == ["HFS+", "APFS"]
@@ -85,7 +85,7 @@ def test_two_file_systems_of_one_disk_are_compared(run, reference_image):
 
 
 def test_numbers_count_from_one_everywhere(run, tmp_path):
-    """What JSON, tables and text call volume 2 is what --volume 2 and IMAGE:2 read."""
+    """Volume 2 of JSON, tables and text is the one that --volume 2 and IMAGE:2 read."""
     path = tmp_path / "macos.img"
     write(SCENARIOS["volumes"], path)
     document = json.loads(run("scan", path, "--json").stdout)

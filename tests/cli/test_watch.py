@@ -1,4 +1,4 @@
-"""Progress on the terminal: a line on standard error where somebody looks, and nothing anywhere else."""
+"""Progress: a line on standard error if it is a terminal, and nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait(self, step):
 running.Watch.__call__ = wait
 app(sys.argv[1:])
 """
-"""The command, with lines at once in place of after two seconds, and no step before the last one is drawn."""
+"""The command, with lines at once instead of after two seconds, and no step before the last one is drawn."""
 
 PATIENT = """
 import sys
@@ -38,7 +38,7 @@ print("rich.progress" in sys.modules)
 
 
 def _errors_of(arguments, *, program=EAGER, is_terminal=True, **environment):
-    """Run a command; return what it wrote on standard error, a terminal or a pipe, and on standard output."""
+    """Run a command; return its output on standard error (a terminal or a pipe) and on standard output."""
     outer, inner = pty.openpty() if is_terminal else os.pipe()
     command = [sys.executable, "-c", program, *arguments]
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
@@ -63,7 +63,7 @@ def _errors_of(arguments, *, program=EAGER, is_terminal=True, **environment):
 
 
 def test_a_terminal_shows_phases_with_their_share_and_bytes():
-    """What is being done, how much of it is, and the bytes; the last thing written clears the line."""
+    """The phase, its share and the bytes; the last output clears the line."""
     errors, output = _errors_of(["scan", IMAGE])
     assert "reading" in errors
     assert "MiB" in errors
@@ -72,32 +72,32 @@ def test_a_terminal_shows_phases_with_their_share_and_bytes():
 
 
 def test_a_pipe_gets_nothing():
-    """Nothing is written where nobody looks, in scripts and logs."""
+    """Scripts and logs get no progress lines."""
     assert _errors_of(["scan", IMAGE], is_terminal=False)[0] == ""
 
 
 def test_quiet_and_dumb_terminals_get_nothing():
-    """Who does not want to see it, or cannot, sees nothing."""
+    """Nothing is shown if it is disabled or the terminal cannot show it."""
     assert _errors_of(["scan", "--quiet", IMAGE])[0] == ""
     assert _errors_of(["scan", IMAGE], TERM="dumb")[0] == ""
 
 
 def test_colours_are_left_out_where_nobody_wants_them():
-    """With NO_COLOR there is a line, and no colour in it."""
+    """With NO_COLOR there is a line without color."""
     errors, _ = _errors_of(["scan", IMAGE], NO_COLOR="1")
     assert "reading" in errors
     assert "\x1b[3" not in errors
 
 
 def test_what_is_quick_shows_nothing():
-    """What ends before the delay is over is not worth a line, and what draws is not even loaded."""
+    """Work that ends before the delay shows no line, and the drawing library is not even loaded."""
     errors, output = _errors_of(["scan", IMAGE, "--json"], program=PATIENT)
     assert errors == ""
     assert output.endswith("False\n")
 
 
 def test_a_share_is_told_where_it_is_known():
-    """Decompressing has a share; how much there is to read nobody knows before it is read."""
+    """Decompression has a share; the amount of reading is unknown beforehand."""
     bar = running._new_bar(io.StringIO())
     shown = []
     for step in (Step("decompressing", 512, 1024), Step("reading", 2048)):
@@ -110,7 +110,7 @@ def test_a_share_is_told_where_it_is_known():
 
 
 def test_the_time_left_follows_the_pace():
-    """A quarter in ten seconds, measured from the second look on: half takes twenty, the last hundredth is nothing."""
+    """A quarter in ten seconds, counted from the second update: half takes twenty, the last hundredth nothing."""
     bar = running._new_bar(io.StringIO())
     clock = [0.0]
     bar.get_time = lambda: clock[0]

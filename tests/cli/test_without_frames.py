@@ -1,4 +1,4 @@
-"""An installation without extras has no polars: what works then, and what says which extra it needs."""
+"""An installation without extras has no polars: what works, and which errors name the extra."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ sys.meta_path.insert(0, Missing())
 from layoutscope.__main__ import main
 main()
 """
-"""Runs the command where neither package can be found."""
+"""Runs the command without access to either package."""
 
 
 @pytest.fixture
 def plain(tmp_path):
-    """Return a function that runs a command line in a folder of its own, without polars."""
+    """Return a function that runs a command line in its own folder, without polars."""
 
     def call(*words: object):
         command = [sys.executable, "-c", WITHOUT, *map(str, words)]
@@ -78,7 +78,7 @@ VERBS = [
 @pytest.mark.images
 @pytest.mark.parametrize(("words", "written"), VERBS, ids=[" ".join(words) for words, _ in VERBS])
 def test_verbs_need_no_frames(plain, image, apfs_image, tmp_path, words, written):
-    """A verb ends as it should and writes what it is to write."""
+    """A command ends as usual and writes its output."""
     found = plain(*(word.format(hfs=image, apfs=apfs_image) for word in words))
     assert (found.returncode, found.stderr.count("Traceback")) == (0, 0), found.stderr
     assert (tmp_path / written).stat().st_size if written else found.stdout
@@ -86,7 +86,7 @@ def test_verbs_need_no_frames(plain, image, apfs_image, tmp_path, words, written
 
 @pytest.mark.images
 def test_a_trace_in_csv_is_read_back(plain, apfs_image):
-    """What ``trace`` wrote is what ``replay`` reads: each block of it was predicted, in that order."""
+    """``replay`` reads the output of ``trace``: each block was predicted, in that order."""
     assert plain("trace", apfs_image, "-o", "walk.csv").returncode == 0
     found = plain("replay", "walk.csv", "--against", apfs_image)
     assert found.returncode == 0, found.stderr
@@ -102,7 +102,7 @@ def test_a_trace_in_csv_is_read_back(plain, apfs_image):
     ],
 )
 def test_what_is_parquet_names_the_extra(plain, shell, image, tmp_path, words):
-    """Captures and Parquet end with 1 and one line with the command that brings what is missing; nothing is left."""
+    """Captures and Parquet end with 1 and one line that names the install command; nothing is left."""
     capture = tmp_path / "there.lscope"
     assert shell("scan", image, "--save", capture).returncode == 0
     found = plain(*(word.format(hfs=image, capture=capture) for word in words))
@@ -113,7 +113,7 @@ def test_what_is_parquet_names_the_extra(plain, shell, image, tmp_path, words):
 
 
 def test_frames_of_the_library_name_the_extra():
-    """A table is asked for as a frame: the error is the package's own and says what to install."""
+    """Requesting a table as a frame raises the package's own error, which says what to install."""
     lines = WITHOUT.partition("from layoutscope")[0] + (
         "from layoutscope.errors import UnsupportedError\n"
         "from layoutscope.tables import build_table\n"

@@ -1,4 +1,4 @@
-"""Words that the command line knows: choices, old spellings, suggestions, images without a verb."""
+"""Words on the command line: choices, old spellings, suggestions, images without a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from layoutscope.walk.orders import ORDERS
 
 
 def choices(command, flag):
-    """Return what an option of a command may be, as its help has it."""
+    """Return the choices of an option, from its help."""
     made = typer.main.get_command(app).commands[command]
     context = made.make_context(command, [], resilient_parsing=True)
     (option,) = [item for item in describe_options(made, context) if flag in item.names.split(", ")]
@@ -49,7 +49,7 @@ def choices(command, flag):
     ],
 )
 def test_choices_are_what_the_library_knows(offered, known):
-    """Help offers all that there is, and nothing else."""
+    """Help lists exactly the choices of the library."""
     assert sorted(offered) == sorted(known)
 
 
@@ -71,19 +71,19 @@ def test_choices_are_what_the_library_knows(offered, known):
     ],
 )
 def test_misspelt_words_are_suggested(run, words, code, said):
-    """Verbs, options, orders, what-ifs, tables, operating systems and drives: each is told what it is like."""
+    """Commands, options, orders, what-ifs, tables, operating systems and drives: each error suggests a similar word."""
     result = run(*words)
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in " ".join(result.stderr.split())
 
 
 def test_a_misspelt_volume_is_suggested(run, image):
-    """The volumes of the image are told, and the one that was meant."""
+    """The error lists the volumes of the image and suggests the intended one."""
     assert "did you mean 'Scattered'?" in run("scan", image, "--volume", "Scatered").stderr
 
 
 def test_an_image_alone_is_scanned(run, image):
-    """Without a verb an image is scanned, options and all."""
+    """Without a command an image is scanned, with options."""
     assert run(image, "--json").stdout == run("scan", image, "--json").stdout
 
 
@@ -103,7 +103,7 @@ def test_an_image_alone_is_scanned(run, image):
     ],
 )
 def test_old_spellings_do_the_same_and_say_so(run, image, tmp_path, old, new):
-    """An option under its old name does what it does under its new one, with one line that tells it."""
+    """An old option works like its new name and prints one line about it."""
     (tmp_path / "list").write_text("/\n")
     (tmp_path / "walk.csv").write_text("image_offset,length_bytes\n4096,4096\n81920,4096\n")
     (tmp_path / "disk.map").write_text(f"0x0 +\n0x0 0x{image.stat().st_size:x} +\n")
@@ -117,7 +117,7 @@ def test_old_spellings_do_the_same_and_say_so(run, image, tmp_path, old, new):
 
 
 def test_every_old_spelling_has_a_new_one_that_exists(run):
-    """What old names are turned into, is an option of a command."""
+    """Each replacement is an option of a command."""
     from layoutscope.cli.application import COMMANDS
 
     helps = {name: run(name, "--help-all").stdout for name in COMMANDS}
@@ -125,10 +125,10 @@ def test_every_old_spelling_has_a_new_one_that_exists(run):
         for old, new in names.items():
             texts = helps.values() if not command else [helps[command]]
             assert any(f"  {new} " in text for text in texts), new
-            # One that keeps its name means another thing there, and is no old spelling.
+            # An option that keeps its name means something else there, and is not an old spelling.
             assert new == old or not any(f"  {old} " in text for text in texts if command), old
 
 
 def test_what_stands_behind_two_hyphens_is_no_option():
-    """A file that is called like an old option is opened under its name."""
+    """A file whose name looks like an old option is opened under its name."""
     assert rename_options("scan", ["--", "--map-file"]) == ["--", "--map-file"]

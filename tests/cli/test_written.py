@@ -1,4 +1,4 @@
-"""What is written: in which form, never onto a terminal that cannot show it, and told when it is there."""
+"""Written files: their format, protection of terminals, and the message about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITING = {
 
 @pytest.mark.parametrize("words", WRITING)
 def test_what_was_written_is_said(run, image, tmp_path, words):
-    """Each verb that writes says where, how many rows where there are rows, and how many bytes."""
+    """Each command that writes reports the path, the number of rows if there are any, and the bytes."""
     typed = words.replace("IMAGE", str(image)).replace("OUT", str(tmp_path / "out"))
     name, *rest = typed.split()
     result = run(name, image, *rest)
@@ -42,14 +42,14 @@ def test_what_was_written_is_said(run, image, tmp_path, words):
 
 
 def test_drives_say_what_they_write(run, tmp_path):
-    """Profiles and plots of drives too."""
+    """Including profiles and plots of drives."""
     plot, profile = tmp_path / "drives.html", tmp_path / "mine.toml"
     assert f"wrote {plot}" in run("drives", "sata-ssd", "--plot", plot).stderr
     assert f"wrote {profile}" in run("drives", "fit", "mine", "--random-ms", "12", "-o", profile).stderr
 
 
 def test_nothing_is_said_where_nothing_was_written(run, image, tmp_path):
-    """A refusal, standard output, and --quiet are silent."""
+    """A refusal, standard output, and --quiet print no message."""
     assert run("export", image, "--table", "nodes").stderr == ""
     assert run("export", image, "--table", "nodes", "-o", tmp_path / "a.csv", "--quiet").stderr == ""
     assert "wrote" not in run("export", image, "--table", "nodes", "-o", tmp_path / "a.csv").stderr
@@ -69,7 +69,7 @@ def test_nothing_is_said_where_nothing_was_written(run, image, tmp_path):
     ],
 )
 def test_formats_follow_the_ending(run, image, tmp_path, words, name, beginning):
-    """A file holds what its name says, without another word."""
+    """The file name selects the format."""
     verb, *rest = words.split()
     assert run(verb, image, *rest, "-o", tmp_path / name).exit_code == 0
     assert (tmp_path / name).read_bytes().startswith(beginning)
@@ -88,7 +88,7 @@ def test_formats_follow_the_ending(run, image, tmp_path, words, name, beginning)
     ],
 )
 def test_a_contradiction_is_an_error(run, image, tmp_path, words, name):
-    """What the name of a file says and what is asked for must agree; nothing is written otherwise."""
+    """The file name and the requested format must agree; otherwise nothing is written."""
     verb, *rest = words.split()
     result = run(verb, image, *rest, "-o", tmp_path / name)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
@@ -97,7 +97,7 @@ def test_a_contradiction_is_an_error(run, image, tmp_path, words, name):
 
 
 def test_parquet_is_not_written_to_a_terminal(image):
-    """Into a pipe it goes, to a terminal it does not."""
+    """It is written to a pipe, but not to a terminal."""
     pty = pytest.importorskip("pty", reason="there are no terminals here")
     command = [sys.executable, "-m", "layoutscope", "export", str(image), "--table", "free", "--format", "parquet"]
     piped = subprocess.run(command, capture_output=True, check=True, cwd=ROOT)

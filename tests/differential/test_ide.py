@@ -1,4 +1,4 @@
-"""The entry points for the Web IDE parse whole images: a second way from the block to the record."""
+"""The entry points for the Web IDE parse whole images: a second path from block to record."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def parse(cls, data: bytes):
 
 
 def visit(parsed: KaitaiStruct, path: str = ""):
-    """Yield every field and instance, with all that is in it; whatever cannot be parsed fails here."""
+    """Yield every field and instance recursively; anything that cannot be parsed fails here."""
     names = [*getattr(parsed, "SEQ_FIELDS", []), *(n for n, m in vars(type(parsed)).items() if isinstance(m, property))]
     for name in names:
         value = getattr(parsed, name, None)
@@ -89,7 +89,7 @@ def dump(parsed) -> str:
 
 
 def test_gpt_disk(parsers):
-    """Both headers name 128 entries of 128 bytes; the first one is the partition."""
+    """Both headers have 128 entries of 128 bytes; the first one is the partition."""
     disk = gpt(Canvas(MIB), start_bytes=MIB)
     parsed = parse(parsers["gpt_disk"], bytes(disk.to_bytearray()))
     assert len(list(visit(parsed))) > 128 * 2
@@ -100,7 +100,7 @@ def test_gpt_disk(parsers):
 
 @pytest.mark.parametrize("name", ["rich", "directory-stats", "snapshots", "large-nodes", "case-sensitive"])
 def test_apfs_nodes(parsers, name, tmp_path):
-    """Every node that the reader finds has the records and the first key's object that the grammar finds in it."""
+    """In every node found by the reader the grammar finds the same records and first key object."""
     path = tmp_path / "image"
     write(APFS[name], path)
     image, source = path.read_bytes(), open_image(path)
@@ -120,7 +120,7 @@ def test_apfs_nodes(parsers, name, tmp_path):
 
 
 def test_apfs_image(parsers, tmp_path):
-    """The ring of checkpoints is parsed block for block, and all blocks follow each other."""
+    """The checkpoint ring is parsed block by block, and all blocks are contiguous."""
     path = tmp_path / "image"
     write(APFS["low-addresses"], path)
     parsed = parse(parsers["apfs_image"], path.read_bytes())
@@ -132,7 +132,7 @@ def test_apfs_image(parsers, tmp_path):
 
 @pytest.mark.parametrize("name", list(HFSPLUS)[:12])
 def test_hfsplus_image(parsers, name):
-    """Every node that the reader finds has the records that the grammar finds in it, keys and data to their ends."""
+    """In every node found by the reader the grammar finds the same records, with complete keys and data."""
     canvas, expected = render(HFSPLUS[name])
     image = bytes(canvas.to_bytearray())[expected.volume_offset :]
     layout = read_layout(MemorySource(image))
@@ -153,7 +153,7 @@ def test_hfsplus_image(parsers, name):
 
 
 def parts(parsers, tmp_path) -> dict[str, KaitaiStruct]:
-    """Cut small parts out of whole images, one an entry point."""
+    """Cut small parts out of whole images, one per entry point."""
     path = tmp_path / "image"
     write(APFS["empty"], path)
     canvas, expected = render(HFSPLUS["empty"])
@@ -170,6 +170,6 @@ def parts(parsers, tmp_path) -> dict[str, KaitaiStruct]:
 
 
 def test_dumps(parsers, tmp_path):
-    """What the entry points show of a small image is what is committed beside this test."""
+    """The output of the entry points for a small image equals the one committed next to this test."""
     found = {name: dump(part) for name, part in parts(parsers, tmp_path).items()}
     assert found == {path.stem: path.read_text() for path in DUMPS.glob("*.txt")}

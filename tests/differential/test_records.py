@@ -38,7 +38,7 @@ def parser(name: str):
 
 
 def fill_valid(record: RecordType, row: np.ndarray, rng: np.random.Generator, base: int = 0) -> None:
-    """Put allowed values where the grammar asks for them, so that parsing goes on."""
+    """Set fields to values that the grammar allows, so parsing continues."""
     for field in type_spec(record.type_name).get("seq", []):
         member = getattr(record, field.get("id", "-"), None)
         if member is None:
@@ -113,7 +113,7 @@ def flatten(parsed, record: RecordType, base: int, rows: list, prefix: str = "")
 
 
 def positions(record: RecordType) -> dict[str, tuple[int, np.dtype]]:
-    """Where each item of each field lies, from offset, counts and strides; ``a.b[2]`` for the third item."""
+    """Return the place of each item of each field, from offset, counts and strides; ``a.b[2]`` is the third item."""
     found = {}
     for field in record.fields():
         for index in np.ndindex(field.counts):
@@ -123,7 +123,7 @@ def positions(record: RecordType) -> dict[str, tuple[int, np.dtype]]:
 
 
 def numbered(record: RecordType, field: str, index: tuple[int, ...]) -> str:
-    """Write the numbers of an item behind the names that are repeated."""
+    """Append the item's indices to the repeated names."""
     left, parts, spec = list(index), [], type_spec(record.type_name)
     for name in field.split("."):
         entry = next(item for item in spec["seq"] if item.get("id") == name)
@@ -135,7 +135,7 @@ def numbered(record: RecordType, field: str, index: tuple[int, ...]) -> str:
 
 @for_each("name", sorted(RECORD_TYPES))
 def test_fields_are_what_the_parser_reads(name):
-    """Random bytes give the same values, starts and ends by record type and by parser, for each fixed field."""
+    """For random bytes, record type and parser give the same values, starts and ends of each fixed field."""
     record = RECORD_TYPES[name]
     rng = np.random.default_rng(len(name))
     spots = positions(record)
@@ -149,7 +149,7 @@ def test_fields_are_what_the_parser_reads(name):
         try:
             parsed._read()
         except KaitaiStructError:
-            pass  # a variable part past the fixed prefix may be nonsense
+            pass  # a variable part after the fixed prefix may be invalid
         found: list = []
         flatten(parsed, record, 0, found)
         for path, start, end, value in found:
@@ -163,7 +163,7 @@ def test_fields_are_what_the_parser_reads(name):
 
 @for_each("name", sorted(name for name, record in RECORD_TYPES.items() if record.instances()))
 def test_instances_are_what_the_parser_computes(name):
-    """Each value instance gives the same over arrays as in the parser."""
+    """Each value instance is the same computed over arrays and by the parser."""
     record = RECORD_TYPES[name]
     rng = np.random.default_rng(7)
     rows = rng.integers(0, 256, (ROWS, record.width + 4096), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Who uses which field of the formats is what the type checker says; ``python -m tests.docs.spec --uses`` asks it."""
+"""The documented users of each format field match the type checker; ``python -m tests.docs.spec --uses`` asks it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.docs.spec import coverage, uses
 
 @pytest.mark.full
 def test_uses_are_those_of_the_code():
-    """Each field of the tables in docs/spec-coverage is used by the modules that are named there, and by no others."""
+    """Each field in the tables of docs/spec-coverage is used by exactly the modules named there."""
     pytest.importorskip("mypy", reason="the type checker is not installed")
     assert {address: sorted(modules) for address, modules in uses.uses().items()} == coverage.uses()

@@ -1,4 +1,4 @@
-"""Faults of single fields: every field that an image shows is changed, and what ``check`` says of it is counted.
+"""Faults of single fields: changes every field that an image contains and counts what ``check`` finds.
 
 ``python -m tests.fields IMAGE...`` prints, by structure and by field, how many changes are found.
 """

@@ -1,4 +1,4 @@
-"""The generator: fields of an image with their places, changes of their values, and what ``check`` says of each."""
+"""Generates changes of single fields of an image, and records what ``check`` reports for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
 
 WORD: Final = 8
-"""Bytes of the longest number; of a longer field the first ones are changed."""
+"""Bytes of the longest number; in a longer field only the first ones are changed."""
 CHECKSUM_BYTES: Final = 8
 HEADER_BYTES: Final = 36
 SPECIAL_NODES: Final = {"kind 1": 4, "kind 2": 2}
@@ -41,11 +41,11 @@ class Field:
     address : str
         Its grammar, type and name.
     start, size : int
-        The object that it lies in, in bytes of the image; APFS keeps a checksum of it.
+        The object that contains it, in bytes of the image; in APFS it has a checksum.
     at, length : int
         Its place in the object, and its bytes.
     owner : str
-        What the object is, as far as its own header tells.
+        Kind of the object, according to its own header.
     """
 
     address: str
@@ -58,16 +58,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is said of an image with one changed field.
+    """Findings for an image with one changed field.
 
     Attributes
     ----------
     field : Field
-        What was changed.
+        The changed field.
     change : str
         How.
     codes : tuple of str
-        Codes of warnings and errors; empty where nothing is said.
+        Codes of warnings and errors; empty if there are none.
     is_at_field : bool
         Whether one of them has the field's address.
     """
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def fields_of(path: Path, places: int = 2, **options: Any) -> list[Field]:
-    """List the fields that readers and ``inspect`` parse of an image, each at some of its places.
+    """List the fields of an image that readers and ``inspect`` parse, each at some of its places.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _owner(file: BinaryIO, start: int) -> str:
 
 
 def _of_special_node(node: Field) -> Iterator[Field]:
-    """Yield what ``inspect`` does not show of header and map nodes: the offset table, and the end of the map."""
+    """Yield fields of header and map nodes that ``inspect`` does not show: the offset table, and the end of the map."""
     if node.address == "hfsplus_btree.node_descriptor.kind" and node.owner in SPECIAL_NODES:
         entries = SPECIAL_NODES[node.owner]
         for number in range(1, entries + 1):
@@ -132,7 +132,7 @@ def _spread(several: list[tuple[Field, bool]], places: int) -> list[Field]:
 
 
 def changes(stored: bytes, field: Field, order: str, seed: int = 0) -> Iterator[tuple[str, bytes]]:
-    """Yield changes of a field, by name, each as the object's bytes with a right checksum.
+    """Yield the changes of a field by name, each as the object's bytes with a correct checksum.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def changes(stored: bytes, field: Field, order: str, seed: int = 0) -> Iterator[
 
 
 def _exchanged(stored: bytes, field: Field, length: int) -> Iterator[tuple[str, bytes]]:
-    """Exchange the field with as many bytes behind it."""
+    """Swap the field with the bytes after it."""
     stop = field.at + length
     own, next_ = stored[field.at : stop], stored[stop : stop + length]
     if own != next_ and len(next_) == length:
@@ -175,7 +175,7 @@ def _exchanged(stored: bytes, field: Field, length: int) -> Iterator[tuple[str, 
 
 
 def mended(stored: bytes, changed: bytes, field: Field) -> bytes:
-    """Make the checksum right, where there is one and it was right before."""
+    """Correct the checksum if there is one and it was right before."""
     has_checksum = len(stored) > CHECKSUM_BYTES and len(stored) % 4 == 0 and field.at >= CHECKSUM_BYTES
     if not has_checksum or _sum(stored) != int.from_bytes(stored[:CHECKSUM_BYTES], "little"):
         return changed
@@ -187,7 +187,7 @@ def _sum(data: bytes) -> int:
 
 
 def outcomes(path: Path, fields: list[Field], order: str, seed: int = 0, **options: Any) -> Iterator[Outcome]:
-    """Plant each change of each field in an image, check it, and put it back.
+    """Plant each change of each field in an image, check it, and restore the image.
 
     Parameters
     ----------

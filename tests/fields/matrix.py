@@ -1,4 +1,4 @@
-"""The matrix of docs/reference/check-matrix.md: which faults are found in each field, or why it is free.
+"""The matrix of docs/reference/check-matrix.md: which faults are found in each field, or why the field is free.
 
 ``python -m tests.fields.matrix`` writes it from what was recorded. A recording is a table of changes of single fields,
 each with the verdict of the maker's own checker, so that neither the images nor that program are needed again:
@@ -29,7 +29,7 @@ from tests.docs.spec.grammars import fields_of, types
 HERE: Final = Path(__file__).parent
 PAGE: Final = HERE.parents[1] / "docs" / "reference" / "check-matrix.md"
 PEERS: Final = {"hfsplus": "fsck_hfs 627.40.1", "apfs": "apfsck 0.2.1"}
-"""Formats by the prefix of their grammars, and whose verdicts are recorded."""
+"""Formats by the prefix of their grammars, and the program whose verdicts are recorded."""
 
 HEAD: Final = """# What `check` finds, field by field
 
@@ -42,10 +42,10 @@ rows for their parts.
 
 
 NOT_DRAWN: Final = "; not drawn"
-"""How the part of a reason begins that holds where no fault was planted."""
+"""Prefix of a reason that applies where no fault was planted."""
 
 NOTHING: Final = "no fault that is found is recorded yet"
-"""What a row says that has neither codes nor a reason."""
+"""Text of a row that has neither codes nor a reason."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Row:
 
 
 def recorded(name: str) -> list[dict[str, str]]:
-    """Read the recording of a format; none where there is none yet."""
+    """Read the recording of a format; empty if there is none yet."""
     path = HERE / "recorded" / f"{name}.csv"
     if not path.exists():
         return []
@@ -83,19 +83,19 @@ def rows_of(name: str) -> dict[str, Row]:
 
 
 def fields(name: str) -> list[str]:
-    """List the addresses of all fields of a format that are no structures themselves."""
+    """List the addresses of all fields of a format that are not structures themselves."""
     every = [each for kind in types() if kind.startswith(name) for each in fields_of(kind)]
     return [each.address for each in every if not each.member]
 
 
 def reason(name: str, address: str) -> str:
-    """Say why no fault of a field is recorded as found; empty where nobody did."""
+    """Return why no fault of a field is recorded as found; empty if no reason is given."""
     known = tomllib.loads((HERE / "free.toml").read_text(encoding="utf-8")).get(name, {})
     return next((why for pattern, why in known.items() if re.fullmatch(pattern, address)), "")
 
 
 def told(row: Row, why: str) -> str:
-    """Say of a field whose faults have no codes what is known: a reason for what was not drawn is none where it was.
+    """Describe a field whose faults have no codes; a "not drawn" reason is ignored if faults were planted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fields of the objects that an APFS container is made of now, each at all its places, and a fair draw among them."""
+"""Fields of the objects in use in an APFS container, each at all its places, and an even draw among them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ LIST_END: Final = 0xFFFF
 MAX_ENTRIES: Final = 64
 
 Places = dict[str, dict[int, dict[str, list[Field]]]]
-"""Fields by the kind of their object, its start, and their address."""
+"""Fields by the kind of their object, its start, and the field's address."""
 
 
 def fields_in_use(path: Path) -> Places:
-    """List the fields of the objects of the newest checkpoint, and of what it leads to.
+    """List the fields of the newest checkpoint's objects, and of the objects that it leads to.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def fields_in_use(path: Path) -> Places:
 
 
 def _older(container: Container) -> set[int]:
-    """Blocks of the checkpoint ring that belong to no object of the newest checkpoint, in bytes."""
+    """Return addresses of checkpoint ring blocks that hold no object of the newest checkpoint, in bytes."""
     size = container.blocks.block_size
     ring = {int(paddr) for paddr in container.area.paddr}
     superblock = container.superblock
@@ -80,7 +80,7 @@ def _older(container: Container) -> set[int]:
 
 
 def _kind(block: np.ndarray) -> str:
-    """Name an object by its header; nothing where the block has none."""
+    """Return an object's kind from its header; empty if the block has none."""
     head = block[:HEADER_BYTES].tobytes()
     if int(fletcher64(np.asarray(block)[None, :])[0]) != int.from_bytes(head[:CHECKSUM_BYTES], "little"):
         return ""
@@ -90,7 +90,7 @@ def _kind(block: np.ndarray) -> str:
 
 
 def _unnamed(data: bytes, kind: str) -> Iterator[Field]:
-    """Yield what no structure shows: entries of a node's free lists, and the space manager's arrays."""
+    """Yield parts that no structure describes: entries of a node's free lists, and the space manager's arrays."""
     number = lambda at: int.from_bytes(data[at : at + 2], "little")  # noqa: E731
     if kind.startswith("btree"):
         table = number(BTREE_NODE.table_space.ofs_data.offset) + number(BTREE_NODE.table_space.len_data.offset)
@@ -115,7 +115,7 @@ def _unnamed(data: bytes, kind: str) -> Iterator[Field]:
 
 
 def drawn(places: Places, chance: random.Random) -> Field:
-    """Draw a field: the kind of object first, then the object, the field's name, and its place.
+    """Draw a field: first the kind of object, then the object, the field's name, and its place.
 
     Parameters
     ----------

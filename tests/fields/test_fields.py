@@ -1,4 +1,4 @@
-"""The generator changes what it says and puts it back; changes of fields that have a rule are found."""
+"""The generator makes the changes that it names and undoes them; changes of fields with a rule are found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def volume(tmp_path_factory):
 
 
 def test_changes_are_all_different_and_only_in_the_field():
-    """Of a field of two bytes: one bit, one more, one less, zero, ones, random, the neighbour's; none twice."""
+    """A two-byte field: one bit, plus one, minus one, zero, ones, random, the neighbor's value; no duplicates."""
     found = dict(changes(bytes(range(16)), Field("a.b.c", 0, 16, 4, 2), "big"))
     assert len(set(found.values())) == len(found)
     assert {found["plus"], found["zero"]} == {
@@ -31,15 +31,15 @@ def test_changes_are_all_different_and_only_in_the_field():
 
 
 FREE = ("header_record.len_clump", "header_record.key_compare_type", "record_offset.ofs_record in kind 0")
-"""Fields of header nodes that are free, as the rules' module says."""
+"""Fields of header nodes that are free according to the rules module."""
 
 
 def test_changes_of_header_nodes_are_found_and_put_back(volume):
-    """Every change of a field of a header node that has a rule is found; the volume is clean afterwards."""
+    """Every change of a header node field with a rule is found; the volume is clean afterwards."""
     before = volume.read_bytes()
     fields = [each for each in fields_of(volume, places=1) if each.owner == "kind 1"]
     fields = [each for each in fields if not each.address.endswith(FREE)]
-    # An exchange changes the neighbour too, which may be free.
+    # A swap also changes the neighbor, which may be free.
     missed = [each for each in outcomes(volume, fields, "big") if not each.codes and each.change != "exchange"]
     assert len(fields) > 20
     assert missed == []

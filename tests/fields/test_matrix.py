@@ -1,4 +1,4 @@
-"""The matrix forgets no field, and what was recorded of the peer is found without it."""
+"""The matrix covers every field, and faults recorded as found by the peer are found without running it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_page_is_what_was_recorded():
 
 @pytest.mark.parametrize("name", PEERS)
 def test_no_field_is_forgotten(name):
-    """Each has a fault that is found, or a reason."""
+    """Each field has a fault that is found, or a reason."""
     rows = rows_of(name)
     lacking = [each for each in fields(name) if not (each in rows and rows[each].found) and not reason(name, each)]
     assert lacking == []
@@ -54,25 +54,25 @@ def test_a_row_without_a_fault_says_so():
     ],
 )
 def test_what_was_drawn_is_not_said_to_be_not_drawn(row, why, says):
-    """A reason for a row without faults is none for a row that has some."""
+    """A reason for a row without faults does not apply to a row that has some."""
     assert told_of(row, why) == says
 
 
 def test_no_row_with_faults_says_that_none_were_drawn():
-    """On the page, too."""
+    """The same holds on the page."""
     rows = [line for line in page().splitlines() if line.startswith("| `")]
     assert [line for line in rows if "not drawn" in line and line.split(" | ")[1] != "0"] == []
 
 
 def test_no_reason_is_of_a_field_that_does_not_exist():
-    """A pattern that fits nothing is left over."""
+    """Every pattern of a reason matches a field."""
     known = tomllib.loads((HERE / "free.toml").read_text(encoding="utf-8"))
     for name, patterns in known.items():
         assert [each for each in patterns if not any(re.fullmatch(each, field) for field in fields(name))] == []
 
 
 def test_what_fsck_hfs_finds_is_found():
-    """At least 95 of 100 of all, and 90 of each image, as recorded."""
+    """At least 95 % of all recorded faults and 90 % of those of each image are found."""
     faults = [fault for fault in recorded("hfsplus") if fault["peer"] == "1"]
     assert len(faults) > 300
     assert sum(bool(fault["codes"]) for fault in faults) >= 0.95 * len(faults)
@@ -87,7 +87,7 @@ def written(scenario):
 
 
 def told(data):
-    """Return codes of warnings and errors; a volume that is not opened is told of, too."""
+    """Return codes of warnings and errors, or of the error if the volume cannot be opened."""
     try:
         return {item.code for item in check_volume(MemorySource(bytes(data))) if item.level != "info"}
     except LayoutscopeError:
@@ -97,7 +97,7 @@ def told(data):
 @pytest.mark.full
 @for_each("fault", BY_PEER[::4])
 def test_a_fault_that_the_peer_found_is_found(fault):
-    """The recorded bytes stand at the recorded place; changed, they are found now as they were then."""
+    """The recorded bytes are at the recorded place; changing them gives the recorded findings."""
     data, at = bytearray(written(fault["image"].removeprefix("fx-"))), int(fault["at"])
     old, new = bytes.fromhex(fault["old"]), bytes.fromhex(fault["new"])
     assert data[at : at + len(old)] == old

@@ -1,4 +1,4 @@
-"""Recorded verdicts of apfsck: what it found in changed fields is found, and what is recorded of ours still holds."""
+"""Recorded verdicts of apfsck: the faults that it found are found, and our recorded verdicts still hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_OF_AN_IMAGE = 0.9
 
 
 def shares():
-    """Of what apfsck found on each image, how much is found: numbers of both."""
+    """Return, per image, the number of faults that apfsck found and how many of them are found here."""
     found = {}
     for image, rows in recorded().items():
         peer = [row for row in rows if row["peer"] == "found"]
@@ -27,7 +27,7 @@ def shares():
 
 
 def test_most_of_what_apfsck_finds_is_found():
-    """Together and on each image 98 and 90 of 100 at least."""
+    """At least 98 % in total and 90 % on each image."""
     found = shares()
     seen, all_of_them = (sum(pair[k] for pair in found.values()) for k in range(2))
     assert len(found) >= 18
@@ -36,7 +36,7 @@ def test_most_of_what_apfsck_finds_is_found():
 
 
 def test_fields_are_recorded_with_their_verdicts():
-    """Every kind of object is there, and each row names the field, its bytes before and after, and two verdicts."""
+    """Every kind of object is present, and each row has the field, its bytes before and after, and two verdicts."""
     rows = [row for several in recorded().values() for row in several]
     assert {"spaceman", "nx_reaper", "checkpoint_map", "omap", "fs", "nx_superblock"} <= {row["object"] for row in rows}
     assert {row["peer"] for row in rows} <= {"found", "silent", "unsupported", "failure"}
@@ -46,7 +46,7 @@ def test_fields_are_recorded_with_their_verdicts():
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["victim", "snapshots", "sealed"])
 def test_verdicts_of_a_sample_are_the_recorded_ones(name, victims, tmp_path):
-    """Changes of a drawn sample are planted again: what is said of each is what the table says."""
+    """Planting a sample of the recorded changes again gives the verdicts in the table."""
     path = shutil.copy(victims[name][0], tmp_path / "disk.img")
     rows = random.Random(SEED).sample(recorded()[f"victim-{name}"], SAMPLE)  # noqa: S311
     before, differing = found_on(path), []

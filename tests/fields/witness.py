@@ -1,9 +1,9 @@
-"""Record what apfsck says of drawn changes of APFS fields, beside what ``check`` says.
+"""Records the verdicts of apfsck and of ``check`` on random changes of APFS fields.
 
-``python -m tests.fields.witness --seed N IMAGE...`` adds rows; with ``--lacking``, of those fields alone of which no
-fault is recorded as found.
+``python -m tests.fields.witness --seed N IMAGE...`` adds rows; with ``--lacking``, only for fields that have no fault
+recorded as found.
 
-apfsck is run as a program of its own. The table that it leaves, ``recorded/apfs.csv``, needs no program to be read.
+apfsck runs as a separate program. The resulting table, ``recorded/apfs.csv``, can be read without it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def witnessed(image: Path, apfsck: str, seed: int, draw: Draw) -> list[tuple[str, ...]]:
-    """Change fields of an image, and ask both programs.
+    """Change fields of an image, and run both programs.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def witnessed(image: Path, apfsck: str, seed: int, draw: Draw) -> list[tuple[str
     seed : int
         Of what is random.
     draw : callable
-        Chooses among the image's fields, and is told of each whether a change of it was found.
+        Chooses among the image's fields; it is informed whether each change was found.
     """
     chance, rows = random.Random(f"{seed} {image.name}"), []  # noqa: S311
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def witnessed(image: Path, apfsck: str, seed: int, draw: Draw) -> list[tuple[str
                 file.seek(field.start)
                 file.write(data)
                 ours = bool(found_on(copy) - before)
-                # Of what the program refuses as a whole, its word on a change says nothing.
+                # If the program rejects the sound image, its verdict on a change means nothing.
                 peer = _verdict(apfsck, copy) if is_sound else "unsupported"
                 file.seek(field.start)
                 file.write(stored)
@@ -103,7 +103,7 @@ def _drawn(places: Places, chance: random.Random, *, count: int) -> Generator[Fi
 
 
 def _lacking(output: Path) -> Draw:
-    """Choose fields of which no fault is recorded as found: up to three changes of each, until one is."""
+    """Choose fields that have no fault recorded as found: up to three changes of each, until one is found."""
     known = {row["field"] for several in recorded(output).values() for row in several if row["ours"] == "found"}
 
     def choose(places: Places, chance: random.Random) -> Generator[Field, bool, None]:
@@ -121,7 +121,7 @@ def _lacking(output: Path) -> Draw:
 
 
 def _verdict(apfsck: str, path: Path) -> str:
-    """Run the program: found, silent, a state that it does not support, or a failure of its own."""
+    """Run the program; return found, silent, an unsupported state, or a failure of its own."""
     try:
         done = subprocess.run([apfsck, "-cuw", path], capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -133,7 +133,7 @@ def _verdict(apfsck: str, path: Path) -> str:
 
 
 def share(rows: list[dict[str, str]]) -> str:
-    """Say how many of the peer's findings are found."""
+    """Report how many of the peer's findings are found."""
     peer = [row for row in rows if row["peer"] == "found"]
     seen = sum(row["ours"] == "found" for row in peer)
     return f"{seen} of {len(peer)}, {100 * seen / max(len(peer), 1):.1f} %"

@@ -16,7 +16,7 @@ from tests.fuzz.worker import BROKEN, work
 
 
 def main() -> int:
-    """Run the cases that the arguments ask for; 1 if any failed."""
+    """Run the cases that the arguments select; return 1 if any failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--target", choices=sorted(TARGETS), required=True)
     parser.add_argument("--count", type=int, default=1_000_000_000, help="how many cases")
@@ -27,7 +27,7 @@ def main() -> int:
     given = parser.parse_args()
     failures, number, end = 0, given.first, time.monotonic() + given.seconds
     while number < given.first + given.count and time.monotonic() < end:
-        # A case that takes the whole process with it is the one that was begun last.
+        # The case that ended the whole process is the one that started last.
         current = multiprocessing.get_context("spawn").Value("q", number)
         found = multiprocessing.get_context("spawn").Value("q", 0)
         stop = given.first + given.count
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _keep_crash(target: str, seed: int, number: int, corpus: Path, exit_code: int | None) -> None:
-    """Keep the case that ended its process, unshrunk: it must not be run in this one."""
+    """Store the case that ended its process, unshrunk, because it must not run in this process."""
     with work_folder() as folder:
         recipe = Runner(TARGETS[target], Path(folder)).case(seed, number)
     print(json.dumps({"case": number, "process ended with": exit_code}), flush=True)  # noqa: T201

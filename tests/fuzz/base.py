@@ -1,4 +1,4 @@
-"""Files that mutation starts from, and where in them it pays to change something."""
+"""Files that mutation starts from, and the places where changes matter."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Base:
     ranges : tuple of (int, int)
         Structures: where they start, and their length in bytes.
     is_text : bool
-        Whether bytes may be inserted and left out.
+        Whether bytes may be inserted and removed.
     orders : tuple of str
-        Orders of bytes in numbers, the usual one more often.
+        Byte orders of numbers, the usual one repeated.
     repair : callable or None
         Given changes, returns those that make checksums match again.
     """
@@ -49,7 +49,7 @@ class Base:
     repair: Callable[[Base, tuple[Change, ...]], list[Change]] | None = None
 
     def read(self, at: int, length: int) -> bytes:
-        """Read bytes; zeros where there is nothing."""
+        """Read bytes; zeros where no page is stored."""
         first, last = at // PAGE_BYTES, (at + max(length, 1) - 1) // PAGE_BYTES
         empty = bytes(PAGE_BYTES)
         data = b"".join(self.pages.get(page, empty) for page in range(first, last + 1))
@@ -61,7 +61,7 @@ class Base:
 
 
 def base_of(name: str, data: bytes, **parts: object) -> Base:
-    """Make a base of a file's contents."""
+    """Return a base with the given file content."""
     empty = bytes(PAGE_BYTES)
     pages = {}
     for at in range(0, len(data), PAGE_BYTES):
@@ -72,7 +72,7 @@ def base_of(name: str, data: bytes, **parts: object) -> Base:
 
 
 def changed_pages(base: Base, changes: tuple[Change, ...]) -> dict[int, bytearray]:
-    """Return the pages that changes touch, as they are afterwards."""
+    """Return the pages that changes touch, with the changes applied."""
     pages: dict[int, bytearray] = {}
     for change in changes:
         for place, byte in enumerate(change.data, change.at):
@@ -84,14 +84,14 @@ def changed_pages(base: Base, changes: tuple[Change, ...]) -> dict[int, bytearra
 
 
 class WorkFile:
-    """One file on disk that becomes each case in turn; only what a case changes is written."""
+    """One file on disk that becomes each case in turn; only changed bytes are written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._base: Base | None = None
 
     def become(self, base: Base, recipe: Recipe) -> None:
-        """Write a case."""
+        """Apply a case."""
         if base.is_text:
             data = base.whole()
             for change in recipe.changes:
@@ -107,7 +107,7 @@ class WorkFile:
             file.truncate(base.size_bytes if recipe.length_bytes is None else recipe.length_bytes)
 
     def restore(self, base: Base, recipe: Recipe) -> None:
-        """Take back a case."""
+        """Undo a case."""
         if base.is_text:
             return
         if recipe.length_bytes is not None:

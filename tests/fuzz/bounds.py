@@ -1,4 +1,4 @@
-"""What a case may cost: seconds of processor time and bytes of memory, both enforced by the operating system."""
+"""Limits of a case: CPU seconds and bytes of memory, both enforced by the operating system."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CASE_SECONDS = 20.0
-"""A sound case takes a tenth of a second, a drive that is fitted to its log four; none has a reason to take longer."""
+"""A sound case takes 0.1 s, fitting a drive to its log 4 s; no case has a reason to exceed the limit."""
 
 CASE_BYTES = 1 << 30
-"""On top of what the interpreter and its libraries have mapped when fuzzing begins."""
+"""In addition to the memory that the interpreter and its libraries have mapped when fuzzing begins."""
 
 
 class OutOfTimeError(Exception):
-    """A case took longer than it may."""
+    """A case exceeded its time limit."""
 
 
 @contextlib.contextmanager
 def limited_time(seconds: float = CASE_SECONDS) -> Iterator[None]:
-    """Interrupt what takes longer, in processor time, so that a busy machine fails nothing."""
+    """Interrupt code after a limit of CPU time, so a busy machine causes no failure."""
 
     def stop(*_: object) -> None:
         raise OutOfTimeError(f"more than {seconds} s")
@@ -42,14 +42,14 @@ def limited_time(seconds: float = CASE_SECONDS) -> Iterator[None]:
 
 @contextlib.contextmanager
 def strict_warnings() -> Iterator[None]:
-    """Let warnings of numpy and others count as failures."""
+    """Treat warnings of numpy and others as failures."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
 def limit_memory(further_bytes: int = CASE_BYTES) -> None:
-    """Let allocations fail beyond what is mapped now and so many bytes more; for a process of its own."""
+    """Let allocations fail beyond the current mapping plus this many bytes; meant for a separate process."""
     status = Path("/proc/self/status")
     if not status.exists():
         return
@@ -60,5 +60,5 @@ def limit_memory(further_bytes: int = CASE_BYTES) -> None:
 
 
 def peak_bytes() -> int:
-    """Most memory that this process ever held."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

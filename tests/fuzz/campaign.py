@@ -1,7 +1,7 @@
-"""``python -m tests.fuzz.campaign --seed S --log FILE``: every target with a seed not used before, in blocks.
+"""``python -m tests.fuzz.campaign --seed S --log FILE``: every target with an unused seed, in blocks.
 
-What a block found is a line of the log, so that a campaign that was stopped goes on where it was; those of all targets
-advance side by side. What fails is kept in the corpus, as by :mod:`tests.fuzz`; the counts are printed at the end.
+Each block's result is a line of the log, so a stopped campaign resumes where it was; all targets advance together.
+Failing cases are stored in the corpus, as by :mod:`tests.fuzz`; the counts are printed at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Block(NamedTuple):
-    """Cases that one process runs: those of a target from a number on."""
+    """Cases that one process runs: those of a target from a given number."""
 
     target: str
     first: int
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def main() -> int:
-    """Run blocks until all cases were run or the time is over; 1 if anything failed."""
+    """Run blocks until all cases have run or the time is over; return 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.campaign", description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--log", type=Path, required=True, help="what was run; a campaign goes on behind it")
@@ -61,20 +61,20 @@ def main() -> int:
 
 
 def entries_of(log: Path) -> list[dict[str, Any]]:
-    """Read a log; a last line that was cut off is no entry."""
+    """Read a log; a truncated last line is skipped."""
     lines = log.read_text().splitlines() if log.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def remaining(targets: Any, cases: int, done: list[dict[str, Any]], seed: int) -> list[Block]:
-    """List the blocks that a campaign still lacks.
+    """List the blocks that a campaign has not run yet.
 
     Parameters
     ----------
     targets : iterable of str
-        What is run.
+        Targets to run.
     cases : int
-        How many in all.
+        Total number of cases.
     done : list of dict
         The log.
     seed : int
@@ -83,7 +83,7 @@ def remaining(targets: Any, cases: int, done: list[dict[str, Any]], seed: int) -
     Returns
     -------
     list of Block
-        Those of all targets side by side.
+        Blocks of all targets, interleaved.
     """
     run = {(entry["target"], entry["first"]) for entry in done if entry["seed"] == seed}
     shares = {name: TARGETS[name].share for name in targets}
@@ -96,26 +96,26 @@ def remaining(targets: Any, cases: int, done: list[dict[str, Any]], seed: int) -
 
 
 def run_block(block: Block, seed: int, corpus: Path) -> dict[str, Any]:
-    """Run the cases of a block in a process of their own; failing ones are kept in a folder."""
+    """Run the cases of a block in its own process; failing ones are stored in a folder."""
     numbers = ("--seed", seed, "--first", block.first, "--count", block.count)
     command = [sys.executable, "-m", "tests.fuzz", "--target", block.target, *map(str, numbers), "--corpus", corpus]
-    # As in the command: threads of OpenBLAS wait by turning, and their time would be that of the case.
+    # As in the command: waiting OpenBLAS threads spin, and that time would count for the case.
     around = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=around)
     return counted(result.stdout.splitlines(), result.returncode)
 
 
 def counted(lines: list[str], exit_code: int) -> dict[str, Any]:
-    """Count what a run's report says; a run that did not even begin has failed.
+    """Count the results in a run's report; a run that did not start has failed.
 
     Returns
     -------
     dict
-        Cases by exit code, those that failed with what they said, the slowest one's seconds and the peak of memory.
+        Cases by exit code, failed ones with their messages, the slowest one's seconds and the peak of memory.
     """
     exits: Counter[str] = Counter()
     documents = [json.loads(line) for line in lines if line.startswith("{")]
-    # The report of a process grows; one that ended early is followed by that of the next, which begins anew.
+    # The counts of a process grow; after a process that ended early, the next one starts again from zero.
     reports = [item for item in documents if "cases" in item]
     following = [*(item["cases"] for item in reports[1:]), 0][: len(reports)]
     last = [item for item, more in zip(reports, following, strict=True) if more <= item["cases"]]
@@ -131,7 +131,7 @@ def counted(lines: list[str], exit_code: int) -> dict[str, Any]:
 
 
 def table(entries: list[dict[str, Any]]) -> str:
-    """Show what a log counts, a target a line."""
+    """Return a table of a log's counts, one line per target."""
     columns = ("cases", "exit 0", "exit 1", "exit 3", "failed", "slowest", "peak")
     lines = [f"| {' | '.join(('target', *columns))} |", "|---" * (len(columns) + 1) + "|"]
     for name in dict.fromkeys(entry["target"] for entry in entries):

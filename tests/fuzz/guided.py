@@ -1,9 +1,9 @@
-"""``python -m tests.fuzz.guided --target partitions --seconds 60``: mutation that follows the coverage of the readers.
+"""``python -m tests.fuzz.guided --target partitions --seconds 60``: mutation guided by coverage of the readers.
 
-Needs `Atheris <https://github.com/google/atheris>`_ (``pip install atheris``), which is no
-dependency of the project: it instruments each line of Python that the package loads. The bytes that it makes
-are not files, but say which fields of which sound file become what, so that checksums are mended as by
-:mod:`tests.fuzz`. What fails is kept in the corpus of that, as a recipe. The kernels in C have their own fuzzer.
+Needs `Atheris <https://github.com/google/atheris>`_ (``pip install atheris``), which is not a dependency of the
+project. Atheris instruments each line of Python that the package loads. Its bytes are not files: they select fields of
+sound files and new values, so checksums are corrected as in :mod:`tests.fuzz`. Failing cases are stored as recipes in
+the same corpus. The C kernels have their own fuzzer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def recipe_of(given: Any, runner: Runner) -> Recipe:
-    """Make a case of what the fuzzer gives.
+    """Build a case from the fuzzer's input.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Structure-aware mutation: fields take extreme values, those of others, or lose a bit; nodes lie on nodes."""
+"""Structure-aware mutation: fields get extreme values, values of others or a flipped bit; nodes overwrite nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBER = re.compile(rb"[0-9][0-9a-fx.]*")
 
 
 def mutate(target: str, base: Base, rng: random.Random) -> Recipe:
-    """Make a case: one to eight changes, sometimes a cut."""
+    """Make a case: one to eight changes, sometimes a truncation."""
     changes: list[Change] = []
     data = base.whole() if base.is_text else b""
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5, 8))):
@@ -79,7 +79,7 @@ def _new_value(base: Base, old: bytes, rng: random.Random) -> bytes:
 
 
 def _splice(data: bytes, rng: random.Random) -> Change:
-    """Change a text: numbers, single bytes, repeated and missing parts."""
+    """Change a text: numbers, single bytes, repeated and removed parts."""
     if not data:
         return Change(0, 0, rng.choice(WORDS))
     choice = rng.random()

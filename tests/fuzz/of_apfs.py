@@ -1,4 +1,4 @@
-"""APFS containers: scan, check and sweep of small images, with checksums that match in nine cases of ten."""
+"""APFS containers: scan, check and sweep of small images; nine of ten cases have correct checksums."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def base_of_pages(name: str, size_bytes: int, pages: dict[int, bytes]) -> Base:
 
 
 def _words(page: bytes) -> list[tuple[int, int]]:
-    """Numbers of every width where a page holds something, behind its checksum."""
+    """Return numbers of every width after the checksum, where a page is not empty."""
     used = [at for at in range(8, PAGE_BYTES, 8) if any(page[at : at + 8])]
     return [(at + step, width) for at in used for step, width in ((0, 8), (0, 4), (4, 4), (0, 2), (2, 2), (4, 2))]
 
@@ -67,7 +67,7 @@ def _pages(path: Path) -> dict[int, bytes]:
 
 
 def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
-    """Make the checksum of every page match that is an object."""
+    """Correct the checksum of every page that is an object."""
     return [
         Change(page * PAGE_BYTES, 8, with_checksum(bytes(data))[:8])
         for page, data in changed_pages(base, changes).items()
@@ -86,7 +86,7 @@ def run(path: Path, base: Base) -> int:
         try:
             findings = check_container(source, password=password).findings()
         except FormatError:
-            # What only a sweep brings out is checked with one.
+            # Damage that only a sweep finds is checked with one.
             findings = check_container(source, password=password, sweep=True).findings()
     levels = {finding.level for finding in findings}.union(*(layout.findings["level"] for layout in layouts))
     return 3 if levels - {"info"} else 0

@@ -1,4 +1,4 @@
-"""What is named beside an image or lies beside what is named: secrets, measurements, maps of sectors, kept images."""
+"""Files next to an image or given with it: secrets, measurements, sector maps, cached images."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ chunk_bytes = { value = 16384, kind = "assumed", source = "test" }
 
 @cache
 def locked() -> Path:
-    """Write the image that the secrets open."""
+    """Write the image that the secrets unlock."""
     path = Path(tempfile.mkdtemp(prefix="fuzz-locked-")) / "locked.img"
     write(container(ENCRYPTED, block_count=16384), path)
     return path
 
 
 def bases() -> tuple[Base, ...]:
-    """Give one file of each kind."""
+    """Return one file of each kind."""
     sectors = packed(ROWS)
     data = disk()
     return (
@@ -55,7 +55,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def run(path: Path, base: Base) -> int:
-    """Use a file as what it is."""
+    """Use a file according to its kind."""
     from layoutscope.errors import UsageError
 
     try:
@@ -112,7 +112,7 @@ def _served(profile: Path, count: int = 5) -> int:
 
 
 def _kept(path: Path) -> int:
-    """Change what an earlier run decompressed, and seal it; the next run takes it for the image."""
+    """Change a file that an earlier run decompressed, and reseal it, so the next run takes it for the image."""
     from layoutscope import scan
     from layoutscope.image import cache
 
@@ -120,7 +120,7 @@ def _kept(path: Path) -> int:
     image = path.parent / "disk.img.gz"
     if not image.exists():
         image.write_bytes(gzip.compress(disk()))
-    shutil.rmtree(folder, ignore_errors=True)  # no case meets what an earlier one left
+    shutil.rmtree(folder, ignore_errors=True)  # no case sees files of an earlier one
     scan(image, drives=(), cache_dir=folder)
     for kept in folder.glob("*.raw"):
         shutil.copyfile(path, kept)

@@ -1,4 +1,4 @@
-"""Captures: the manifest as text, and each table as bytes with its digest made right again."""
+"""Captures: the manifest as text, and each table as bytes with a corrected digest."""
 
 from __future__ import annotations
 

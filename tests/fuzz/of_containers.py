@@ -1,4 +1,4 @@
-"""Files around images: disk images of Apple and of others that are read without a library, and compressed files."""
+"""Files around images: Apple's and other disk image formats that need no library, and compressed files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def bases() -> tuple[Base, ...]:
-    """Wrap a small sound image in every way."""
+    """Wrap a small sound image in every format."""
     disk = bytes(render(PLANS["mbr"])[0].to_bytearray())
     disk += bytes(-len(disk) % 512)
     piece = 64 * 512
@@ -80,18 +80,18 @@ def _base(name: str, data: bytes) -> Base:
 
 
 def _sections(data: bytes) -> list[int]:
-    """Find the headers of sections of an Expert Witness image."""
+    """Find the section headers of an Expert Witness image."""
     return [data.find(name.ljust(16, b"\0")) for name in (b"volume", b"sectors", b"table", b"table2", b"done")]
 
 
 def _words(data: bytes) -> list[int]:
-    """Find references to chunks: words with nothing but a state and a small number."""
+    """Find references to chunks: words that hold only a state and a small number."""
     words = np.frombuffer(data[: len(data) // 8 * 8], ">u8")
     return (8 * np.flatnonzero((words > 0) & (words & np.uint64(2**62 - 1) < len(data) // 32768))).tolist()
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Scan through the wrapping."""
+    """Scan the wrapped image."""
     from layoutscope import scan
 
     return scan(path, drives=()).exit_code

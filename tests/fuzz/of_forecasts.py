@@ -1,4 +1,4 @@
-"""Forecasts: images of both file systems with fields changed, whose volumes age for two cycles."""
+"""Forecasts: images of both file systems with changed fields, whose volumes age for two cycles."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 REFUSED: Final = ("encrypted", "many")
-"""Images of which there is no forecast: a locked volume, and several volumes of which none is named."""
+"""Images without a forecast: a locked volume, and several volumes when none is named."""
 
 
 def bases() -> tuple[Base, ...]:
-    """Return the sound images of both file systems of which there is a forecast."""
+    """Return the sound images of both file systems that have a forecast."""
     return *of_hfsplus.bases(), *(base for base in of_apfs.bases() if base.name not in REFUSED)
 
 

@@ -1,4 +1,4 @@
-"""Containers of other makers."""
+"""Containers written by other programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QEMU = {"qcow2": [], "vhdx": [], "vpc": [], "vmdk": []}
 
 @cache
 def bases() -> tuple[Base, ...]:
-    """Wrap a small sound image by the programs that are there; none without them."""
+    """Wrap a small sound image with the installed programs; none without them."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz-foreign-"))
     disk = folder / "disk.img"
     data = bytes(render(PLANS["mbr"])[0].to_bytearray())
@@ -35,7 +35,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def _base(path: Path) -> Base:
-    """Mutate what stands at the start of each structure: every 512 bytes, and all of the first and the last ones."""
+    """Mutate likely structure starts: every 512 bytes, and all of the first and last bytes."""
     data = path.read_bytes()
     heads = [at for at in range(0, len(data), 512) if any(data[at : at + 512])]
     spots = [
@@ -47,7 +47,7 @@ def _base(path: Path) -> Base:
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Scan through the container, with a sweep, which asks what it stores."""
+    """Scan the container with a sweep, which asks it for its stored areas."""
     from layoutscope import scan
 
     return scan(path, drives=(), sweep=True).exit_code

@@ -56,7 +56,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def image_base(name: str, plan: VolumePlan) -> Base:
-    """Write a plan, and find the fields that steer a reader."""
+    """Write a plan, and locate the fields that steer a reader."""
     canvas, expected = render(plan)
     data = bytes(canvas.to_bytearray())
     ranges = [(region.image_offset, min(region.length_bytes, 4096)) for region in expected.regions]
@@ -103,11 +103,11 @@ def _fork(at: int) -> list[tuple[int, int]]:
 _HEADER_RECORD = (
     (0, 2), (2, 4), (6, 4), (10, 4), (14, 4), (18, 2), (20, 2), (22, 4), (26, 4), (36, 1), (37, 1), (38, 4),
 )  # fmt: skip
-"""TN1150, BTHeaderRec: where its fields start behind the descriptor, and their widths."""
+"""TN1150, BTHeaderRec: offsets of its fields after the descriptor, and their widths."""
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Check every image with a sweep, and scan every fourth one; the exit code is the worse of both."""
+    """Check every image with a sweep, and scan every fourth one; return the worse exit code."""
     from layoutscope import scan
     from layoutscope.errors import ImageError
     from layoutscope.image import open_image
@@ -118,7 +118,7 @@ def run(path: Path, base: Base) -> int:  # noqa: ARG001
         try:
             wanted = choose(source, find_volumes(source))
         except ImageError:
-            # Both headers are lost: what is left, a sweep tells.
+            # If both headers are lost, only a sweep reads the rest.
             return 3 if check_volume(source, sweep=True) else 0
         found = [item for volume in wanted for item in _check(check_volume, source, volume)]
         checked = 3 if any(item.level != "info" for item in found) else 0

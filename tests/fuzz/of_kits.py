@@ -1,4 +1,4 @@
-"""Archives of what a Mac measured: the tar itself as bytes, and each file in it as text."""
+"""Archives of measurements from a Mac: the tar itself as bytes, and each file in it as text."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def _packed(content: dict[str, bytes]) -> bytes:
 
 
 def bases() -> tuple[Base, ...]:
-    """Give the archive, whose heads are what is changed, and each text."""
+    """Return the archive, whose headers are changed, and each text."""
     whole = _packed(files())
     heads = tuple((at, 512) for at in range(0, len(whole), 512) if whole[at + 257 : at + 262] == b"ustar")
     return (base_of("tar", whole, ranges=heads), *(base_of(name, data, is_text=True) for name, data in _TEXTS.items()))
 
 
 def run(path: Path, base: Base) -> int:
-    """Hold predictions against a kit."""
+    """Compare predictions with a kit."""
     from layoutscope.api.validate import validate
     from layoutscope.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""Lists that stand beside an image: paths to visit, offsets to read."""
+"""Lists given with an image: paths to visit, offsets to read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OFFSETS = b"0\n1,4096\n2 8192\n3;12288\n100\n"
 
 
 def bases() -> tuple[Base, ...]:
-    """Give one list of each kind."""
+    """Return one list of each kind."""
     return base_of("paths", _PATHS, is_text=True), base_of("offsets", _OFFSETS, is_text=True)
 
 
 def run(path: Path, base: Base) -> int:
-    """Walk what the list names."""
+    """Visit or read the items of the list."""
     from layoutscope import predict
     from layoutscope.cli.options import read_lines, read_offsets
     from layoutscope.errors import UsageError

@@ -1,4 +1,4 @@
-"""Map files of GNU ddrescue beside an image."""
+"""GNU ddrescue map files next to an image."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _MAP = b"""# Mapfile. Created by GNU ddrescue version 1.27
 
 @cache
 def image() -> Path:
-    """Write the image that the maps speak of."""
+    """Write the image that the maps describe."""
     path = Path(tempfile.mkdtemp(prefix="fuzz-map-")) / "disk.img"
     path.write_bytes(render(PLANS["mbr"])[0].to_bytearray())
     return path
 
 
 def bases() -> tuple[Base, ...]:
-    """Give one map with every status."""
+    """Return one map with every status."""
     return (base_of("map", _MAP, is_text=True),)
 
 
 def run(path: Path, base: Base) -> int:
-    """Scan with the map; what it hides is damage, so that the sound one must be looked at apart."""
+    """Scan with the map; hidden areas are damage, so the sound map is handled separately."""
     from layoutscope import scan
 
     code = scan(image(), drives=(), ddrescue_map=path).exit_code

@@ -1,4 +1,4 @@
-"""Partition maps: GPT, MBR, APM and the HFS wrapper, with the checksums of GPT repaired."""
+"""Partition maps: GPT, MBR, APM and the HFS wrapper, with corrected GPT checksums."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def _with_core_storage() -> Base:
-    """Write a disk with a second partition that is only named; its header and labels are what is mutated."""
+    """Write a disk with a Core Storage partition, which is only named; its header and labels are mutated."""
     disk = bytearray(render(PLANS["mbr"])[0].to_bytearray())
     disk += bytes(-len(disk) % 4096)
     start, volume = len(disk), physical_volume(PhysicalVolumePlan(has_bitmap=True), 1 << 18)
@@ -58,7 +58,7 @@ def _base(name: str, data: bytes) -> Base:
 
 
 def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
-    """Make the checksums of both GPT headers match (UEFI: of the entries at byte 88, of the header at 16)."""
+    """Correct the checksums of both GPT headers (UEFI: entries at byte 88, header at byte 16)."""
     data = bytearray(base.whole())
     for page, content in changed_pages(base, changes).items():
         data[page * 4096 : (page + 1) * 4096] = content[: len(data) - page * 4096]
@@ -77,7 +77,7 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Find and choose volumes, and scan what is found."""
+    """Find and choose volumes, and scan them."""
     from layoutscope import scan
 
     return scan(path, drives=()).exit_code

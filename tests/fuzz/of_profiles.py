@@ -1,4 +1,4 @@
-"""Drive profiles: every one that comes with the package, mutated, then read and used."""
+"""Drive profiles: every profile of the package, mutated, then read and used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bases() -> tuple[Base, ...]:
-    """Return the profiles that need no file beside them."""
+    """Return the profiles that need no other file."""
     folder = files("layoutscope.drive") / "profiles"
     found = {item.name: item.read_bytes() for item in folder.iterdir() if item.name.endswith(".toml")}
     return tuple(

@@ -1,4 +1,4 @@
-"""Images that lie in several files, of which one is changed: bundles, split and witness images, tracks, Fusion sets."""
+"""Images of several files, one of them changed: bundles, split and witness images, tracks, Fusion sets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SEGMENTS = "disk.E01", "disk.E02", "disk.E03"
 
 @cache
 def disk() -> bytes:
-    """Return the small disk that bundles and parts hold."""
+    """Return the small disk that bundles and split images hold."""
     data = bytes(render(PLANS["mbr"])[0].to_bytearray())
     return data.ljust(-(-len(data) // 4096) * 4096, b"\0")
 
 
 @cache
 def folder() -> Path:
-    """Lay out the sound files once."""
+    """Write the sound files once."""
     root = Path(tempfile.mkdtemp(prefix="fuzz-sets-"))
     bundle = root / "disk.sparsebundle"
     (bundle / "bands").mkdir(parents=True)
@@ -56,7 +56,7 @@ def folder() -> Path:
 
 
 def bases() -> tuple[Base, ...]:
-    """Return the files that a set consists of."""
+    """Return the files of all sets."""
     root = folder()
     plist = plistlib.loads((root / "disk.sparsebundle" / "Info.plist").read_bytes())
     return (
@@ -125,7 +125,7 @@ def run(path: Path, base: Base) -> int:
 
 
 def _link(target: Path, files: dict[str, Path], first: Path | None = None) -> None:
-    """Fill a folder with links to files; names that the system does not take are left out."""
+    """Fill a folder with links to files; names that the system rejects are left out."""
     target.mkdir(parents=True, exist_ok=True)
     for each in target.iterdir():
         if each.is_symlink():

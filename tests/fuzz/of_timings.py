@@ -1,4 +1,4 @@
-"""Logs of timed reads, of which profiles are made: those of a disk and of flash."""
+"""Logs of timed reads that profiles are fitted to: those of a disk and of flash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @cache
 def bases() -> tuple[Base, ...]:
-    """Measure two models of drives, with a clock of their own."""
+    """Measure two drive models with a simulated clock."""
     from layoutscope.api.measure import measure_drive
     from layoutscope.drive import load_profile
     from tests.unit.drive.fakes import FakeDrive
@@ -27,7 +27,7 @@ def bases() -> tuple[Base, ...]:
 
 
 def run(path: Path, base: Base) -> int:
-    """Make a profile of a log."""
+    """Fit a profile to a log."""
     from layoutscope.api.measure import fit_log
     from layoutscope.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""Trace files in every format, through the drive that serves them."""
+"""Trace files in every format, served by a drive model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BIOSNOOP = b"TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(
 
 
 def bases() -> tuple[Base, ...]:
-    """Give a trace in each format."""
+    """Return a trace in each format."""
     texts = {"csv": _CSV, "fio": _FIO, "blkparse": _BLKPARSE, "fs_usage": _FS_USAGE}
     texts |= {"iosnoop": _IOSNOOP, "biosnoop": _BIOSNOOP}
     pairs = b"".join(struct.pack("<QQ", at * 8192, 4096) for at in range(40))

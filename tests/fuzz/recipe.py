@@ -1,4 +1,4 @@
-"""Recipes of mutated files: which bytes of which base were changed to what, so that each case can be made again."""
+"""Recipes of mutated files: the changed bytes of a base, so each case can be reproduced."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Bytes that take the place of others.
+    """Bytes that replace others.
 
     Parameters
     ----------
     at : int
         Where they start, in bytes from the start of the file.
     removed : int
-        How many bytes go; as many as come in images, so that nothing behind them moves.
+        Number of bytes removed; in images the same number is inserted, so later bytes do not move.
     data : bytes
-        What comes.
+        The inserted bytes.
     """
 
     at: int
@@ -34,13 +34,13 @@ class Recipe:
     Parameters
     ----------
     target, base : str
-        What is fuzzed, and the file it starts from.
+        The fuzz target, and the file that is mutated.
     changes : tuple of Change
-        Applied one after the other.
+        Applied in order.
     length_bytes : int or None
-        Where the file is cut off, or to which it is filled with zeros.
+        Length to which the file is truncated or padded with zeros.
     why : str
-        What failed, in one line.
+        The failure, in one line.
     """
 
     target: str

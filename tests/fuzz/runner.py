@@ -1,4 +1,4 @@
-"""Running cases: each must end as a result or as an error that the package raises on purpose."""
+"""Running cases: each must end with a result or with an error that the package raises on purpose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEWEST_SHRINKS = 60
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case ended: ``exit`` 0, 1 or 3, or what failed and where, in ``failure`` and ``signature``."""
+    """How a case ended: ``exit`` 0, 1 or 3; or the failure and its place, in ``failure`` and ``signature``."""
 
     exit: int
     failure: str = ""
@@ -48,13 +48,13 @@ class Runner:
         self._file = WorkFile(folder / f"case{target.suffix}")
 
     def case(self, seed: int, number: int) -> Recipe:
-        """Make a case by its number."""
+        """Make a case from its number."""
         rng = random.Random(f"{self.target.name} {seed} {number}")  # noqa: S311
         base = list(self.bases.values())[number % len(self.bases)]
         return mutate(self.target.name, base, rng)
 
     def run(self, recipe: Recipe) -> Outcome:
-        """Run a case within its bounds."""
+        """Run a case within its limits."""
         base = self.bases[recipe.base]
         self._file.become(base, recipe)
         before = _state(self._file.path)
@@ -72,7 +72,7 @@ class Runner:
             self._file.restore(base, recipe)
 
     def digests(self) -> dict[str, str]:
-        """Hash every sound file, as it lies on the disk after whatever was run."""
+        """Hash every sound file as it is on disk after a run."""
         found = {}
         for name, base in self.bases.items():
             self._file.become(base, Recipe(self.target.name, name, ()))
@@ -81,7 +81,7 @@ class Runner:
         return found
 
     def shrink(self, recipe: Recipe, failed: Outcome) -> Recipe:
-        """Leave out changes as long as the same thing fails."""
+        """Drop changes while the same failure remains."""
         for candidate in self._smaller(recipe):
             if self.run(candidate).signature == failed.signature:
                 return self.shrink(candidate, failed)
@@ -107,13 +107,13 @@ def _halves(change: Change, *, is_text: bool) -> Iterator[Change]:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What differs whenever anything but a read was done to a file."""
+    """Return the file attributes that change with anything but a read."""
     status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def signature(error: BaseException) -> str:
-    """Tell failures apart: the kind of error, and the last line of the package that it went through."""
+    """Identify a failure by the kind of error and the last line of the package in its traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfTimeError":
         frames = frames[:6]
@@ -131,7 +131,7 @@ def keep(recipe: Recipe, folder: Path = CORPUS) -> Path:
 
 
 def work_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a folder for cases, in memory where that is possible."""
+    """Make a folder for cases, in memory if possible."""
     memory = Path("/dev/shm")  # noqa: S108
     return tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: for each entry point sound files, and how a case is read."""
+"""Fuzz targets: sound files for each entry point, and how a case is read."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Target:
     bases : callable
         Makes the sound files.
     run : callable
-        Reads a case; returns the exit code that the command line would, or raises.
+        Reads a case; returns the exit code of the command line, or raises.
     suffix : str
         Of the case's file name.
     share : int
-        How many of a thousand cases of a campaign are its own.
+        Number of its cases per thousand of a campaign.
     block : int
-        How many of them take a minute or so.
+        Number of its cases that take about a minute.
     """
 
     name: str

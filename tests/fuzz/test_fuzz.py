@@ -1,4 +1,4 @@
-"""Hostile files end as results or as errors that are meant: what ever failed, and some new cases of each kind."""
+"""Hostile files end with results or intended errors: all past failures, and some new cases of each kind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_ever_failed_ends_well(name, runner):
 
 
 def test_damaged_tables_leave_the_standard_error_clean(runner, capfd):
-    """Polars panics on some of the corpus's captures, and prints where; the user sees one line that we wrote."""
+    """Polars panics on some captures of the corpus and prints a location; the user sees only our own line."""
     for name in (name for name in CASES if name.startswith("captures/")):
         assert runner("captures").run(from_json((CORPUS / name).read_text())).exit == 1
     assert capfd.readouterr().err == ""
@@ -71,7 +71,7 @@ def test_new_cases_end_well(target, runner):
 @pytest.mark.full
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_sound_files_end_with_0(target, runner):
-    """What mutation starts from is sound, so that a case's end is due to its changes."""
+    """The files that mutation starts from are sound, so a case's result is due to its changes."""
     from tests.fuzz.recipe import Recipe
 
     run = runner(target)
@@ -79,7 +79,7 @@ def test_sound_files_end_with_0(target, runner):
 
 
 def test_cases_are_made_again_from_their_numbers(runner):
-    """The same seed and number give the same recipe; a recipe survives being written and read."""
+    """The same seed and number give the same recipe; a recipe survives a round trip through JSON."""
     run = runner("hfsplus")
     assert run.case(1, 7) == run.case(1, 7)
     assert run.case(1, 7) != run.case(2, 7)
@@ -87,14 +87,14 @@ def test_cases_are_made_again_from_their_numbers(runner):
 
 
 def test_most_mutations_of_images_change_what_is_read(runner):
-    """Mutation aims at fields that matter: at least a third of the cases are found by the check."""
+    """Mutation hits fields that matter: the check finds at least a third of the cases."""
     run = runner("hfsplus")
     exits = [run.run(run.case(3, number)).exit for number in range(30)]
     assert sum(code != 0 for code in exits) >= 10
 
 
 def test_failures_are_shrunk_to_what_they_need(runner, monkeypatch):
-    """Of several changes only the one is kept that makes the case fail."""
+    """Of several changes only the one that causes the failure is kept."""
     run = runner("maps")
     base = next(iter(run.bases.values()))
     rng = random.Random(5)  # noqa: S311
@@ -112,7 +112,7 @@ def test_failures_are_shrunk_to_what_they_need(runner, monkeypatch):
 
 
 def test_a_file_that_is_touched_is_a_failure(runner, monkeypatch):
-    """A reader that writes, or only sets a time, is found."""
+    """A reader that writes to a file, or only sets its times, is detected."""
     run = runner("maps")
 
     def touch(path: Path, _: object) -> int:
@@ -124,7 +124,7 @@ def test_a_file_that_is_touched_is_a_failure(runner, monkeypatch):
 
 
 def test_campaigns_count_what_their_runs_report():
-    """The last report of each process counts, an early end and each kind of failure is one failure."""
+    """The last report of each process counts; an early end and each kind of failure count as one failure."""
     lines = [
         '{"target": "a", "cases": 10, "exits": {"0": 9, "1": 1}, "slowest_s": 0.1, "peak_MiB": 70}',
         '{"target": "a", "cases": 20, "exits": {"0": 15, "1": 4, "-1": 1}, "slowest_s": 0.5, "peak_MiB": 90}',
@@ -140,7 +140,7 @@ def test_campaigns_count_what_their_runs_report():
 
 
 def test_a_campaign_goes_on_where_it_was(tmp_path):
-    """Blocks of the log are not run again, those of another seed are; targets advance side by side by their shares."""
+    """Logged blocks are not run again, those of another seed are; targets advance together, by their shares."""
     whole = remaining(["hfsplus", "apfs"], 3000, [], 7)
     assert {name: sum(each.count for each in whole if each.target == name) for name in ("hfsplus", "apfs")} == {
         "hfsplus": 2000,
@@ -154,23 +154,23 @@ def test_a_campaign_goes_on_where_it_was(tmp_path):
 
 
 class Given:
-    """What Atheris hands over, in its words."""
+    """Atheris's data provider, with its method names."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)  # noqa: S311
 
     def ConsumeIntInRange(self, low: int, high: int) -> int:  # noqa: N802
-        """Give a number."""
+        """Return a number."""
         return self._rng.randint(low, high)
 
     def ConsumeBytes(self, length: int) -> bytes:  # noqa: N802
-        """Give bytes."""
+        """Return bytes."""
         return self._rng.randbytes(length)
 
 
 @pytest.mark.parametrize("target", ["partitions", "profiles", "beside"])
 def test_guided_cases_are_recipes_of_the_same_kind(target, runner):
-    """Whatever the fuzzer gives becomes changes of a sound file, which end as others do."""
+    """Any fuzzer input becomes changes of a sound file, which end as other cases do."""
     from tests.fuzz.guided import recipe_of
 
     run = runner(target)

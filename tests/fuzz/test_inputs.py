@@ -1,4 +1,4 @@
-"""Every input that a command line can name is fuzzed."""
+"""Every input file of the command line is fuzzed."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ INPUTS = {
     "--base": ("profiles", "beside"),
     "names": ("profiles", "beside"),
 }
-"""Arguments and options that lead to a file, and the targets that change it."""
+"""Arguments and options that name a file, and the targets that change it."""
 
 OUTPUTS = {"-o", "--second-output", "--evidence", "--map", "--save", "--png", "--plot", "--nodes", "--ncdu", "--log",
            "--emit-order", "--emit-script"}  # fmt: skip
-"""Options that name what is written."""
+"""Options that name an output."""
 
 FILES_BY_NAME = {"--drive", "--base", "names"}
-"""Words that may be those of a file, too."""
+"""Options whose value may also be a file."""
 
 
 def named() -> dict[str, bool]:
-    """List arguments and options of all commands, and whether they are paths."""
+    """List the arguments and options of all commands, and whether they are paths."""
     commands = typer.main.get_command(app).commands.values()
     return {item.opts[0]: isinstance(item.type, TyperPath) for command in commands for item in command.params}
 
 
 def test_every_input_has_a_target():
-    """A path that is no output stands among the inputs: name the target of ``tests/fuzz`` that changes such files."""
+    """Every path that is not an output is listed as an input: name the target of ``tests/fuzz`` that changes it."""
     paths = {name for name, is_path in named().items() if is_path}
     assert paths - OUTPUTS - set(INPUTS) == set()
     assert (OUTPUTS | set(INPUTS)) - set(named()) == set()
@@ -56,5 +56,5 @@ def test_every_input_has_a_target():
 
 
 def test_every_target_changes_an_input():
-    """What is named as a target is one, and none is left over."""
+    """Every named target exists, and no target is unused."""
     assert {target for targets in INPUTS.values() for target in targets} == set(TARGETS)

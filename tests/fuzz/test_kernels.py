@@ -1,4 +1,4 @@
-"""The kernels in C under a fuzzer: their corpus, and changes of it, for a moment each."""
+"""The C kernels under a fuzzer: their corpus and mutations of it, for a moment each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def fuzzer(tmp_path_factory) -> Fuzzer:
 
 
 def test_every_kernel_has_a_corpus():
-    """A new kernel comes with calls that it accepts: ``python -m tests.fuzz.kernels --record``."""
+    """Every kernel has calls that it accepts: ``python -m tests.fuzz.kernels --record`` adds those of a new one."""
     assert {path.name for path in SEEDS.iterdir()} == set(prototypes())
 
 
 @pytest.mark.full
 @for_each("kernel", sorted(prototypes()))
 def test_no_kernel_leaves_its_buffers(kernel, fuzzer):
-    """Neither the sanitizer of addresses nor that of undefined behaviour has anything to say."""
+    """Neither the address sanitizer nor the undefined behavior sanitizer reports anything."""
     assert fuzzer.run(kernel, seconds=0.5, seed=2024) > 100

@@ -1,4 +1,4 @@
-"""The process that runs cases; it may die of one without taking the others along."""
+"""The process that runs cases; a crash in it does not end the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REPORT_SECONDS = 60
 BROKEN = 9
-"""Exit code of a run whose sound files do not even pass."""
+"""Exit code of a run in which even the sound files fail."""
 
 
 def work(
@@ -30,7 +30,7 @@ def work(
     current: Synchronized[int],
     found: Synchronized[int],
 ) -> None:
-    """Run cases from a number on until a number or a time is reached."""
+    """Run cases from a number until a number or a time is reached."""
     start = reported = time.monotonic()
     exits: dict[int, int] = {}
     known: set[str] = set()

@@ -1,4 +1,4 @@
-"""Real drivers on demand, for tests on images that are made while they run."""
+"""Real drivers on demand, for tests whose images are made at run time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def lab(shared, tmp_path_factory):
-    """Return a function that runs the lab; skips where it was not set up."""
+    """Return a function that runs the lab; skips where the lab is not set up."""
     program = shared / "lab" / "lab"
     home = Path(os.environ.get("LAB_HOME", Path.home() / ".cache" / "layoutscope-lab"))
     if not (home / "tools" / "linux").exists():

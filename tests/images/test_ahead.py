@@ -1,4 +1,4 @@
-"""Nodes that were read before the trees that lead to them: the tables are those of reading level by level."""
+"""Nodes read before the trees that lead to them: the tables equal those of reading level by level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLANS = {"snapshots": PLAN, "encrypted": replace(PLAN, volumes=(ENCRYPTED,), tra
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Write the containers; return the bytes of each, and the addresses of nodes by their level."""
+    """Write the containers; return the bytes of each, and the addresses of nodes by level."""
     found = {}
     for name, plan in PLANS.items():
         path, by_level = tmp_path_factory.mktemp("ahead") / "a.img", {}
@@ -39,14 +39,14 @@ def flip(data, start):
 
 
 def disorder(data, start):
-    """Let the first key of a leaf be after all others."""
+    """Make the first key of a leaf the greatest."""
     place = locate.records(data, start, 4096)[0]
     data[place.key + 6] |= 1
     locate.fix_checksum(data, start, 4096)
 
 
 def unknown(data, start):
-    """Let the last record of a leaf be of a type that does not exist."""
+    """Give the last record of a leaf a type that does not exist."""
     place = locate.records(data, start, 4096)[-1]
     data[place.key + 7] |= 0xF0
     locate.fix_checksum(data, start, 4096)
@@ -65,7 +65,7 @@ CASES = [
 @pytest.mark.parametrize("room_bytes", [btree.MAX_KEPT_BYTES, 0])
 @pytest.mark.parametrize(("name", "level", "damage"), CASES)
 def test_tables_are_those_of_reading_level_by_level(written, name, level, damage, room_bytes, monkeypatch, tmp_path):
-    """Row for row, findings among them; where index nodes are not kept, they are read again."""
+    """Row for row, including findings; index nodes that are not cached are read again."""
     plain, by_level = written[name]
     data = bytearray(plain)
     for start in by_level[level][1::3] if damage else ():

@@ -1,4 +1,4 @@
-"""APFS images against truth that other programs and an independent walker wrote."""
+"""APFS images against data from other programs and an independent walker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
 AGED = ("apfs-20000-c00", "apfs-20000-c20")
 BLOCK = 4096
 
-# Apple's images: where the container starts, and files, directories and symbolic links that its superblock counts.
+# Apple's images: start of the container, and the numbers of files, directories and symbolic links in its superblock.
 APPLE = {
     "offsite_source_2snaps": (0x5000, 6, 1, 0),
     "dissect_jhfs_converted": (0, 21, 4, 2),
@@ -50,18 +50,18 @@ def image_of(name: str) -> str:
 
 
 def live(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Nodes that the live state holds."""
+    """Return the nodes of the live state."""
     return nodes.filter(pl.col("state") == "live")
 
 
 def by_level(nodes: pl.DataFrame, tree: str) -> dict[str, int]:
-    """Count the nodes of a tree as the truth does: level to number."""
+    """Count the nodes of a tree per level, as the reference data do."""
     counts = live(nodes).filter(pl.col("tree") == tree).group_by("level").len()
     return {str(level): count for level, count in counts.rows()}
 
 
 def paths_of(entries: pl.DataFrame) -> dict[str, tuple]:
-    """Rebuild the path of every entry below the root directory, with what a listing shows."""
+    """Rebuild the path of every entry below the root directory, with its listing data."""
     rows = {row["file_id"]: row for row in entries.filter(pl.col("kind") == "directory").to_dicts()}
     folders: dict[int, str] = {2: ""}
 
@@ -93,7 +93,7 @@ def test_nodes_of_every_tree_and_level_are_those_of_the_independent_walk(layouts
 
 @pytest.mark.parametrize("name", AGED)
 def test_metrics_of_leaves_are_those_of_the_independent_walk(layouts, truth, name):
-    """Of the steps from leaf to leaf, tree by tree, as many are adjacent, and backward, as were counted elsewhere."""
+    """Per tree, the numbers of adjacent and backward steps between leaves equal an independent count."""
     wanted = json.loads(truth(f"{name}.img.gt.json"))["volumes"][0]
     found = {(each.subject, each.name): each.value for each in measure(layouts(image_of(name))[1])}
     for tree, key in (("fs", "fstree"), ("omap", "omap"), ("extentref", "extentref")):
@@ -105,7 +105,7 @@ def test_metrics_of_leaves_are_those_of_the_independent_walk(layouts, truth, nam
 
 @pytest.mark.parametrize("name", DRIVER + AGED)
 def test_records_by_type_and_map_entries_are_those_of_the_independent_walk(layouts, truth, name):
-    """Records of each type, object-map entries, transaction and superblock are as counted elsewhere."""
+    """Records of each type, object-map entries, transaction and superblock equal an independent count."""
     expected = json.loads(truth(f"{name}.img.gt.json"))
     container, volume = layouts(image_of(name))
     wanted, details = expected["volumes"][0], volume.facts.details
@@ -152,7 +152,7 @@ def test_paths_are_those_that_the_driver_lists(layouts, truth, name):
         if path:
             expected[path] = (int(inode), kinds[kind], int(links), int(size))
     found = paths_of(layouts(image_of(name))[1].entries)
-    # The driver shows symbolic links as empty; the length of the target is what macOS shows.
+    # The driver shows symbolic links as empty; macOS shows the length of the target.
     assert {path: row for path, row in found.items() if row[1] != "symlink"} == {
         path: row for path, row in expected.items() if row[1] != "symlink"
     }
@@ -160,7 +160,7 @@ def test_paths_are_those_that_the_driver_lists(layouts, truth, name):
 
 
 def test_extents_are_those_that_the_kernel_maps(layouts, truth):
-    """The six fragmented files lie where FIBMAP said, extent by extent."""
+    """The six fragmented files are where FIBMAP reported them, extent by extent."""
     volume = layouts("driver/apfs-frag.img")[1]
     ids = {path: row[0] for path, row in paths_of(volume.entries).items()}
     expected = pl.read_csv(
@@ -179,7 +179,7 @@ def test_extents_are_those_that_the_kernel_maps(layouts, truth):
 
 
 def merged(logical: list[int], physical: list[int], length: list[int]) -> list[list[int]]:
-    """Join extents that go on both in the file and on the disk."""
+    """Join extents that are contiguous both in the file and on the disk."""
     joined: list[list[int]] = []
     for start, place, size in zip(logical, physical, length, strict=True):
         if joined and joined[-1][0] + joined[-1][2] == start and joined[-1][1] + joined[-1][2] == place:
@@ -218,14 +218,14 @@ def test_apple_images_hold_what_their_superblock_counts(layouts, name):
     counts = dict(shown.group_by("kind").len().rows())
     assert (counts["file"], counts.get("directory", 0), counts.get("symlink", 0)) == (files, directories, symlinks)
     assert len(container.findings) == 0
-    # hfs_convert left a directory that counts more entries than it has.
+    # hfs_convert left a directory with a larger count than its entries.
     expected = ["count-differs"] if name == "dissect_jhfs_converted" else []
     assert volume.findings["code"].to_list() == expected
     assert set(volume.findings["level"]) <= {"info"}
 
 
 def all_images() -> list[tuple[str, int]]:
-    """Every APFS image that needs no key, with the place of its container."""
+    """List every APFS image that needs no key, with the offset of its container."""
     return [(image_of(name), 0) for name in DRIVER + AGED] + [
         (f"apple/{name}.raw", row[0]) for name, row in APPLE.items()
     ]
@@ -233,7 +233,7 @@ def all_images() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("image", "offset"), all_images())
 def test_all_records_decode(layouts, image, offset, capsys):
-    """Not most records decode, but all of them."""
+    """Every record decodes, not just most."""
     details = layouts(image, offset)[1].facts.details
     with capsys.disabled():
         print(f"\n{image}: {details['records decoded']:,} of {details['records']:,} records decoded")  # noqa: T201  (the share is the point)
@@ -256,7 +256,7 @@ def test_grammars_agree_on_every_node_of_an_aged_volume(layouts, reference_image
 
 @pytest.mark.parametrize(("image", "offset"), all_images())
 def test_rows_refer_to_what_they_say(layouts, image, offset):
-    """Parents lie one level up, map leaves in the map, entries and extents in leaves of the fs tree."""
+    """Parents are one level up, map leaves in the map, entries and extents in leaves of the fs tree."""
     volume = layouts(image, offset)[1]
     nodes = live(volume.nodes)
     level = dict(zip(volume.nodes["row"], volume.nodes["level"], strict=True))
@@ -274,7 +274,7 @@ def test_rows_refer_to_what_they_say(layouts, image, offset):
 
 @pytest.mark.parametrize(("image", "offset"), all_images())
 def test_nothing_overlaps(layouts, image, offset):
-    """Nodes, regions and free runs of a container and its volumes share no byte."""
+    """Nodes, regions and free runs of a container and its volumes do not overlap."""
     found = layouts(image, offset)
     parts = [
         layout.table(name).select("image_offset", length)
@@ -287,7 +287,7 @@ def test_nothing_overlaps(layouts, image, offset):
 
 
 def test_the_encrypted_image_opens_with_its_password(reference_image):
-    """With the password of the index, the tree holds what the superblock counts, and everything is verified."""
+    """With the password from the index, the tree matches the superblock's counts, and everything is verified."""
     with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
         container, volume = read_layouts(source, password="password")  # noqa: S106  (stands in the images' index)
     shown = volume.entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).unique("file_id")
@@ -314,7 +314,7 @@ def test_without_its_password_the_encrypted_image_still_shows_its_layout(referen
 
 @pytest.mark.parametrize("image", ["driver/apfs-snap.img", "apple/offsite_source_2snaps.raw"])
 def test_both_snapshots_show_with_layouts_of_their_own(layouts, image):
-    """Two snapshots beside the live state: three views, no two of which hold the same nodes."""
+    """Two snapshots and the live state: three views, all with different nodes."""
     volume = layouts(image, 0 if image.startswith("driver") else 0x5000)[1]
     views = {name: frozenset(frame["node_row"]) for (name,), frame in volume.node_views.group_by("view")}
     assert len(views) == len(set(views.values())) == 3

@@ -1,4 +1,4 @@
-"""Structures that few containers have: reaper, shrinking, encryption under way, Fusion cache, jumpstart."""
+"""Rare structures: reaper, shrinking, encryption in progress, Fusion cache, jumpstart."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read(paths):
 
 
 def changed(written, name, folder, change):
-    """Change a copy of a scenario's first image; return the images and what the change returned."""
+    """Change a copy of a scenario's first image; return the images and the result of the change."""
     paths, expected = written(name)
     data = bytearray(paths[0].read_bytes())
     where = change(data, expected)
@@ -58,25 +58,25 @@ def changed(written, name, folder, change):
 
 
 def ephemerals(image, expected, kind):
-    """Addresses of the newest checkpoint's ephemeral objects of a type."""
+    """Return addresses of the newest checkpoint's ephemeral objects of a type."""
     found = [item for _, item in locate.mappings(image, expected) if item.cpm_type & 0xFFFF == kind]
     return [item.cpm_paddr * expected.block_size for item in found]
 
 
 def put(image, expected, start, structure, field, value, *, inside=HEADER):
-    """Set a field of an object and make its checksum right; return the field's address."""
+    """Set a field of an object and correct its checksum; return the field's address."""
     where = locate.put_field(image, start + inside, structure, field, lambda _: value)
     locate.fix_checksum(image, start, expected.block_size)
     return where
 
 
 def found(layouts):
-    """Code and address of every finding."""
+    """Return code and address of every finding."""
     return [row for layout in layouts for row in layout.findings.select("code", "image_offset").rows()]
 
 
 def test_work_under_way_is_told(written):
-    """What waits to be reaped, what moves, and how far an encryption has come are counted as planned."""
+    """Objects to be reaped, blocks to be moved, and the progress of encryption are counted as planned."""
     container, volume = read(written("under-way")[0])
     details = container.facts.details
     assert details["objects to be reaped"] == len(underway.REAPED)
@@ -117,7 +117,7 @@ def list_field(field, value, index=0):
 
 
 def reaper_field(field, value, at=None):
-    """Change a field of the reaper; the finding is where `at` says, in bytes from its start."""
+    """Change a field of the reaper; the finding is at `at`, in bytes from its start."""
 
     def apply(image, expected):
         start = ephemerals(image, expected, disk.ObjectType.NX_REAPER)[0]
@@ -151,14 +151,14 @@ def region_field(kind, structure, field, value, *, at=None):
 
 
 def move_target(image, expected):
-    """Send the first run of blocks that moves to where no blocks are."""
+    """Direct the first run of blocks to be moved to a place without blocks."""
     start = locate.root("evict-mapping", -1)(image, expected)
     place = locate.records(image, start, expected.block_size)[0]
     return put(image, expected, start, work.EVICT_MAPPING_VALUE, "dst_paddr", 1 << 40, inside=place.value - start)
 
 
 def bitmap_record(image, expected):
-    """Let the record of the bitmap's tree lead to a block that holds no bitmap."""
+    """Make the record of the bitmap's tree point to a block without a bitmap."""
     start = locate.root("gbitmap")(image, expected)
     place = locate.records(image, start, expected.block_size)[0]
     image[place.value : place.value + 8] = (3).to_bytes(8, "little")
@@ -186,7 +186,7 @@ CONTRADICTIONS = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, name):
-    """A field that contradicts the others gives a finding at its byte."""
+    """A field that contradicts others gives a finding at its byte."""
     change, code = CONTRADICTIONS[name]
     paths, where = changed(written, "under-way", tmp_path, change)
     assert (code, where) in found(read(paths))
@@ -194,7 +194,7 @@ def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, name)
 
 @pytest.mark.full
 def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path):
-    """The second entry of the write-back cache's list is found where it lies when it names a block elsewhere."""
+    """The second entry of the write-back cache's list gives a finding at its place if it names a block outside."""
 
     def change(image, expected):
         start = ephemerals(image, expected, disk.ObjectType.NX_FUSION_WBC_LIST)[0]
@@ -207,7 +207,7 @@ def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path):
 
 
 def test_a_driver_longer_than_its_extents_is_found(written, tmp_path):
-    """The boot record's length of the driver is compared with the blocks that it names."""
+    """The boot record's driver length is compared with its blocks."""
 
     def change(image, expected):
         start = locate.region("efi-jumpstart", -1)(image, expected)
@@ -218,7 +218,7 @@ def test_a_driver_longer_than_its_extents_is_found(written, tmp_path):
 
 
 def test_an_ephemeral_object_of_an_unknown_type_is_found(written, tmp_path):
-    """What the checkpoint maps call an unknown type is a finding where the object lies."""
+    """An object with an unknown type in the checkpoint maps gives a finding at the object."""
 
     def change(image, expected):
         place, mapping = next(item for item in locate.mappings(image, expected) if item[1].cpm_type & 0xFFFF == 0x12)
@@ -232,7 +232,7 @@ def test_an_ephemeral_object_of_an_unknown_type_is_found(written, tmp_path):
 
 
 def test_damage_on_the_second_device_says_so(written, tmp_path):
-    """A node of the second device whose checksum differs is found with that device and its address there."""
+    """A node of the second device with a wrong checksum is reported with that device and its address there."""
     paths, expected = written("fusion")
     node = next(n for n in expected.live.nodes if n.device == 1 and n.tree == "fs" and n.level == 0)
     data = bytearray(paths[1].read_bytes())
@@ -245,9 +245,9 @@ def test_damage_on_the_second_device_says_so(written, tmp_path):
 
 
 def test_nodes_on_a_missing_device_are_named_with_it(written):
-    """Of a Fusion set without its second image, what cannot be read is found with device 1.
+    """Without the second image of a Fusion set, unreadable nodes are reported with device 1.
 
-    What is nowhere at all, such as another copy of a superblock, is told of the container's start.
+    Objects that are missing everywhere, such as another copy of a superblock, are reported at the container's start.
     """
     layouts = read(written("fusion")[0][:1])
     found = [row for layout in layouts for row in layout.findings.rows(named=True) if row["level"] == "error"]
@@ -258,7 +258,7 @@ def test_nodes_on_a_missing_device_are_named_with_it(written):
 
 @pytest.mark.parametrize("sweeps", [False, True])
 def test_the_second_device_alone_tells_what_lies_on_it(written, sweeps):
-    """Its superblock names the set and counts its volumes; a sweep finds every planned node there, and only there."""
+    """Its superblock names the set and counts its volumes; a sweep finds exactly the planned nodes on it."""
     paths, expected = written("fusion")
     with RawFile(paths[1]) as source:
         (layout,) = read_layouts(source, sweep=sweeps)

@@ -1,4 +1,4 @@
-"""APFS containers written to a plan: what the plan leads to must be found."""
+"""APFS containers written from a plan: everything in the plan must be found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REGIONS = {
     "efi-driver": "efi-driver",
     "fusion-write-back-cache": "fusion-write-cache",
 }
-"""The writer's names of regions, in the reader's words; areas that the reader shows block by block are left out."""
+"""The writer's names of regions, in the reader's terms; areas that the reader shows block by block are left out."""
 
 
 @pytest.fixture(scope="session")
@@ -64,12 +64,12 @@ def read(written):
 
 
 def planned(number):
-    """Turn a volume's number into the plan's, which counts from 0 and calls the container -1."""
+    """Convert a volume number to the plan's, which counts from 0 and calls the container -1."""
     return -1 if number is None else number - 1
 
 
 def rows(layouts, table, *columns):
-    """Give the rows of a table of all layouts."""
+    """Return the rows of a table of all layouts."""
     return [row for layout in layouts for row in getattr(layout, table).select(columns).rows()]
 
 
@@ -110,7 +110,7 @@ def planned_extents(state):
 
 
 def is_covered(region, layouts, block_size):
-    """Whether a planned structure lies wholly inside regions, nodes or blocks that wait to become free."""
+    """Whether a planned structure is wholly inside regions, nodes or blocks in the free queue."""
     covered = np.zeros(region.num_blocks, bool)
     for layout in layouts:
         for table, length in ((layout.regions, "length_bytes"), (layout.nodes, "size_bytes")):
@@ -122,10 +122,10 @@ def is_covered(region, layouts, block_size):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_tables_are_the_plan(name, read, written):
-    """Nodes, entries in the order of their keys, extents, regions and free space are the planned ones.
+    """Nodes, entries in key order, extents, regions and free space are the planned ones.
 
-    A container without damage gives no finding, all its records decode, and every block is accounted for: nothing used
-    is unclaimed, and nothing claimed is free.
+    A sound container gives no finding, all its records decode, and every block is accounted for: no used block is
+    unclaimed, and no claimed block is free.
     """
     expected, layouts = written(name)[1], read(name)
     state, size = expected.live, expected.block_size
@@ -155,7 +155,7 @@ def test_tables_are_the_plan(name, read, written):
 
 
 def test_snapshots_are_views_of_the_same_nodes(read, written):
-    """Each physical node stands once; live and snapshot views share nodes and differ in some."""
+    """Each physical node appears once; live and snapshot views share some nodes."""
     expected = written("snapshots")[1]
     volume = read("snapshots")[1]
     views = volume.node_views.with_columns(pl.col("view").cast(pl.String))
@@ -189,7 +189,7 @@ def test_a_snapshot_is_read_as_it_was(read, written, name, by):
 
 
 def test_a_state_that_is_not_there_is_named_with_those_that_are(read):
-    """Asking for a state that does not exist is an error that lists what exists."""
+    """Requesting a state that does not exist raises an error that lists the available ones."""
     with pytest.raises(UsageError, match="snapshot first"):
         read("snapshots", snapshot="third")
     with pytest.raises(UsageError, match="checkpoint"):
@@ -227,7 +227,7 @@ def test_older_checkpoints_are_read(read, written, name):
 
 
 def without_blocks(path, target, paddrs):
-    """Overwrite blocks of a copy by zeros."""
+    """Overwrite blocks of a copy with zeros."""
     data = bytearray(path.read_bytes())
     for paddr in paddrs:
         data[paddr * 4096 : paddr * 4096 + 4096] = bytes(4096)
@@ -237,7 +237,7 @@ def without_blocks(path, target, paddrs):
 
 
 def test_lost_lists_of_snapshots_are_no_lists_without_any(written, tmp_path):
-    """Where the records of snapshots are gone, the volume's own count says that there were some."""
+    """If the snapshot records are lost, the volume's own count reveals that there were some."""
     paths, expected = written("snapshots")
     lost = [node.paddr for node in expected.live.nodes if node.tree == "snapmeta"]
     states = without_blocks(paths[0], tmp_path / "a.img", lost)
@@ -246,7 +246,7 @@ def test_lost_lists_of_snapshots_are_no_lists_without_any(written, tmp_path):
 
 
 def test_snapshot_without_its_superblock_is_not_complete(written, tmp_path):
-    """It is still listed, and what leads to its nodes is lost."""
+    """It is still listed, but the path to its nodes is lost."""
     paths, expected = written("snapshots")
     layouts = layoutscope.read_layouts(paths[0])
     copies = layouts[-1].regions.filter(type="volume-superblock", owner=f"snapshot of xid {expected.snapshots[0].xid}")
@@ -256,7 +256,7 @@ def test_snapshot_without_its_superblock_is_not_complete(written, tmp_path):
 
 
 def test_nodes_that_a_damaged_map_no_longer_names_are_not_passed_over(written, tmp_path):
-    """Of a state whose map has lost a leaf it is not said that all is left."""
+    """A state whose map lost a leaf is not reported as complete."""
     paths, expected = written("snapshots")
     lost = [node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("omap", 0)]
     states = without_blocks(paths[0], tmp_path / "a.img", lost[-1:])
@@ -267,7 +267,7 @@ def test_nodes_that_a_damaged_map_no_longer_names_are_not_passed_over(written, t
 
 @pytest.mark.parametrize("password", [None, "", "wrong"])
 def test_a_locked_volume_shows_what_needs_no_key(read, written, password):
-    """Without the key no name is shown, but all nodes of the locked tree have place, number, transaction and size."""
+    """Without the key no name is shown, but the locked tree's nodes have place, number, transaction and size."""
     expected = written("encrypted")[1]
     layouts = read("encrypted", password=password)
     container, volume = layouts
@@ -290,7 +290,7 @@ def test_a_recovery_key_unlocks_like_the_password(read):
 
 
 def test_half_a_fusion_set_shows_what_lies_on_it(written):
-    """Without the second image the first one's nodes are read, and findings say what is missing."""
+    """Without the second image the first one's nodes are read, and findings report missing data."""
     paths, expected = written("fusion")
     with RawFile(paths[0]) as source:
         layouts = read_layouts(source)
@@ -301,7 +301,7 @@ def test_half_a_fusion_set_shows_what_lies_on_it(written):
 
 
 def test_a_sealed_volume_is_verified_by_its_hashes(read):
-    """Every node of a sealed tree is verified by the hash that its parent holds, the root by the seal."""
+    """Every node of a sealed tree is verified by the hash in its parent, the root by the seal."""
     nodes = read("sealed-deep")[1].nodes.filter(pl.col("tree") == "fs")
     assert nodes["valid"].cast(pl.String).unique().to_list() == ["child-hash"]
 

@@ -1,4 +1,4 @@
-"""Sizes of APFS files that no file can have."""
+"""Impossible sizes of APFS files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = 4096
 
 
 def test_size_that_no_file_can_have_is_unknown(tmp_path):
-    """It is damage, and shown as no size: a negative one it is not."""
+    """Such a size, including a negative one, is damage, and is shown as unknown."""
     path = tmp_path / "disk.img"
     write(ContainerPlan((VolumePlan("Rich", RICH),), block_count=16384), path)
     whole = layoutscope.scan(path, drives=())
@@ -24,7 +24,7 @@ def test_size_that_no_file_can_have_is_unknown(tmp_path):
     (at,) = nodes.filter(nodes["row"] == node)["image_offset"]
     data = bytearray(path.read_bytes())
     block = bytes(data[at : at + BLOCK])
-    # The stream's size stands before the bytes that it allocates (j_dstream_t).
+    # The stream's size is stored before its allocated size (j_dstream_t).
     found = struct.pack("<QQ", size, -(-size // BLOCK) * BLOCK)
     assert block.count(found) == 1
     changed = block.replace(found, struct.pack("<Q", 2**63 + 5) + found[8:])

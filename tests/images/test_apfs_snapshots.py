@@ -1,4 +1,4 @@
-"""Volumes with many snapshots: each state is shown whole, and what states share is read once."""
+"""Volumes with many snapshots: each state is shown completely, and shared nodes are read once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in rang
 
 
 def _turn(number: int) -> TransactionPlan:
-    """Change a little, and keep it."""
+    """Make a small change, and take a snapshot."""
     return TransactionPlan(
         (
             Touch(f"file {number * 7:03}"),
@@ -87,7 +87,7 @@ def test_each_view_holds_the_nodes_of_its_transaction(written):
 
 
 def test_shared_and_exclusive_nodes_are_counted(written):
-    """Of every view it is told how many nodes it has, and how many of them no other view has."""
+    """Every view has its number of nodes, and of those that no other view has."""
     path, expected = written
     with RawFile(path) as source:
         details = read_layouts(source)[1].facts.details
@@ -105,7 +105,7 @@ def test_shared_and_exclusive_nodes_are_counted(written):
 
 
 def test_a_shared_node_is_read_once(written):
-    """A snapshot costs the nodes that no state before it had, and its root; what is found is what reading all gives."""
+    """A snapshot costs only its new nodes and its root; the result equals that of reading everything."""
     log = FindingLog()
     with RawFile(written[0]) as source:
         container = open_container((source, 0), log)
@@ -129,7 +129,7 @@ def test_a_shared_node_is_read_once(written):
 
 
 def test_damage_in_a_shared_node_is_found_once(written, tmp_path):
-    """A leaf that all states share gives one finding, however many states it is missing from."""
+    """A leaf that all states share gives one finding, in however many states it is missing."""
     path, expected = written
     held = [
         {n.paddr for n in expected.states[s.xid].nodes if (n.tree, n.level) == ("fs", 0)} for s in expected.snapshots
@@ -145,7 +145,7 @@ def test_damage_in_a_shared_node_is_found_once(written, tmp_path):
 
 
 def test_references_of_all_states_add_up(written, tmp_path):
-    """One reference more in a snapshot's own tree is found at its field; the sound volume has none to find."""
+    """An extra reference in a snapshot's own tree is found at its field; the sound volume has none."""
     path, expected = written
     with RawFile(path) as source:
         nodes = read_layouts(source)[1].nodes

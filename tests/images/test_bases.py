@@ -1,4 +1,4 @@
-"""Where a volume starts is confirmed by what is there; what no map names is found with a bounded number of reads."""
+"""Volume starts are confirmed by their data; volumes without a map entry are found with a bounded number of reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = {"apfs": (40, 0), "hfsplus": (36, 3)}
 
 @pytest.fixture(scope="module")
 def volumes(tmp_path_factory):
-    """A container of 16 MiB and an HFS+ volume of 4 MiB, by file system."""
+    """A 16 MiB container and a 4 MiB HFS+ volume, by file system."""
     path = tmp_path_factory.mktemp("bases") / "basic.img"
     write(ContainerPlan((ApfsVolume("Basic", many(40)),), block_count=4096), path)
     tree = Tree(4096, pieces=4, shuffled=0.5)
@@ -55,7 +55,7 @@ def scan(tmp_path):
 
 
 def without_first_header(kind, data):
-    """Zero block 0 of a container, the volume header of HFS+."""
+    """Zero block 0 of a container, or the volume header of HFS+."""
     start, length = (0, BLOCK) if kind == "apfs" else (1024, SECTOR)
     return data[:start] + bytes(length) + data[start + length :]
 
@@ -80,7 +80,7 @@ def codes(result, *levels):
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_volume_behind_some_sectors_is_read_from_its_own_start(kind, volumes, scan):
-    """Sound ones without an error; of those without the first header the copies tell the same start."""
+    """Sound volumes give no error; without the first header the copies give the same start."""
     wrong = []
     for sectors in SECTORS:
         for is_sound in (True, False):
@@ -98,7 +98,7 @@ def test_a_volume_behind_some_sectors_is_read_from_its_own_start(kind, volumes, 
 
 @pytest.mark.parametrize("sweep", [False, True])
 def test_addresses_of_a_container_count_from_its_own_block_0(sweep, volumes, tmp_path):
-    """Behind 40 sectors, each extent is 20,480 bytes further than in the container alone."""
+    """After 40 sectors, each extent is 20,480 bytes further than in the container alone."""
     places = []
     for before in (0, 20_480):
         path = tmp_path / "disk.img"
@@ -110,7 +110,7 @@ def test_addresses_of_a_container_count_from_its_own_block_0(sweep, volumes, tmp
 
 @pytest.mark.parametrize("kind", FILES)
 def test_the_right_start_that_a_caller_names_is_no_damage(kind, volumes, scan):
-    """So it is beside another volume, of which nothing is said then."""
+    """The same holds next to another volume, about which nothing is reported then."""
     data = bytes(SECTOR) + without_first_header(kind, volumes[kind]) + bytes(7 * SECTOR)
     at = len(data)
     result = scan(data + volumes[kind], volume_at=at)
@@ -121,7 +121,7 @@ def test_the_right_start_that_a_caller_names_is_no_damage(kind, volumes, scan):
 
 @pytest.mark.parametrize("before", [0, 5 * BLOCK])
 def test_a_copy_in_the_checkpoint_ring_is_no_start(before, volumes, scan):
-    """Nor is the image called cut: the copy's container ends with the image, counted from its own block 0."""
+    """The image is not called truncated: the copy's container, counted from its own block 0, ends with the image."""
     data = bytes(before) + volumes["apfs"]
     copies = [at for at in range(before + BLOCK, before + 8 * BLOCK, BLOCK) if data[at + 32 : at + 36] == b"NXSB"]
     assert copies
@@ -133,7 +133,7 @@ def test_a_copy_in_the_checkpoint_ring_is_no_start(before, volumes, scan):
 
 @pytest.mark.parametrize("kind", FILES)
 def test_each_of_two_volumes_without_a_map_is_found(kind, volumes, scan):
-    """The second one behind the first and a gap."""
+    """The second volume comes after the first and a gap."""
     size = len(volumes[kind])
     result = scan(bytes(63 * SECTOR) + volumes[kind] + bytes(9 * SECTOR) + volumes[kind] + bytes(3 * SECTOR))
     starts = [63 * SECTOR, 63 * SECTOR + size + 9 * SECTOR]
@@ -141,7 +141,7 @@ def test_each_of_two_volumes_without_a_map_is_found(kind, volumes, scan):
 
 
 def test_a_container_that_has_no_superblock_left_is_placed_by_its_objects(volumes, scan):
-    """The numbers of physical objects are their blocks: a sweep from byte 0 finds them 5 blocks too far."""
+    """Physical objects have their block numbers as identifiers: a sweep from byte 0 finds them 5 blocks too far."""
     result = scan(bytes(5 * BLOCK) + without_headers("apfs", volumes["apfs"]), sweep=True)
     assert found(result)[0][0] == 5 * BLOCK
     assert "start-uncertain" not in codes(result)
@@ -149,7 +149,7 @@ def test_a_container_that_has_no_superblock_left_is_placed_by_its_objects(volume
 
 
 def test_a_start_that_nothing_confirms_is_called_uncertain(volumes, scan):
-    """Without headers nothing says where HFS+ starts, unless the caller does."""
+    """Without headers the start of HFS+ is unknown, unless the caller gives it."""
     data = bytes(8 * SECTOR) + without_headers("hfsplus", volumes["hfsplus"])
     result = scan(data, sweep=True)
     assert "start-uncertain" in codes(result, "error")
@@ -160,7 +160,7 @@ def test_a_start_that_nothing_confirms_is_called_uncertain(volumes, scan):
 
 
 def test_a_map_does_not_confirm_a_start_where_nothing_begins_like_a_volume(volumes, scan):
-    """The entry is eight sectors late: leaves are found, and their files have addresses 4,096 bytes too high."""
+    """The entry is eight sectors too high: leaves are found, but file addresses are 4,096 bytes too high."""
     volume = volumes["hfsplus"][:-1024] + bytes(1024)  # without its second header
     late, count = 63 + 8, len(volume) // SECTOR
     result = scan(mbr((0xAF, late, count)) + bytes(62 * SECTOR) + volume, sweep=True, partition=1)
@@ -169,7 +169,7 @@ def test_a_map_does_not_confirm_a_start_where_nothing_begins_like_a_volume(volum
 
 
 def test_a_lone_superblock_does_not_confirm_itself(volumes):
-    """One sound copy of the ring and nothing where it leads: its place in the ring is believed, with a warning."""
+    """A single sound copy in the ring that leads nowhere: its place in the ring is used, with a warning."""
     image = volumes["apfs"]
     ring = [at for at in range(BLOCK, 64 * BLOCK, BLOCK) if image[at + 32 : at + 36] == b"NXSB"]
     disk = bytearray(len(image))
@@ -183,7 +183,7 @@ def test_a_lone_superblock_does_not_confirm_itself(volumes):
 
 
 def test_the_newest_header_in_a_journal_tells_where_the_volume_starts(scan):
-    """Both headers are lost; a copy in the journal says where the trees are, which is 3 sectors further on."""
+    """Both headers are lost; a copy in the journal gives the place of the trees, 3 sectors further on."""
     plan = VolumePlan(name="Kept", total_blocks=1024, root=folders(2, 9), journal=Journal())
     canvas, _ = render(plan)
     data = bytearray(canvas.to_bytearray())
@@ -196,11 +196,11 @@ def test_the_newest_header_in_a_journal_tells_where_the_volume_starts(scan):
     assert "start-uncertain" not in codes(result)
 
 
-# What no map names
+# Volumes without a map entry
 
 
 def disks(data):
-    """Make disks of whose maps no partition holds the volume at sector 2,088, by what is left of the map."""
+    """Make disks on which no partition holds the volume at sector 2,088, by what is left of the map."""
     start = 2088 * SECTOR
     size = start + len(data) + 64 * SECTOR
     size += -size % BLOCK
@@ -268,7 +268,7 @@ def test_a_wrapper_is_found_as_such(scan):
 
 
 class Spread(FillingSource):
-    """A disk of zeros with pieces at places; its reads count and are kept."""
+    """A disk of zeros with pieces at given places; it records its reads."""
 
     def __init__(self, size_bytes, pieces):
         self.name, self.size_bytes, self.counter = "disk", size_bytes, ReadCounter()
@@ -285,9 +285,9 @@ class Spread(FillingSource):
 
 
 USUAL = 409_640 * SECTOR
-"""Where the first volume of most Macs starts, behind 200 MiB of an EFI partition."""
+"""Usual start of the first volume on a Mac, after an EFI partition of 200 MiB."""
 MAX_READS = 600
-"""16 of 4 MiB from the start, 450 single ones, one of the end, and what confirms a few volumes."""
+"""16 of 4 MiB from the start, 450 single ones, one of the end, and those that confirm a few volumes."""
 MAX_BYTES = 64 * MIB + 450 * BLOCK + MIB + 8 * MIB
 
 
@@ -307,7 +307,7 @@ def test_the_search_of_a_large_disk_is_bounded(size, start, volumes):
 
 
 def test_nothing_is_searched_where_a_partition_holds_a_volume(volumes):
-    """One volume is named; another one behind it is not looked for."""
+    """One volume is in the map, so another one after it is not searched for."""
     disk = gpt_disk(16 * MIB, [gpt_entry(HFS, 2048, 2048 + 8191)])
     disk.put(MIB, volumes["hfsplus"]).put(8 * MIB, volumes["hfsplus"])
     source = MemorySource(bytes(disk.data))
@@ -318,7 +318,7 @@ def test_nothing_is_searched_where_a_partition_holds_a_volume(volumes):
 
 
 def test_a_sweep_searches_all_of_the_disk(volumes):
-    """A volume at an odd sector behind 600 MiB is beyond the bounded search."""
+    """A volume at an odd sector after 600 MiB is beyond the bounded search."""
     at = 600 * MIB + 77 * SECTOR
     source = Spread(1024 * MIB, {0: mbr((0xEE, 1, 2**21 - 1)), at: volumes["hfsplus"]})
     assert find_volumes(source).readable == ()
@@ -326,7 +326,7 @@ def test_a_sweep_searches_all_of_the_disk(volumes):
 
 
 def test_a_refusal_says_what_was_searched_and_what_helps(scan):
-    """Small images are searched whole; of a large one the parts are named."""
+    """Small images are searched completely; for a large one the searched parts are named."""
     with pytest.raises(ImageError) as refused:
         scan(bytes(MIB))
     assert re.search(
@@ -339,14 +339,14 @@ def test_a_refusal_says_what_was_searched_and_what_helps(scan):
 
 
 def test_chance_letters_are_no_volume():
-    """The letters of both signatures at each sector, and nothing sound behind them."""
+    """The magic numbers of both file systems in each sector, without a sound header."""
     disk = Disk(4 * MIB)
     for sector in range(3, 8000, 3):
         disk.put(sector * SECTOR, b"H+\0\4" + b"\xa5" * 28 + b"NXSB" + b"\x5a" * 64)
     assert find_volumes(MemorySource(bytes(disk.data))).readable == ()
 
 
-# Images that are cut
+# Truncated images
 
 
 def test_a_cut_image_is_told_before_what_follows_from_it(volumes, scan):
@@ -359,18 +359,18 @@ def test_a_cut_image_is_told_before_what_follows_from_it(volumes, scan):
 
 
 def test_a_whole_container_without_a_checkpoint_is_not_called_cut(volumes, scan):
-    """The ring is zeroed; nothing is missing at the end."""
+    """The ring is zeroed, but nothing is missing at the end."""
     data = volumes["apfs"]
     blank = with_checksum(bytes(data[:BLOCK])) + bytes(63 * BLOCK)
     with pytest.raises(FormatError, match=r"^checkpoint descriptor area"):
         scan(blank + data[64 * BLOCK :])
 
 
-# One list first
+# The list of partitions
 
 
 def several_partitions(data):
-    """Return a disk of three containers of 16 MiB, one in a partition of 20 MiB, and an empty partition."""
+    """Return a disk with three containers of 16 MiB, one in a partition of 20 MiB, and an empty partition."""
     kinds = ("69646961-6700-11AA-AA11-00306543ECAC", "7C3457EF-0000-11AA-AA11-00306543ECAC", HFS)
     recovery = "52637672-7900-11AA-AA11-00306543ECAC"
     places = ((1, 16, "ISC"), (18, 20, "Main"), (39, 1, ""), (40, 16, "Recovery"))
@@ -388,12 +388,12 @@ def test_volumes_of_several_containers_in_larger_partitions(volumes, scan):
     """Three volumes of 40 files, each in its own partition."""
     result = scan(several_partitions(volumes["apfs"]))
     assert found(result) == [(at * MIB, 40, 0) for at in (1, 18, 40)]
-    # The empty one is called HFS+ by its map.
+    # The map calls the empty one HFS+.
     assert codes(result) == {"partition-content"} | ({"structure-invalid"} & codes(result))
 
 
 def test_partitions_are_listed_before_the_volumes(volumes, tmp_path):
-    """A line each: number, type, name, size, start, what is in it; the same in JSON and of a capture."""
+    """One line each: number, type, name, size, start, content; the same in JSON and for a capture."""
     path, kept = tmp_path / "disk.img", tmp_path / "disk.lscope"
     path.write_bytes(several_partitions(volumes["apfs"]))
     (text,) = {run("scan", image, *words).split("\n\n")[0] for image, words in ((path, ("--save", kept)), (path, ()))}
@@ -425,7 +425,7 @@ def run(*words):
 
 
 def test_one_partition_is_no_list(volumes, tmp_path):
-    """The volume alone says as much; JSON has the entry."""
+    """The volume alone shows as much; JSON has the entry."""
     path = tmp_path / "disk.img"
     disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 2048 + 8191)]).put(MIB, volumes["hfsplus"])
     path.write_bytes(bytes(disk.data))
@@ -435,9 +435,9 @@ def test_one_partition_is_no_list(volumes, tmp_path):
 
 @pytest.mark.parametrize("named", [63, 64])
 def test_a_map_is_not_believed_against_a_copy_of_the_header(scan, named):
-    """The map has a volume of sector 63 in 64: neither its header nor its trees are where the copy would have them.
+    """The map gives sector 64 for a volume of sector 63; header and trees are not where the copy would place them.
 
-    The header is lost, so that its copy is all that tells of the volume; in sector 63 the trees confirm the start.
+    The header is lost, so only its copy describes the volume; with a start in sector 63 the trees confirm it.
     """
     plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
     sound = bytearray(render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray())
@@ -451,7 +451,7 @@ def test_a_map_is_not_believed_against_a_copy_of_the_header(scan, named):
 
 
 def test_a_sweep_does_not_believe_a_map_against_a_header_either(scan):
-    """The header of a volume in sector 63 is in what the map has in 64: a sweep finds it, and no tree where it says."""
+    """A volume of sector 63 that the map puts at 64: a sweep finds its header, but no tree at the mapped place."""
     plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
     sound = render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray()
     disk = Disk(400 * SECTOR).put(0, mbr((0xAF, 64, 300))).put(63 * SECTOR, bytes(sound))
@@ -466,7 +466,7 @@ def test_a_sweep_does_not_believe_a_map_against_a_header_either(scan):
 @pytest.mark.parametrize("has_header", [True, False])
 @pytest.mark.parametrize("late", [-1, 1, 2, 7])
 def test_a_map_that_is_sectors_off_gives_no_unmarked_address(scan, late, has_header):
-    """With blocks of a sector, header nodes of other trees are where a shifted start has those of its own."""
+    """With one-sector blocks, a shifted start finds header nodes of other trees in place of its own."""
     plan = {"block_size": 512, "total_blocks": 300, "catalog": Tree(512), "extents_overflow": Tree(512)}
     volume = render(VolumePlan(root=folders(2, 4, 3000), attributes=None, **plan))[0].to_bytearray()
     if not has_header:

@@ -1,4 +1,4 @@
-"""The structure check of APFS containers: every planted fault is found, and nothing in what is clean."""
+"""The structure check of APFS containers: every planted fault is found, and sound images give no finding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BLOCK_BYTES = 4096
 HASHED_KEY_BYTES = disk.HASHED_KEY.sizeof()
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
-# What each kind of fault is called when it is found.
+# The finding for each kind of fault.
 CODES = {
     "checksum": {"checksum-mismatch", "checkpoint-invalid", "volume-unreadable"},
     "object-header": {"node-invalid", "node-header-differs", "superblock-differs", "volume-unreadable"},
@@ -73,13 +73,13 @@ CODES = {
     "encryption": {"structure-invalid", "checksum-mismatch"},
 }
 
-# Kinds whose faults are found at the very byte of the field; the others name the object that holds it: damage under a
-# checksum may be anywhere in it.
+# Kinds of fault found at the exact byte of the field. The others name the object that holds it, because damage that
+# breaks a checksum may be anywhere in it.
 EXACT = {"volume-count", "cross-reference", "link-count", "bitmap", "free-count", "free-queue", "tree-link"} | {
     "double-claim"
 }
 
-# One fault for each check that only this check finds.
+# One fault per check that only this check finds.
 NEEDED = {
     "numbers": "nx-next-oid",
     "checkpoint-maps": "map-not-last",
@@ -113,7 +113,7 @@ NEEDED = {
     "snapshot-records": "snapshot-name",
     "seals": "sealed-root-hash",
 }
-# The faults of the writers do not reach these; each has a test of its own.
+# The writers' faults do not reach these checks; each has its own test.
 OTHERWISE_TESTED = {
     *("double-claims", "sibling-links", "directories", "superblock-fields", "superblock-copy", "map-fields"),
     *("reaper-fields", "space-fields", "map-head", "map-heads"),
@@ -121,9 +121,9 @@ OTHERWISE_TESTED = {
 }
 
 
-# Found on sealed volumes alone, or in snapshots; these have tests of their own (test_check_apfs_volumes.py and
-# test_check_apfs_snapshots.py), and so have inodes and structures that few containers have (test_check_apfs_inodes.py
-# and test_check_apfs_rare.py).
+# Found only on sealed volumes or in snapshots, with tests of their own (test_check_apfs_volumes.py and
+# test_check_apfs_snapshots.py); so have inodes and rare structures (test_check_apfs_inodes.py and
+# test_check_apfs_rare.py).
 OF_SOME_VOLUMES = {
     *("integrity-metadata", "states", "inodes"),
     *("jumpstart", "key-bags", "write-cache", "extended-metadata"),
@@ -141,13 +141,13 @@ def findings(path, scenario="", *, image_offset=0, without=()):
 
 @pytest.mark.parametrize("name", VICTIMS)
 def test_what_faults_are_planted_in_is_clean(name, victims):
-    """Without a fault there is nothing to find."""
+    """Without a fault there are no findings."""
     assert findings(victims[name][0], name) == []
 
 
 @for_each("fault", FAULTS)
 def test_every_fault_is_found_where_it_is(fault, victims):
-    """A fault is found under a code of its kind, at the object that holds it, or at the very byte."""
+    """A fault is found under a code of its kind, at the object that holds it or at the exact byte."""
     with planted(fault, victims) as image:
         found = [item for item in findings(image.path, fault.scenario) if item.code in CODES[fault.kind]]
     places = {item.image_offset for item in found if item.image_offset is not None}
@@ -157,7 +157,7 @@ def test_every_fault_is_found_where_it_is(fault, victims):
 
 @for_each("name", STOOD_FOR)
 def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
-    """Each check is what finds the fault that stands for it."""
+    """Each check is the only one to find its fault."""
     fault = BY_NAME[NEEDED[name]]
     with planted(fault, victims) as image:
         block = image.where // BLOCK_BYTES
@@ -172,7 +172,7 @@ def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
 
 @for_each("name", [name for name, plan in SCENARIOS.items() if name != "fusion"])
 def test_written_scenarios_are_clean(name, tmp_path):
-    """Whatever the writer shows of the format contradicts nothing."""
+    """Every written part of the format is consistent."""
     path = tmp_path / "disk.img"
     write(SCENARIOS[name], path)
     assert findings(path, name) == []
@@ -187,7 +187,7 @@ CLEAN = (
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_images_that_apfsck_calls_clean_are_clean(name, reference_image):
-    """Verdict of the images' README; those that macOS unmounted cleanly are too."""
+    """By the verdict in the images' README; images that macOS unmounted cleanly are clean, too."""
     path = reference_image(name)
     with open_image(path) as source:
         places = [item.image_offset for item in find_volumes(source).readable if item.kind == "apfs"]
@@ -202,7 +202,7 @@ def test_large_aged_image_is_clean(reference_image):
 
 
 def test_quirks_of_other_macos_versions_are_information(reference_image):
-    """A pre-release wrote hard links without sibling maps, hfs_convert wrong numbers of entries: no damage."""
+    """A pre-release wrote hard links without sibling maps, hfs_convert wrong entry counts: no damage."""
     quirks = {
         "apple/dissect_case_sensitive_beta.raw": "record-differs",
         "apple/dissect_jhfs_converted.raw": "count-differs",
@@ -212,13 +212,13 @@ def test_quirks_of_other_macos_versions_are_information(reference_image):
 
 
 def test_locked_volume_is_no_damage(reference_image):
-    """Without the password a check says that the volume is locked, and nothing else."""
+    """Without the password a check reports only that the volume is locked."""
     found = findings(reference_image("apple/dissect_encrypted.raw"))
     assert [item.code for item in found] == ["volume-locked"]
 
 
 def _folder_in_itself(image, expected):
-    """Let a folder lie in the folder that lies in it."""
+    """Put a folder into its own subfolder."""
     inodes = at.leaf_records(image, expected, RecordType.INODE)
     folders = {}
     for start, place in inodes:
@@ -233,7 +233,7 @@ def _folder_in_itself(image, expected):
 
 
 def _mapping_pad(image, expected):
-    """Let the padding of the first mapping be none."""
+    """Change the padding of the first mapping."""
     start = at.checkpoint_map(image, expected)
     where = start + CHECKPOINT_MAP_HEAD.width + CHECKPOINT_MAPPING.pad.offset
     image[where] ^= 1
@@ -264,7 +264,7 @@ FURTHER = {
 
 @pytest.mark.parametrize("name", sorted(OTHERWISE_TESTED))
 def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
-    """Two owners of a block, a hard link without its counterpart, a folder in itself: each found by one check alone."""
+    """A block with two owners, a hard link without its counterpart, a folder in itself: only one check finds each."""
     code, apply = FURTHER[name]
     with planted(Fault(name, "", "", "", apply), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={name})
@@ -275,7 +275,7 @@ def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
 
 
 def test_references_of_volumes_with_snapshots_add_up(victims):
-    """A count that is wrong by one is found at its field where snapshots hold references too, by one check alone."""
+    """A count that is off by one is found at its field, by one check only, even if snapshots hold references too."""
     apply = in_record(RecordType.EXTENT, disk.PHYS_EXTENT, "refcnt", lambda old: old + 1, tree="extentref")
     with planted(Fault("references", "snapshots", "", "", apply), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={"references"})
@@ -283,7 +283,7 @@ def test_references_of_volumes_with_snapshots_add_up(victims):
 
 
 def test_missing_subtree_is_bounded(victims):
-    """A lost leaf is told with the objects that it held, at the index record that leads to it."""
+    """A lost leaf is reported with its range of objects, at the index record that points to it."""
     with planted(BY_NAME["leaf-checksum"], victims) as image:
         told = [item for item in findings(image.path) if item.code == "subtree-missing"]
     expected = victims["victim"][1]
@@ -293,7 +293,7 @@ def test_missing_subtree_is_bounded(victims):
 
 
 def test_container_that_is_written_meanwhile_is_told(victims):
-    """A younger superblock in the ring than when the container was opened means that nothing read is of one state."""
+    """A superblock newer than the one at opening means that the data read may be of no single state."""
     path, expected = victims["victim"]
     data = bytearray(path.read_bytes())
     source = MemorySource(data)
@@ -314,7 +314,7 @@ ONE_HASH = ("xhdmj", "olmqzarus")
 
 
 def test_names_of_one_hash_stand_in_any_order(tmp_path):
-    """Bytes decide for apfsck, whatever the lengths; the order of creation, which linux-apfs-rw keeps, is no damage."""
+    """Apfsck compares bytes, whatever the lengths; linux-apfs-rw keeps the order of creation, which is no damage."""
     path = tmp_path / "disk.img"
     expected = write(container(VolumePlan("Ties", tuple(FilePlan(name) for name in ONE_HASH))), path)
     assert findings(path) == []
@@ -333,5 +333,5 @@ def test_names_of_one_hash_stand_in_any_order(tmp_path):
 
 
 def test_hash_of_a_name_is_the_one_of_rfc_3720():
-    """CRC-32C of 32 zero bytes is 0x8a9136aa there, after an inversion that directory records leave out."""
+    """It gives 0x8a9136aa for CRC-32C of 32 zero bytes, after an inversion that directory records leave out."""
     assert int(crc32c_of_words(np.zeros((1, 8), np.uint32))[0]) ^ 0xFFFFFFFF == 0x8A9136AA

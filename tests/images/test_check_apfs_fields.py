@@ -1,4 +1,4 @@
-"""Rules of single fields of APFS containers: each is broken once, and found at its byte under its name."""
+"""Rules of single APFS fields: each is broken once, and found at its byte under its name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_BYTES = 4096
 
 
 class Ones(int):
-    """A structure whose every field is 1: which fields have rules does not depend on what is in others."""
+    """A structure whose fields are all 1: the set of fields with rules does not depend on other fields."""
 
     def __getattr__(self, _: str) -> Ones:
         """Return any field."""
@@ -32,13 +32,13 @@ class Ones(int):
 
 ONES = Ones(1)
 STRANGE = (1, 0x10)
-"""A bit that is set nowhere in these fields: its byte, and its value there."""
+"""A bit that is never set in these fields: its byte, and its value there."""
 OTHERS = {"hdr.type_and_flags": (3, 0x08), "max_file_systems": (0, 1)}
-"""Fields that a reader needs: a bit of these that it passes over."""
+"""Fields that a reader needs: a bit of these that the reader ignores."""
 
 
 def container_map(image, expected):
-    """Return the block that the superblock names as the object map."""
+    """Return the block of the object map that the superblock points to."""
     start = at.superblock(image, expected) + NX_SUPERBLOCK.omap_oid.offset
     return int.from_bytes(image[start : start + 8], "little") * BLOCK_BYTES
 
@@ -55,11 +55,11 @@ CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items()
 
 
 def changed(place, field):
-    """Return what changes a bit of a field of the object at a place, with its checksum."""
+    """Return a function that changes a bit of a field of the object at a place, and corrects the checksum."""
 
     def apply(image, expected):
         start = place(image, expected)
-        # Of a repeated field, the last item: rules of second devices are about that alone.
+        # The last item of a repeated field: rules about second devices concern only that one.
         last = sum((count - 1) * stride for count, stride in zip(field.counts, field.strides, strict=True))
         where = start + field.offset + last
         byte, bit = OTHERS.get(str(field), STRANGE)
@@ -77,7 +77,7 @@ def findings(path, without=()):
 
 @for_each("name, field", CASES)
 def test_broken_rule_is_found_at_its_field(name, field, victims):
-    """One strange bit is a finding with the rule's code, at the field, that begins with the field's name."""
+    """One strange bit gives a finding with the rule's code, at the field, starting with the field's name."""
     rule = CASES[name, field]
     with planted(Fault(name, "", "", "", changed(PLACES[name][0], rule.field)), victims) as image:
         found = [item for item in findings(image.path) if item.image_offset == image.where]
@@ -89,7 +89,7 @@ COPIED = [each for each in objects.list_copied_fields() if each.offset >= NX_SUP
 
 @pytest.mark.parametrize("field", COPIED, ids=str)
 def test_copy_in_block_0_is_compared_field_by_field(field, victims):
-    """A strange bit in block 0 is found there, by the check of the copy alone."""
+    """Only the check of the copy finds a strange bit in block 0."""
     with planted(Fault("copy", "", "", "", changed(lambda *_: 0, field)), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={"superblock-copy"})
     here = {item.code for item in whole if item.image_offset == image.where}

@@ -1,4 +1,4 @@
-"""Inodes, attributes and names against each other: each contradiction is planted once and found at its record."""
+"""Inodes, attributes and names: each contradiction is planted once and found at its record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOB = INODE_VAL_FIXED.width
 
 
 def fields_of(image, place):
-    """Yield type, place of the description and place of the data of an inode's extended fields."""
+    """Yield type, description offset and data offset of an inode's extended fields."""
     if place.value_length <= BLOB:
         return
     start = place.value + BLOB
@@ -29,7 +29,7 @@ def fields_of(image, place):
 
 
 def inodes(image, expected):
-    """Give start of the node, place and number of every inode but the root and the private directory."""
+    """Return node start, offset and number of every inode but the root and the private directory."""
     found = []
     for start, place in at.leaf_records(image, expected, RecordType.INODE):
         number = at.parse(image, KEY, place.key).obj_id_and_type & (1 << 60) - 1
@@ -39,7 +39,7 @@ def inodes(image, expected):
 
 
 def planted_in(choose, change):
-    """Return a fault in the first inode that is chosen."""
+    """Return a fault in the first chosen inode."""
 
     def apply(image, expected):
         start, place, _ = next(item for item in inodes(image, expected) if choose(image, item[1]))
@@ -74,7 +74,7 @@ def _data(kind):
 
 
 def _kind(old, new):
-    """Call an extended field another."""
+    """Change the type of an extended field."""
 
     def change(image, place):
         head = next(head for each, head, _ in fields_of(image, place) if each == old)
@@ -118,7 +118,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_contradiction_of_an_inode_is_found_at_its_record(name, victims):
-    """The finding is in the leaf, and says what contradicts what."""
+    """The finding is in the leaf, and names both sides of the contradiction."""
     choose, change, message = FAULTS[name]
     with planted(planted_in(choose, change), victims) as image:
         found = findings(image.path)
@@ -155,14 +155,14 @@ def _owned(image, place):
     ],
 )
 def test_name_without_an_end_is_found(kind, change, message, victims):
-    """Lengths count the zero byte at the end of a name."""
+    """Lengths include the terminating zero byte of a name."""
     with planted(in_record(kind, change), victims) as image:
         found = {item.message for item in findings(image.path)}
     assert any(message in each for each in found), found
 
 
 def test_attribute_of_the_file_system_is_known_by_its_name(victims):
-    """Targets of links belong to it, other known attributes do not."""
+    """Link targets belong to the file system, other known attributes do not."""
 
     def apply(image, expected):
         for start, place in at.leaf_records(image, expected, RecordType.XATTR):

@@ -1,4 +1,4 @@
-"""Heads, free lists and roots of nodes: each rule is broken once, and found at its byte."""
+"""Headers, free lists and roots of nodes: each rule is broken once, and found at its byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = {
 }
 FLAGS = {"hdr.type_and_flags": (3, 0x08), "flags": (0, 0x10), "hdr.xid": (0, None), "table_space.ofs_data": (0, 4)}
 FLAGS |= {"fixed.len_key": (1, 1), "fixed.len_val": (0, 4)}
-"""Which byte is changed and how, where a strange bit in the second byte would stop the reader; None makes all zero."""
+"""The changed byte and its value, where a strange bit in the second byte would stop the reader; None zeroes all."""
 
 
 def changed(tree, field):
@@ -49,14 +49,14 @@ def changed(tree, field):
 
 
 TORN = {("container-omap", "fixed.len_val"), *((tree, "table_space.ofs_data") for tree in TREES[:3] + TREES[5:])}
-"""Where records leave the node after the change: reading says that of the whole node, and leaves it out."""
+"""Changes that put records outside the node: reading reports and skips the whole node."""
 CASES = [(tree, field) for tree in TREES for field in FIELDS if (tree, field) not in {*TORN, ("fs", "hdr.xid")}]
-"""The transaction of a virtual node is compared with the object map's when it is read."""
+"""Reading compares the transaction of a virtual node with the object map's."""
 
 
 @for_each("tree, field", CASES)
 def test_strange_value_in_a_root_is_found_at_its_field(tree, field, victims):
-    """Every rule of heads and of what a root says holds for every kind of tree."""
+    """Every rule of headers and roots applies to every kind of tree."""
     victim = "snapshots" if tree == "snapmeta" else "victim"
     with planted(Fault(field, "", "", "", changed(tree, field), victim), victims) as image:
         found = {item.code for item in findings(image.path) if item.image_offset == image.where}
@@ -75,11 +75,11 @@ def number(image, place):
 
 LIST_END = 0xFFFF
 FREED = 16
-"""Bytes that are taken from the gap between keys and values and put into each free list."""
+"""Bytes taken from the gap between keys and values for each free list."""
 
 
 def freed(change=None):
-    """Return what gives a leaf two free lists, as a driver that removed a record has them, and changes them."""
+    """Return a function that gives a leaf two free lists, as after a record was removed, and changes them."""
 
     def apply(image, expected):
         start = at.node("fs", min_keys=4)(image, expected)
@@ -115,7 +115,7 @@ CHANGES = {
 
 
 def test_free_lists_that_add_up_are_sound(victims):
-    """Pieces between records and gap, listed and summed up, are no finding."""
+    """Listed and summed pieces between records and gap give no finding."""
     with planted(Fault("lists", "", "", "", freed(), "victim"), victims) as image:
         assert findings(image.path) == []
 
@@ -123,7 +123,7 @@ def test_free_lists_that_add_up_are_sound(victims):
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_broken_free_list_is_found_in_its_node(change, name, victims):
-    """Pieces that are too small, too long, outside or in use, and another sum, are findings in the node."""
+    """Pieces that are too small, too long, outside or in use, and a wrong sum, are findings in the node."""
 
     def apply(image, head, entry):
         part, plus, value = CHANGES[change]
@@ -139,7 +139,7 @@ def test_broken_free_list_is_found_in_its_node(change, name, victims):
 
 @pytest.mark.parametrize("name", LISTS)
 def test_free_list_in_a_loop_ends(name, victims):
-    """A piece that leads to itself is found, and the walk of the list ends."""
+    """A piece that points to itself is found, and the traversal of the list ends."""
 
     def apply(image, head, entry):
         put(image, entry[name], number(image, head[name]))
@@ -150,7 +150,7 @@ def test_free_list_in_a_loop_ends(name, victims):
 
 
 def test_size_in_a_map_is_that_of_the_node(victims):
-    """Who believes the map reads two more blocks than the node has; apfsck reads no such object."""
+    """A reader that trusts the map reads two extra blocks; apfsck rejects such an object."""
 
     def apply(image, expected):
         leaf = next(node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("omap", 0)) * BLOCK_BYTES
@@ -173,7 +173,7 @@ def _leads_to(image, place):
 
 
 def causes(name, victims):
-    """Return what the findings of a fault are about that follow from no other, and how many follow."""
+    """Return the subjects of a fault's primary findings, and the number of consequences."""
     with planted(next(fault for fault in FAULTS if fault.name == name), victims) as image:
         found = check(image.path).every()
     worse = [item for item in found if item.level != "info"]
@@ -183,21 +183,21 @@ def causes(name, victims):
 
 @pytest.mark.parametrize("name", ["omap-leaf-checksum", "omap-leaf-oid", "omap-child-outside"])
 def test_what_a_map_lost_follows_from_the_map(name, victims):
-    """Nodes that no map knows any more are no faults of their own where the map itself has lost some of it."""
+    """Nodes missing from a damaged map are not separate faults."""
     about, following = causes(name, victims)
     assert about == {"omap tree"}
     assert following
 
 
 def test_a_lost_node_follows_from_no_sound_map(victims):
-    """A broken leaf of another tree is told there, and the map has no part in it."""
+    """A broken leaf of another tree is reported there, unrelated to the map."""
     about, _ = causes("leaf-checksum", victims)
     assert about
     assert "omap tree" not in about
 
 
 def test_a_map_whose_keys_do_not_ascend_is_one_cause_at_its_node(victims):
-    """Nothing that the map knows is missing: a search by halves would have missed two nodes of the volume's tree."""
+    """The map lacks nothing: a binary search would have missed two nodes of the volume's tree."""
     fault = next(fault for fault in FAULTS if fault.name == "omap-key-order")
     whole = read_layouts(victims["victim"][0])
     with planted(fault, victims) as image:

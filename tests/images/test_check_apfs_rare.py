@@ -1,4 +1,4 @@
-"""Fields of structures that few containers have, on images of the scenarios that have them."""
+"""Fields of rare structures, on images of the scenarios that have them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {"jumpstart": "efi_jumpstart"}
 @pytest.mark.full
 @pytest.mark.parametrize("scenario", HELD)
 def test_changes_of_rare_structures_are_found(scenario, tmp_path):
-    """Every change of a field that has a rule is found; without a change there is nothing."""
+    """Every change of a field with a rule is found; without a change there are no findings."""
     path = tmp_path / "disk.img"
     write(SCENARIOS[scenario], path)
     objects = fields_in_use(path)[KINDS[scenario]].values()
@@ -51,7 +51,7 @@ BAG = [
 
 @pytest.mark.parametrize(("rule", "start"), BAG, ids=lambda item: str(getattr(item, "field", item)))
 def test_broken_rule_of_a_key_bag_is_found_at_its_field(rule, start, victims):
-    """The container's bag is opened with its UUID, changed, and closed again."""
+    """The container's keybag is decrypted with its UUID, changed, and encrypted again."""
 
     def apply(image, expected):
         place = at.region("container-keybag", -1)(image, expected)
@@ -78,7 +78,7 @@ def _turned(uuid, paddr, block):
 
 
 def test_free_queue_with_more_nodes_than_its_limit_is_found(victims):
-    """The limit stands beside the queue; a driver that does not heed it leaves a volume that apfsck calls damaged."""
+    """The limit is next to the queue; a driver that ignores it leaves a volume that apfsck calls damaged."""
 
     def apply(image, expected):
         start = at.ephemeral("nx_spaceman_oid")(image, expected)

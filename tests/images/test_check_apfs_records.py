@@ -1,4 +1,4 @@
-"""Fields of records: lengths, flags, reserved bytes and extended fields are held to their rules, each at its record."""
+"""Fields of records: rules of lengths, flags, reserved bytes and extended fields, each found at its record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {
     "extent": (RecordType.EXTENT, "extentref", "victim"),
     "snap_metadata": (RecordType.SNAP_METADATA, "snapmeta", "snapshots"),
 }
-# States of keys stand in encrypted nodes, and hashes of files in nodes whose own hash their parents hold.
+# Key states are in encrypted nodes, and file hashes in nodes whose own hash is in their parents.
 FOLLOWING = (("inode", rules.INODE.len_uncompressed), ("file_extent", rules.EXTENT.crypto_id))
 FOLLOWING += (("extent", rules.REFERENCE.owning_obj_id),)
 """Fields whose rules need another field of the record, or the volume."""
@@ -35,7 +35,7 @@ VALUES = {
 
 
 def in_value(kind, change, number=1):
-    """Return what changes the value of a record, by its place."""
+    """Return a function that changes the value of a record, by its place."""
     record, tree, scenario = KINDS[kind]
 
     def apply(image, expected):
@@ -73,7 +73,7 @@ AS_WRITTEN = {
     "fixed.num_hashed_blocks": 1,
     "fixed.len_hash": 32,
 }
-"""What macOS writes of a key's state and of a hash; zero where nothing is told."""
+"""The key state and hash that macOS writes; zero where unknown."""
 
 
 @pytest.mark.parametrize("rule", OUT_OF_REACH, ids=lambda rule: str(rule.field))
@@ -88,7 +88,7 @@ def test_rules_of_records_that_no_fault_can_be_planted_in(rule):
 @pytest.mark.parametrize("part", ["key", "val"])
 @pytest.mark.parametrize("kind", ["inode", "xattr", "file_extent"])
 def test_record_that_is_longer_than_it_says_is_found(part, kind, victims):
-    """A length in the table of contents that is greater by one is found, be it of a key or a value."""
+    """A length in the table of contents that is one too large is found, for keys and values."""
 
     def change(image, place):
         image[place.entry + getattr(KVLOC, part).len_data.offset] += 1
@@ -108,7 +108,7 @@ XFIELDS = {
 
 @pytest.mark.parametrize("name", XFIELDS)
 def test_extended_fields_fit_their_types(name, victims):
-    """Bytes in use, type and flags of extended fields are compared with what such fields have."""
+    """Used bytes, type and flags of extended fields are compared with the rules of their types."""
 
     def change(image, place):
         where, bits = XFIELDS[name](place.value + rules.INODE.width)

@@ -1,4 +1,4 @@
-"""What a check finds in states that only snapshots keep, and how often it says so."""
+"""Findings of a check in states that only snapshots keep, each reported once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.images.test_check_apfs_fields import BLOCK_BYTES, changed, findings
 
 
 def kept_records(image, expected, kind):
-    """Give records of a type in leaves that a snapshot has and the live state has no more."""
+    """Return records of a type in leaves that a snapshot has and the live state no longer has."""
     live = {node.paddr for node in expected.live.nodes}
     nodes = [node for snapshot in expected.snapshots for node in expected.states[snapshot.xid].nodes]
     starts = [
@@ -28,7 +28,7 @@ def kept_records(image, expected, kind):
 
 
 def in_kept(kind, change):
-    """Return a fault in a record that snapshots alone keep."""
+    """Return a fault in a record that only snapshots keep."""
 
     def apply(image, expected):
         start, place = kept_records(image, expected, kind)[-1]
@@ -64,7 +64,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_in_a_leaf_of_snapshots_alone_is_found_there_once(name, victims):
-    """Records of snapshots are held to the rules of the live state, and nothing is said twice."""
+    """Snapshot records follow the rules of the live state, and nothing is reported twice."""
     kind, change, code = FAULTS[name]
     with planted(in_kept(kind, change), victims) as image:
         found = findings(image.path)
@@ -76,7 +76,7 @@ def test_fault_in_a_leaf_of_snapshots_alone_is_found_there_once(name, victims):
 
 
 def test_finding_of_a_comparison_names_the_snapshot(victims):
-    """Who reads it must look into that state, not into the live one."""
+    """The finding tells the reader to look into that state, not into the live one."""
     kind, change, code = FAULTS["an entry without inode"]
     with planted(in_kept(kind, change), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={"states"})
@@ -88,7 +88,7 @@ def test_finding_of_a_comparison_names_the_snapshot(victims):
 
 @pytest.mark.parametrize("field", ["num_files", "num_directories", "role", "incompatible_features"])
 def test_superblock_of_a_snapshot_is_compared_with_its_records(field, victims):
-    """Counts, role and the rule of names in the copy that a snapshot keeps."""
+    """Counts, role and the rule of names in the snapshot's copy."""
     where = at.region("snapshot-superblock")
     fault = Fault("copy", "", "", "", changed(where, getattr(APFS_SUPERBLOCK, field)), "snapshots")
     with planted(fault, victims) as image:
@@ -113,7 +113,7 @@ def _name_record(image, expected):
     ],
 )
 def test_name_of_a_snapshot_is_that_of_its_metadata(plus, message, victims):
-    """A snapshot that goes by two names, or a name under another key, is not clean; apfsck says so, too."""
+    """A snapshot with two names, or a name under another key, is not clean, according to apfsck as well."""
 
     def apply(image, expected):
         start, key = _name_record(image, expected)

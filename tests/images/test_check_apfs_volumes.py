@@ -19,7 +19,7 @@ from tests.images.test_check_apfs_fields import BLOCK_BYTES, ONES, findings
 VOLUME = APFS_SUPERBLOCK
 LARGE = {"hdr.xid", "num_quota_blocks", "fs_flags", "next_doc_id", "root_tree_type", "hdr.type_and_flags"}
 LARGE |= {"meta_crypto.key_revision"}
-"""Fields of which a strange bit is no contradiction, or leads to another volume: their own values stand below."""
+"""Fields where a strange bit is no contradiction, or leads to another volume; their own values are below."""
 VALUES = {
     "num_quota_blocks": b"\1",
     "fs_flags": b"\0",
@@ -30,7 +30,7 @@ VALUES = {
 
 
 def snapshot(image, expected):
-    """Locate the superblock that the first snapshot keeps."""
+    """Locate the superblock of the first snapshot."""
     _, place = at.leaf_records(image, expected, RecordType.SNAP_METADATA, tree="snapmeta")[0]
     return int(at.parse(image, disk.SNAP_METADATA, place.value).sblock_oid) * BLOCK_BYTES
 
@@ -73,7 +73,7 @@ def changed(place, field):
 
 @for_each("view, name", CASES)
 def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims):
-    """The live superblock and a snapshot's are held to the same rules, each where it applies."""
+    """The same rules apply to the live superblock and a snapshot's, where they are applicable."""
     with planted(Fault(name, "", "", "", changed(PLACES[view], FIELDS[name]), "snapshots"), victims) as image:
         found = {item.code for item in findings(image.path) if item.image_offset == image.where}
     assert "superblock-differs" in found
@@ -83,7 +83,7 @@ def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims
     "field", [rule.field for rule in rules.make_seal_rules(1) if str(rule.field) != "hdr.xid"], ids=str
 )
 def test_strange_value_in_a_seal_is_found_at_its_field(field, victims):
-    """Header, version, flags and reserved bytes of integrity metadata are held to their rules."""
+    """Header, version, flags and reserved bytes of integrity metadata follow their rules."""
     with planted(
         Fault("seal", "", "", "", changed(at.region("integrity-metadata"), field), "sealed"), victims
     ) as image:
@@ -126,7 +126,7 @@ def test_entries_of_programs_stand_in_order(name, victims):
 
 @pytest.mark.parametrize("field", [VOLUME.volname, VOLUME.formatted_by.id], ids=str)
 def test_volumes_have_a_name_and_a_maker(field, victims):
-    """A name of no bytes is a finding, and so is a maker of none."""
+    """An empty name gives a finding, and so does an empty maker."""
 
     def change(image, start):
         image[start + field.offset] = 0
@@ -139,7 +139,7 @@ def test_volumes_have_a_name_and_a_maker(field, victims):
 
 @pytest.mark.parametrize("name", ["volume-oid", "volume-checksum"])
 def test_what_stands_in_for_a_lost_volume_is_no_fault_of_its_own(name, victims):
-    """An older copy that a search found follows from the superblock that could not be read."""
+    """An older copy that a search found is a consequence of the unreadable superblock."""
     fault = next(fault for fault in FAULTS if fault.name == name)
     with planted(fault, victims) as image:
         found = check(image.path, password=PASSWORD)

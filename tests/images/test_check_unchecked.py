@@ -1,4 +1,4 @@
-"""Clean is said only where every rule was held against everything: images where saying it would be wrong."""
+"""A result is clean only if every rule was applied to all data: images where "clean" would be wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 
 
 def test_every_rule_says_what_it_needs():
-    """No check is without its needs, and no needs are of a check that there is not."""
+    """Every check has its requirements, and every requirement belongs to a check."""
     assert {name for name, check in registry.CHECKS.items() if not check.needs} <= {
         *("unmounted", "special-sizes", "allocation-size")
     }
@@ -34,7 +34,7 @@ def test_every_rule_says_what_it_needs():
 
 @pytest.fixture
 def volume(tmp_path):
-    """Return the path of a sound volume, and where leaves of its trees lie."""
+    """Return the path of a sound volume, and the addresses of its leaves."""
     path = tmp_path / "disk.img"
     path.write_bytes(bytes(render(SCENARIOS["attributes"])[0].to_bytearray()))
     nodes = layoutscope.read_layouts(path)[0].nodes
@@ -46,7 +46,7 @@ def volume(tmp_path):
 
 
 def bad_area(path, start, length):
-    """Return a map of ddrescue with one bad area."""
+    """Return a ddrescue map with one bad area."""
     size = path.stat().st_size
     target = path.with_suffix(".map")
     rows = [(0, start, "+"), (start, length, "-"), (start + length, size - start - length, "+")]
@@ -59,7 +59,7 @@ def skipped(result):
 
 
 def test_one_unread_node_switches_off_what_needs_it_alone(volume):
-    """A leaf of the attributes lies in a bad sector: rules about the catalog were held, those of attributes not."""
+    """A leaf of the attributes is in a bad sector: rules about the catalog were applied, those of attributes not."""
     path, leaves = volume
     result = layoutscope.check(path, ddrescue_map=bad_area(path, leaves["attributes"][0], 512))
     assert not result.is_clean
@@ -73,10 +73,10 @@ def test_one_unread_node_switches_off_what_needs_it_alone(volume):
 
 
 def test_a_rule_about_one_tree_still_finds_what_is_wrong_there(volume):
-    """Beside the unread leaf of the attributes, a folder's count in the catalog is changed: it is found at its byte."""
+    """Next to the unread attribute leaf, a folder count in the catalog is changed: it is found at its byte."""
     path, leaves = volume
     data = bytearray(path.read_bytes())
-    # TN1150, "Volume Header": the number of files stands 32 bytes into it, that of folders behind it.
+    # TN1150, "Volume Header": the file count is at byte 32, followed by the folder count.
     (folders,) = struct.unpack_from(">I", data, 1024 + 36)
     struct.pack_into(">I", data, 1024 + 36, folders + 1)
     path.write_bytes(data)
@@ -85,7 +85,7 @@ def test_a_rule_about_one_tree_still_finds_what_is_wrong_there(volume):
 
 
 def test_a_damaged_header_node_is_a_reason(volume):
-    """The node size of the attributes tree says 0: its leaves are found, but its header is held against nothing."""
+    """The node size of the attributes tree is 0: its leaves are found, but its header is not checked."""
     path, _ = volume
     data = bytearray(path.read_bytes())
     nodes = layoutscope.read_layouts(path)[0].nodes
@@ -99,7 +99,7 @@ def test_a_damaged_header_node_is_a_reason(volume):
 
 
 def test_a_locked_volume_is_not_clean(victims):
-    """Without the password no record of the tree is read: the rules about records are named; with it all are held."""
+    """Without the password no tree record is read, so record rules are listed; with it all are applied."""
     path, _ = victims["encrypted"]
     locked = layoutscope.check(path)
     assert (locked.is_clean, locked.exit_code) == (False, 3)
@@ -112,7 +112,7 @@ def test_a_locked_volume_is_not_clean(victims):
 
 
 def damaged(path, target, start):
-    """Change a byte of an object so that its checksum differs."""
+    """Change a byte of an object, which invalidates its checksum."""
     data = bytearray(path.read_bytes())
     data[start + 40] ^= 0xFF
     target.write_bytes(data)
@@ -141,7 +141,7 @@ def test_an_unread_tree_of_snapshots_switches_off_what_needs_it(victims, tmp_pat
     ids=["magic", "block size", "blocks", "base", "all"],
 )
 def test_damage_to_block_0_does_not_end_the_check(victims, tmp_path, at, size):
-    """The ring is whole, so that everything is read and every rule held; what is wrong is told of block 0 alone."""
+    """The ring is intact, so everything is read and every rule applied; only block 0 has findings."""
     data = bytearray(victims["victim"][0].read_bytes())
     data[at : at + size] = b"\xff" * size
     target = tmp_path / "disk.img"
@@ -155,7 +155,7 @@ def test_damage_to_block_0_does_not_end_the_check(victims, tmp_path, at, size):
 
 
 def test_a_capture_has_no_records_to_check(victims, tmp_path):
-    """What its scan found is shown, and that no rule was held against anything: it is not called clean."""
+    """The scan's findings are shown, and no rule was applied to anything, so it is not called clean."""
     layoutscope.scan(victims["victim"][0], drives=()).save(tmp_path / "capture")
     result = layoutscope.check(tmp_path / "capture")
     assert (result.is_clean, skipped(result)) == (False, {"all rules"})
@@ -165,7 +165,7 @@ def test_a_capture_has_no_records_to_check(victims, tmp_path):
 @pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, monkeypatch, filesystem, is_damaged):
-    """Of an image that was opened before, the tables are there and all else is read for the check alone."""
+    """For an image that is already open, tables are reused and only the rest is read for the check."""
     stored = zstd.decompress((IMAGES / f"{filesystem}-scattered.img.zst").read_bytes())
     path = tmp_path / "disk.img"
     path.write_bytes(stored)
@@ -193,7 +193,7 @@ POOL = "bitmap of the internal pool"
 
 @pytest.fixture
 def container(tmp_path):
-    """Return the path of a sound container, and where the version in use of its pool's bitmap lies."""
+    """Return the path of a sound container, and the address of its pool's current bitmap."""
     path = tmp_path / "disk.img"
     path.write_bytes(zstd.decompress((IMAGES / "apfs-scattered.img.zst").read_bytes()))
     regions = layoutscope.read_layouts(path)[0].regions
@@ -205,7 +205,7 @@ def container(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("change", [1, 64, 8], ids=["a used block", "a waiting block", "a free block"])
 def test_bitmap_of_the_internal_pool_says_what_is_in_use(container, change):
-    """A used bitmap that is called free would be overwritten next; apfsck says of each: bad ip allocation bitmap."""
+    """A used bitmap that is marked free would be overwritten next; apfsck reports a bad ip allocation bitmap."""
     path, bitmap = container
     image = bytearray(path.read_bytes())
     # Three blocks hold chunks and bitmap, three are free, three wait in the free queue.
@@ -218,7 +218,7 @@ def test_bitmap_of_the_internal_pool_says_what_is_in_use(container, change):
 
 
 def test_bitmap_of_the_internal_pool_that_was_not_read_is_told(container):
-    """It lies in a bad sector: nothing was held against it, so that the container is not clean."""
+    """The bitmap is in a bad sector, so nothing was compared with it and the container is not clean."""
     path, bitmap = container
     result = layoutscope.check(path, ddrescue_map=bad_area(path, bitmap, BLOCK))
     assert [(item.structure, item.message) for item in result.every()] == [(POOL, "it cannot be read")]
@@ -227,7 +227,7 @@ def test_bitmap_of_the_internal_pool_that_was_not_read_is_told(container):
 
 @pytest.mark.parametrize(("short", "codes"), [(0, []), (1, ["partition-content"])])
 def test_a_volume_that_is_longer_than_its_partition_is_told(volume, tmp_path, short, codes):
-    """Both copies of the map end the partition a sector before the volume ends: a mount would read less than we do."""
+    """Both copies of the map end the partition a sector before the volume: a mount would read less than we do."""
     data = volume[0].read_bytes()
     sectors = len(data) // 512
     disk = gpt_disk(len(data) + 2 * MIB, [gpt_entry(HFS, 2048, 2048 + sectors - 1 - short)]).put(MIB, data)
@@ -239,12 +239,12 @@ def test_a_volume_that_is_longer_than_its_partition_is_told(volume, tmp_path, sh
 
 
 def test_an_image_that_ends_within_a_used_block_is_cut_off(container):
-    """A converted volume may end within its last block, if that is free; here it is, and then it is not."""
+    """A converted volume may end within its last block if that block is free: first it is, then it is not."""
     path, _ = container
     size = path.stat().st_size
     os.truncate(path, size - 1)
     assert layoutscope.check(path).is_clean
-    # The last bit of the last chunk's bitmap is that of the last block.
+    # The last bit of the last chunk's bitmap is the last block.
     regions = layoutscope.read_layouts(path)[0].regions
     bitmap = regions.filter(type="spaceman-bitmap")["image_offset"].to_list()[-1]
     with path.open("r+b") as file:
@@ -256,7 +256,7 @@ def test_an_image_that_ends_within_a_used_block_is_cut_off(container):
 
 
 def test_superblock_that_was_not_read_is_named(container):
-    """Block 0 lies in a bad sector: what it is stands in the finding, and not how long the read was."""
+    """Block 0 is in a bad sector: the finding names the structure, not the length of the read."""
     path, _ = container
     (found,) = layoutscope.check(path, ddrescue_map=bad_area(path, 0, BLOCK)).volumes[0].findings
     assert (found.code, found.structure, found.image_offset) == ("checkpoint-invalid", "container superblock", 0)

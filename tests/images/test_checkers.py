@@ -1,7 +1,7 @@
-"""What checkers read: Apple's fsck_hfs (627.40.1, built for Linux) and apfsck 0.2.1, recorded with strace.
+"""Reads of checkers: Apple's fsck_hfs (627.40.1, built for Linux) and apfsck 0.2.1, recorded with strace.
 
-Reads of fsck_hfs as it made them, with `-n -f`; of apfsck, which maps the image block by block, the first mapping of
-each. All call their image clean.
+Reads of fsck_hfs are as recorded, with `-n -f`. For apfsck, which maps the image block by block, they are the first
+mapping of each block. All call their image clean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def image_of(name):
 
 @pytest.mark.parametrize("name", [*SMALL, "hfsplus-20000-c00", "hfsplus-20000-c20"])
 def test_fsck_hfs_reads_what_is_predicted(reference_image, name):
-    """Read for read: nodes in pieces, files of hundreds of extents, a journal, binary names, blocks of 512 bytes."""
+    """Read for read: fragmented nodes, files of hundreds of extents, a journal, binary names, blocks of 512 bytes."""
     layout = layout_of(reference_image(image_of(name)))
     assert np.array_equal(requests_in(TRACES / f"{name}-fsck.trace.zst"), places(trace(layout, order="fsck")))
 
@@ -44,7 +44,7 @@ def test_fsck_hfs_reads_again_what_its_cache_let_go(reference_image):
 
 @pytest.mark.parametrize("name", APFS)
 def test_apfsck_reads_what_is_predicted(reference_image, name):
-    """Block for block, but for the bitmap of the internal pool's ring that it looks at before the others."""
+    """Block for block, except the bitmap of the internal pool's ring, which apfsck reads before the others."""
     layout = layout_of(reference_image(image_of(name)))
     reads = trace(layout, order="fsck")
     real, made = requests_in(TRACES / f"{name}-fsck.trace.zst")[:, 0].tolist(), reads.image_offset.tolist()
@@ -57,7 +57,7 @@ def test_apfsck_reads_what_is_predicted(reference_image, name):
 
 
 def test_fsck_apfs_reads_each_snapshot_again(reference_image):
-    """What snapshots share is read for each of them, unless it is taken to be kept."""
+    """Blocks that snapshots share are read for each of them, unless they are assumed to be cached."""
     layout = layout_of(reference_image("driver/apfs-snap.img"))
     again = trace(layout, order="fsck", host="macos").image_offset.tolist()
     once = trace(layout, order="fsck", host=host_profile("macos", apfs_fsck_caches=True)).image_offset.tolist()
@@ -67,7 +67,7 @@ def test_fsck_apfs_reads_each_snapshot_again(reference_image):
 
 
 def test_the_year_of_fsck_apfs_decides_the_order_alone(reference_image):
-    """2017 begins with the tree, 2018 with extent references, later ones with snapshots; all read the same."""
+    """2017 begins with the tree, 2018 with extent references, later versions with snapshots; all read the same."""
     layout = layout_of(reference_image("driver/apfs-snap.img"))
     begun, read = {}, []
     for year in (2017, 2018, 2019, 2025):

@@ -1,4 +1,4 @@
-"""What costs nothing to claim costs little to read: sizes, counts and depths that an image says and does not hold."""
+"""False claims about sizes, counts and depths cost little to read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sound():
 
 
 def sparse(path, data, size_bytes):
-    """Write a file that goes on without storing anything; skip where the file system has no such files."""
+    """Write a sparse file; skip if the file system has no sparse files."""
     path.write_bytes(data)
     try:
         os.truncate(path, size_bytes)
@@ -42,7 +42,7 @@ def sparse(path, data, size_bytes):
 
 
 def test_a_sweep_follows_what_is_stored(sound, tmp_path):
-    """A volume of 2 TiB in a file of 15 TiB that stores some KiB: no MiB is read."""
+    """A 2 TiB volume in a 15 TiB file that stores some KiB: less than a MiB is read."""
     changed = bytearray(sound)
     struct.pack_into(">I", changed, NUM_BLOCKS, 2**32 - 1)
     path = sparse(tmp_path / "a", changed, 15 << 40)
@@ -54,7 +54,7 @@ def test_a_sweep_follows_what_is_stored(sound, tmp_path):
 
 
 def test_data_behind_holes_are_swept(sound, tmp_path):
-    """A node that lies far behind, and in the very last bytes, is looked at like any other."""
+    """A node far away, and in the very last bytes, is read like any other."""
     from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, _list_stored_chunks
     from layoutscope.image import open_image
 
@@ -76,7 +76,7 @@ scan(sys.argv[1], drives=())
 check(sys.argv[1])
 print(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
 """
-"""The peak of this program alone: getrusage counts that of the process that started it, too."""
+"""Prints the peak of this program only: getrusage includes the process that started it, too."""
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc")
@@ -93,7 +93,7 @@ def test_the_largest_allocation_file_is_not_held_at_once(sound, tmp_path):
 
 @pytest.mark.parametrize("stretch", [1, 7, 64])
 def test_free_runs_go_on_from_stretch_to_stretch(sound, tmp_path, monkeypatch, stretch):
-    """However little of the allocation file is held at once, the free blocks are the same."""
+    """The free blocks do not depend on how much of the allocation file is held at once."""
     (tmp_path / "a").write_bytes(sound)
     whole = scan(tmp_path / "a", drives=()).volumes[0].layout.free
     monkeypatch.setattr(forks, "STRETCH_BYTES", stretch)
@@ -105,7 +105,7 @@ def test_free_runs_go_on_from_stretch_to_stretch(sound, tmp_path, monkeypatch, s
     ("field", "value", "code"), [(14, b"\xff\xff", "tree-header-differs"), (36, b"\xff" * 4, "tree-size-differs")]
 )
 def test_a_scan_says_what_a_tree_header_makes_up(sound, tmp_path, field, value, code):
-    """A depth of 65,535 and 2**32 - 1 nodes are told as a warning where the figures are, not by a check alone."""
+    """A depth of 65,535 and 2**32 - 1 nodes give a warning in the scan, not only in a check."""
     (block,) = struct.unpack_from(">I", sound, HEADER + 40)
     (start,) = struct.unpack_from(">I", sound, CATALOG_START)
     place = start * block + field
@@ -115,7 +115,7 @@ def test_a_scan_says_what_a_tree_header_makes_up(sound, tmp_path, field, value, 
 
 
 def test_counts_that_no_figure_of_a_scan_uses_are_the_checks(tmp_path):
-    """A space manager that claims 2**40 chunks: free space is that of the chunks that are there, and a check tells."""
+    """A space manager claims 2**40 chunks: free space counts the existing chunks, and a check reports the claim."""
     path = tmp_path / "a"
     write(ContainerPlan((VolumePlan("Many", many(60)),), block_count=4096), path)
     whole = scan(path, drives=()).parts[0].layout.free

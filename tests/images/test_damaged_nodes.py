@@ -1,4 +1,4 @@
-"""Nodes that are damaged are rows of the table of nodes: where the writer put them, and nowhere else."""
+"""Damaged nodes are rows of the node table, exactly where the writer put them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES |= {"extent-references": "extentref", "snapshots": "snapmeta", "snapshot-m
 
 
 class Place(NamedTuple):
-    """A node where the writer put it; its level is None in header and map nodes."""
+    """A written node; its level is None for header and map nodes."""
 
     tree: str
     kind: str
@@ -55,18 +55,18 @@ class Victim(NamedTuple):
     nodes: tuple[Place, ...]
 
     def of(self, tree: str, level: int | None = 0, kind: str = "") -> list[Place]:
-        """Nodes of a tree and level."""
+        """Return nodes of a tree and level."""
         return [node for node in self.nodes if (node.tree, node.level) == (tree, level) and kind in node.kind]
 
     def bytes_of(self, place: Place) -> bytes:
-        """Bytes of a node."""
+        """Return the bytes of a node."""
         with self.path.open("rb") as file:
             file.seek(place.at)
             return file.read(place.size)
 
     @contextmanager
     def changed(self, changes: Mapping[int, bytes]) -> Iterator[Path]:
-        """Write bytes at some addresses, and what was there when that is done with."""
+        """Write bytes at some addresses, and restore the old ones at the end."""
         with self.path.open("r+b", buffering=0) as file:
             before = {}
             for at, data in changes.items():
@@ -84,7 +84,7 @@ class Victim(NamedTuple):
     def read(
         self, changes: Mapping[int, bytes], *, size: int | None = None, gaps: Sequence[Place] = (), **options: Any
     ) -> list[VolumeLayout]:
-        """Read the image with some bytes changed, cut to a size, or without what stands at some places."""
+        """Read the image with some bytes changed, truncated, or with some places unreadable."""
         with self.changed(changes) as path, RawFile(path) as source:
             seen = Gaps(source, 0, source.size_bytes if size is None else size, gaps)
             if self.name in HFSPLUS:
@@ -94,20 +94,20 @@ class Victim(NamedTuple):
 
 
 class Gaps(Window):
-    """An image of which some places could not be read."""
+    """An image with places that could not be read."""
 
     def __init__(self, source: Source, start: int, size: int, gaps: Sequence[Place]) -> None:
         super().__init__(source, start, size)
         self._gaps = np.array([[place.at, place.size] for place in gaps], np.int64).reshape(-1, 2)
 
     def unread_ranges(self) -> np.ndarray:
-        """Where they are."""
+        """Return these places."""
         return self._gaps
 
 
 @pytest.fixture(scope="module")
 def victim(tmp_path_factory):
-    """Return a function that writes an image by the name of its scenario, of either file system."""
+    """Return a function that writes an image of either file system by scenario name."""
 
     @cache
     def get(name: str) -> Victim:
@@ -138,31 +138,31 @@ def _apfs(name: str, path: Path) -> list[Place]:
 
 
 def spoiled(places: Iterable[Place], how: str) -> dict[int, bytes]:
-    """Return what overwrites some nodes: zeros or noise."""
+    """Return the bytes that overwrite some nodes: zeros or noise."""
     noise = np.random.default_rng(38)
     return {place.at: bytes(place.size) if how == "zeroed" else noise.bytes(place.size) for place in places}
 
 
 def wrong(layouts: list[VolumeLayout]) -> pl.DataFrame:
-    """Rows of nodes that are not sound, by address."""
+    """Return the rows of damaged or unread nodes, by address."""
     return pl.concat([layout.nodes for layout in layouts], how="vertical_relaxed").filter(
         pl.col("condition").cast(pl.String) != "sound"
     ).sort("image_offset")  # fmt: skip
 
 
 def rows(layouts: list[VolumeLayout]) -> list[tuple]:
-    """What a row tells of a node that is not sound."""
+    """Return the fields of these rows."""
     words = (pl.col("tree").cast(pl.String), "level", "image_offset", "size_bytes", pl.col("condition").cast(pl.String))
     return wrong(layouts).select(*words).rows()
 
 
 def planted(places: Iterable[Place], condition: str = "damaged") -> list[tuple]:
-    """Rows that some nodes must have."""
+    """Return the expected rows of some nodes."""
     return sorted(((p.tree, p.level, p.at, p.size, condition) for p in places), key=lambda row: row[2])
 
 
 def some(places: list[Place], count: int) -> list[Place]:
-    """Choose nodes from all over a list."""
+    """Choose nodes spread over a list."""
     return [places[number] for number in np.linspace(0, len(places) - 1, count).astype(int).tolist()]
 
 
@@ -179,7 +179,7 @@ HFSPLUS_LEAVES = [
 @for_each("how", ["zeroed", "random"])
 @for_each("name, tree, count", HFSPLUS_LEAVES)
 def test_as_many_rows_as_damaged_leaves_in_hfsplus(victim, name, tree, count, how):
-    """Each leaf is one row with the level that its parent tells, and nothing of what its bytes say."""
+    """Each leaf is one row with the level given by its parent, and nothing from its own bytes."""
     image = victim(name)
     bad = some(image.of(tree), count)
     layouts = image.read(spoiled(bad, how))
@@ -204,14 +204,14 @@ HFSPLUS_OTHERS = [
 @for_each("how", ["zeroed", "random"])
 @for_each("name, tree, kind, level", HFSPLUS_OTHERS)
 def test_headers_maps_roots_and_index_nodes_of_hfsplus(victim, name, tree, kind, level, how, sweep):
-    """One row, at its address and of its size; of a root the header tells the level."""
+    """One row, at its address and with its size; a root's level comes from the header."""
     image = victim(name)
     bad = image.of(tree, level, kind)[:1]
     assert rows(image.read(spoiled(bad, how), sweep=sweep)) == planted(bad)
 
 
 def test_header_of_a_tree_that_has_nothing_left(victim):
-    """An empty tree whose header is lost has a row for it; nobody knows its size: that of a block is taken."""
+    """An empty tree without a header has one row; its size is unknown, so the block size is used."""
     image = victim("map-nodes")
     (header,) = image.of("attributes", None)
     block = 512
@@ -221,7 +221,7 @@ def test_header_of_a_tree_that_has_nothing_left(victim):
 
 @pytest.mark.parametrize("how", ["zeroed", "random"])
 def test_header_of_the_hot_files(victim, how):
-    """A file leads to this tree, and no field of the volume header; nothing tells the size of its nodes but a block."""
+    """A file leads to this tree, not the volume header; nothing gives its node size, so the block size is used."""
     image = victim("hot-files")
     (header,) = image.of("hot-files", None)
     with image.changed({}) as path:
@@ -231,7 +231,7 @@ def test_header_of_the_hot_files(victim, how):
 
 @pytest.mark.parametrize("how", ["zeroed", "random"])
 def test_leaves_below_a_damaged_index_node_of_hfsplus(victim, how):
-    """The map says that they are in use, and no other node is: both levels are rows, the lower without its level."""
+    """The map marks them as used and no other node does: both levels are rows, the lower one without its level."""
     image = victim("half-full-nodes")
     bad = [image.of("catalog", 1)[1], *some(image.of("catalog"), 5)]
     found = rows(image.read(spoiled(bad, how)))
@@ -242,23 +242,23 @@ def test_leaves_below_a_damaged_index_node_of_hfsplus(victim, how):
 
 
 def test_nodes_of_hfsplus_that_nothing_leads_to_say_nothing(victim):
-    """In a tree of which nothing is lost, a node in use that is empty is left over: no damage."""
+    """In an undamaged tree, an empty node in use is a leftover, not damage."""
     image = victim("strewn-catalog")
     (header,) = image.of("catalog", None)
-    # The map is the header node's third record, behind its descriptor, header record and 128 bytes (TN1150).
+    # The map is the third record of the header node, after its descriptor, header record and 128 bytes (TN1150).
     start, data = 14 + 106 + 128, bytearray(image.bytes_of(header))
     free = int(np.flatnonzero(np.unpackbits(np.frombuffer(data[start : start + 32], np.uint8)) == 0)[0])
     data[start + free // 8] |= 0x80 >> free % 8
     used = {header.at: bytes(data)}
     assert rows(image.read(used)) == []
-    # Nor where leaves are lost that an index node leads to.
+    # The same holds if leaves are lost that an index node leads to.
     bad = some(image.of("catalog"), 3)
     assert rows(image.read(used | spoiled(bad, "zeroed"))) == planted(bad)
 
 
 @pytest.mark.parametrize("tree", ["hot-files", "catalog"])
 def test_sound_leaf_in_place_of_another_in_hfsplus(victim, tree):
-    """A leaf of another tree, or of other keys of the same one, is damage in the place that it took."""
+    """A leaf of another tree, or with other keys of the same tree, is damage where it is stored."""
     image = victim("hot-files")
     source, target = image.of(tree)[-1], image.of("catalog")[1]
     assert source.size == target.size
@@ -266,7 +266,7 @@ def test_sound_leaf_in_place_of_another_in_hfsplus(victim, tree):
 
 
 def test_nodes_behind_a_cut_of_hfsplus_are_unread(victim):
-    """Nodes in use behind the end of the image are rows with their addresses, and the leaves have a level."""
+    """Nodes in use after the end of the image are rows with their addresses, and the leaves have a level."""
     image = victim("strewn-catalog")
     leaves = sorted(place.at for place in image.of("catalog"))
     lost = [node for node in image.nodes if node.at + node.size > leaves[60]]
@@ -289,7 +289,7 @@ APFS_LEAVES = [
 @for_each("how", ["zeroed", "random"])
 @for_each("name, tree, count", APFS_LEAVES)
 def test_as_many_rows_as_damaged_leaves_in_apfs(victim, name, tree, count, how):
-    """Each leaf is one row with the level that its parent tells, and nothing of what its bytes say."""
+    """Each leaf is one row with the level given by its parent, and nothing from its own bytes."""
     image = victim(name)
     bad = some(image.of(tree), count)
     layouts = image.read(spoiled(bad, how))
@@ -308,7 +308,7 @@ APFS_ROOTS = ("container-omap", "spaceman", "omap", "omap-snapshots", "fs", "ext
 @for_each("how", ["zeroed", "random"])
 @for_each("tree", APFS_ROOTS)
 def test_roots_of_apfs(victim, tree, how, sweep):
-    """A root that cannot be used is a row, too: what leads to it tells address and size, nothing tells its level."""
+    """An unusable root is a row, too: its reference gives address and size, but no level."""
     image = victim("snapshots")
     root = next(node for node in image.nodes if node.tree == tree)
     layouts = image.read(spoiled([root], how), sweep=sweep)
@@ -318,7 +318,7 @@ def test_roots_of_apfs(victim, tree, how, sweep):
 
 @pytest.mark.parametrize("how", ["zeroed", "random"])
 def test_index_nodes_and_roots_of_sealed_volumes(victim, how):
-    """Index nodes have the hashes of what is below them; the tree of extents has checksums."""
+    """Index nodes hold the hashes of their children; the tree of extents has checksums."""
     image = victim("sealed-deep")
     (index,), (root,), (extents,) = image.of("fs", 2)[1:2], image.of("fs", 3), image.of("fext")
     assert rows(image.read(spoiled([index], how))) == planted([index])
@@ -328,14 +328,14 @@ def test_index_nodes_and_roots_of_sealed_volumes(victim, how):
 
 @pytest.mark.parametrize("how", ["zeroed", "random"])
 def test_leaf_below_a_damaged_index_node_of_apfs(victim, how):
-    """The object map alone leads to the leaf, and tells no level."""
+    """Only the object map leads to the leaf, and it gives no level."""
     image = victim("deep")
     index, leaf = image.of("fs", 1)[0], image.of("fs")[0]
     assert rows(image.read(spoiled([index, leaf], how))) == planted([index, leaf._replace(level=None)])
 
 
 def test_node_that_snapshots_share_is_one_row(victim):
-    """Reached in several views, a leaf is damaged once; what a snapshot alone holds is its."""
+    """A leaf reached from several views is damaged once; one that only a snapshot has belongs to that snapshot."""
     image = victim("snapshots")
     sound = image.read({})[1].nodes
     own = sound.filter((pl.col("tree").cast(pl.String) == "fs") & (pl.col("level") == 0))
@@ -348,7 +348,7 @@ def test_node_that_snapshots_share_is_one_row(victim):
 
 
 def test_sound_node_of_another_tree_in_apfs(victim):
-    """Its checksum holds, it is another object, and its transaction is not that of the node that belongs there."""
+    """Its checksum is right, but its object and transaction are not those of the expected node."""
     image = victim("strided")
     source, target = image.of("extentref")[1], image.of("fs")[5]
     sound = {row["image_offset"]: row["xid"] for row in image.read({})[1].nodes.to_dicts()}
@@ -358,7 +358,7 @@ def test_sound_node_of_another_tree_in_apfs(victim):
 
 
 def test_nodes_behind_a_cut_of_apfs_are_unread(victim):
-    """What the container has and the image does not are rows, with the address that the object map gives them."""
+    """Nodes of the container past the image's end are rows, with the addresses in the object map."""
     image = victim("aged")
     lost = sorted(image.nodes, key=lambda node: node.at)[-3:]
     assert {(node.tree, node.level) for node in lost} == {("fs", 0)}
@@ -366,7 +366,7 @@ def test_nodes_behind_a_cut_of_apfs_are_unread(victim):
 
 
 def test_places_without_bytes_of_apfs_are_unread(victim):
-    """Leaves in an area that could not be read are rows, and all others are sound."""
+    """Leaves in an unreadable area are rows, and all others are sound."""
     image = victim("strided")
     lost = some(image.of("fs"), 3)
     gaps = sorted(lost, key=lambda place: place.at)
@@ -374,7 +374,7 @@ def test_places_without_bytes_of_apfs_are_unread(victim):
 
 
 def test_locked_nodes_are_neither_sound_nor_damaged(victim):
-    """Without the password nothing is known of the nodes of an encrypted tree but where they are."""
+    """Without the password only the places of an encrypted tree's nodes are known."""
     layouts = victim("encrypted").read({}, password=None)
     nodes = layouts[1].nodes.filter(pl.col("tree").cast(pl.String) == "fs")
     assert set(nodes["condition"]) == {"locked"}
@@ -383,13 +383,13 @@ def test_locked_nodes_are_neither_sound_nor_damaged(victim):
 
 @pytest.mark.parametrize("name", [*("populated", "overflow", "hot-files", "map-nodes"), *("snapshots", "volumes")])
 def test_sound_images_have_sound_nodes(victim, name):
-    """Of what the writer wrote, nothing is damaged or unread."""
+    """Written images have no damaged or unread nodes."""
     image = victim(name)
     assert rows(image.read({})) == []
 
 
 def on_map(path: Path) -> tuple[list[int], int]:
-    """Addresses of the nodes that the map's data call damaged or unread, and the bytes of the map's class."""
+    """Return the addresses of damaged or unread nodes in the map's data, and the bytes of the map's class."""
     places, held = [], 0
     for item in disks([layoutscope.scan(path)]):
         segments = from_layouts(item.layouts, item.device)
@@ -406,7 +406,7 @@ def on_map(path: Path) -> tuple[list[int], int]:
 @pytest.mark.parametrize("count", [1, 3, 8, 40])
 @pytest.mark.parametrize("name", ["strewn-catalog", "strided"])
 def test_map_exports_and_captures_have_the_same_places(victim, tmp_path, name, count):
-    """As many damaged places are on the map, in the exported table and in a capture as were planted."""
+    """Map, exported table and capture have as many damaged places as were planted."""
     image = victim(name)
     tree = "catalog" if name in HFSPLUS else "fs"
     bad = some(image.of(tree), count)

@@ -1,7 +1,7 @@
-"""What `rm -rf` reads: predicted request by request through Linux's drivers, mounted for writing.
+"""Reads of `rm -rf`: predicted request by request for Linux's drivers, mounted for writing.
 
-Recorded with coreutils 9.1 on copies of the images, below Linux 6.1's hfsplus and linux-apfs-rw 0.3.0. Of APFS a few
-bitmaps are not predicted: which of them is read depends on where the next block is allocated.
+Recorded with coreutils 9.1 on copies of the images, with Linux 6.1's hfsplus and linux-apfs-rw 0.3.0. For APFS a few
+bitmaps are not predicted, because they depend on where the next block is allocated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.images.test_programs import HOST, TRACES, layout_of, printed, request
 
 
 def deleted(layout, name=None):
-    """Reads that are predicted for the removal of a directory of the root, or of all that is in the root."""
+    """Return the predicted reads for removing a directory of the root, or everything in the root."""
     inside = layout.entries.filter((layout.entries["parent_id"] == 2) & (layout.entries["name"] == (name or "")))
     start = inside["file_id"][0] if name else 2
     return trace(layout, order="delete", host=HOST, work=Work(start_directory_id=start))
@@ -37,14 +37,14 @@ def deleted(layout, name=None):
     ],
 )
 def test_rm_reads_what_is_predicted(reference_image, name, directory):
-    """Fresh and aged; neighbours of leaves that lose all records; bitmap and overflow tree of files in many pieces."""
+    """Fresh and aged; siblings of leaves that lose all records; bitmap and overflow tree of fragmented files."""
     layout = layout_of(reference_image(image_of(name)))
     real = requests_in(TRACES / f"{name}-delete-{directory or 'all'}.trace.zst")
     assert np.array_equal(real, places(deleted(layout, directory)))
 
 
 def test_each_page_of_the_bitmap_is_read_once(reference_image):
-    """And no other page than those with bits of what is freed."""
+    """No pages are read except those with bits of freed blocks."""
     layout = layout_of(reference_image("driver/hfsplus-frag.img"))
     reads = deleted(layout, "large")
     kinds = np.array(reads.trees)[reads.tree]
@@ -62,7 +62,7 @@ def test_each_page_of_the_bitmap_is_read_once(reference_image):
 
 
 def test_apfs_reads_all_that_is_predicted_and_a_few_bitmaps(reference_image):
-    """Every node of every tree in its place; of 2,243 blocks the six that are not predicted are no nodes."""
+    """Every node of every tree is in order; of 2,243 blocks the six that are not predicted are not nodes."""
     layout = layout_of(reference_image("aged/apfs-20000-c20.img"))
     real = requests_in(TRACES / "apfs-20000-c20-delete-d001.trace.zst")
     made = deleted(layout, "d001")
@@ -72,13 +72,13 @@ def test_apfs_reads_all_that_is_predicted_and_a_few_bitmaps(reference_image):
     assert (len(real), len(missed)) == (2243, 6)
     kinds = bytes_by_owner(missed, layout.container)
     assert kinds == {"spaceman-bitmap": 5, "internal-pool-bitmap": 1}
-    # The trees that a walk knows of are not all: extents are looked up by their addresses, too.
+    # Listings use only some of the trees: here extents are looked up by their addresses, too.
     assert np.count_nonzero(np.array(made.trees)[made.tree] == "extentref") > 400
 
 
 @pytest.mark.parametrize("name", ["hfsplus-20000-c20", "apfs-20000-c20"])
 def test_what_a_removal_cannot_but_write(reference_image, name):
-    """Leaves that hold names of the folder and others; where nothing is left, none but pages of the bitmap."""
+    """Leaves with names of the folder and others; if nothing is left, only pages of the bitmap."""
     layout = layout_of(reference_image(image_of(name)))
     model = model_of(layout, HOST)
     entries = layout.entries
@@ -96,7 +96,7 @@ def test_what_a_removal_cannot_but_write(reference_image, name):
 
 
 def test_what_is_written_is_told_of_removals_alone(reference_image):
-    """Not of a walk, which writes nothing."""
+    """A listing writes nothing."""
     image = reference_image("driver/hfsplus-frag.img")
     told = {
         order: printed(layoutscope.predict(image, drives="generic-7200", order=order)) for order in ("delete", "fts")
@@ -106,7 +106,7 @@ def test_what_is_written_is_told_of_removals_alone(reference_image):
 
 
 def test_an_extent_outside_of_the_volume_has_no_bits(reference_image):
-    """Its file is looked up as the others are, and no page of the bitmap is read for it."""
+    """Its file is looked up like the others, and no bitmap page is read for it."""
     layout = layout_of(reference_image("driver/hfsplus-frag.img"))
     far = np.where(np.arange(len(layout.extents)) % 2, layout.extents["image_offset"], 2**50)
     damaged = layout.changed(extents=layout.extents.with_columns(image_offset=far))

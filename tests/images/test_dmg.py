@@ -1,4 +1,4 @@
-"""Disk images made by macOS are the disks that they were made of."""
+"""Disk images made by macOS contain the disks that they were made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_disk_inside_is_the_recorded_disk(shared, name):
-    """Size and SHA-256 of the disk inside are those of the raw form, whatever way its pieces are stored."""
+    """Size and SHA-256 of the disk inside equal those of the raw form, however its pieces are stored."""
     facts = json.loads((shared / "images" / "apple" / "FACTS.json").read_text())
     recorded = next(item for item in facts if item["id"] == name)
     with open_image(shared / "images" / "apple" / f"{name}.dmg") as source:

@@ -1,4 +1,4 @@
-"""Lists of files and walks for other programs, read by programs that are not ours."""
+"""File lists and workload documents, read by other programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA = Path(__file__).parent / "witnesses" / "dfxml.xsd"
 
 SCATTERED = Path(__file__).parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 STUBS = {"dc": "http://purl.org/dc/elements/1.1/", "xml": "http://www.w3.org/XML/1998/namespace"}
-"""Namespaces that the schema imports and of which it declares nothing itself."""
+"""Namespaces that the schema imports without using their declarations."""
 
 
 def exported(path, file_format, **options) -> str:
@@ -39,7 +39,7 @@ def exported(path, file_format, **options) -> str:
 
 
 def needs(program: str) -> str:
-    """Skip where a program is not there."""
+    """Skip if a program is not installed."""
     found = shutil.which(program)
     if found is None:
         pytest.skip(f"{program} is not installed")
@@ -73,7 +73,7 @@ def test_times_owners_and_modes_of_hfsplus_are_those_of_fls(reference_image, nam
 
 @pytest.mark.parametrize("name", ["apfs-snap", "apfs-20000-c20"])
 def test_times_owners_and_modes_of_apfs_are_those_of_fls(reference_image, name):
-    """Likewise in a container with one volume, which sleuthkit finds by its superblock."""
+    """The same for a container with one volume, which sleuthkit finds by its superblock."""
     path = str(reference_image(f"{'aged' if '20000' in name else 'driver'}/{name}.img"))
     told = subprocess.run([needs("pstat"), path], capture_output=True, text=True, check=True).stdout
     block = re.search(r"APSB Block Number: (\d+)", told)
@@ -82,7 +82,7 @@ def test_times_owners_and_modes_of_apfs_are_those_of_fls(reference_image, name):
     shared = [key for key in theirs if key in mine and key[1]]
     assert len(shared) > 500
     for key in shared:
-        # What sleuthkit says of the size of a directory is not what any stat shows.
+        # Sleuthkit's directory sizes are not those of stat.
         skipped = {3} if mine[key][0].startswith("d/") else set()
         assert [value for place, value in enumerate(mine[key]) if place not in skipped] == [
             value for place, value in enumerate(theirs[key]) if place not in skipped
@@ -98,7 +98,7 @@ def odd_names(tmp_path_factory) -> Path:
 
 
 def test_mactime_reads_a_timeline(odd_names, tmp_path):
-    """Sleuthkit's mactime shows every entry that has a time, names with its separators among them."""
+    """Sleuthkit's mactime shows every entry that has a time, including names with its separators."""
     (tmp_path / "body").write_text(exported(odd_names, "bodyfile"))
     done = subprocess.run(
         [needs("mactime"), "-d", "-y", "-b", tmp_path / "body"], capture_output=True, text=True, check=True
@@ -109,7 +109,7 @@ def test_mactime_reads_a_timeline(odd_names, tmp_path):
 
 
 def test_no_name_breaks_a_line_or_a_field_of_a_body_file(odd_names):
-    """Eleven fields a line, and as many lines as entries, whatever names hold."""
+    """Eleven fields per line, and one line per entry, whatever names hold."""
     (layout,) = read_layouts(odd_names)
     assert any(set(name) & set("|%\n\r\t") for name in layout.entries["name"].drop_nulls())
     lines = exported(odd_names, "bodyfile").split("\n")
@@ -149,7 +149,7 @@ def test_dfxml_follows_its_schema(odd_names, reference_image, tmp_path):
 
 
 def test_byte_runs_are_the_extents(reference_image):
-    """Bytes that a document names hold the file: those of the fragmented volume add up to its table of extents."""
+    """The byte runs in a document hold the file: for the fragmented volume they add up to its extents."""
     path = reference_image("driver/hfsplus-frag.img")
     (layout,) = read_layouts(path)
     root = ET.fromstring(exported(path, "dfxml"))  # noqa: S314  (our own text)
@@ -164,7 +164,7 @@ def test_byte_runs_are_the_extents(reference_image):
 
 
 def test_dfxml_has_an_object_for_each_entry(odd_names):
-    """Entries are told by their numbers, names as escaped texts, and only the root has no parent."""
+    """Entries are identified by numbers, names are escaped, and only the root has no parent."""
     (layout,) = read_layouts(odd_names)
     objects = ET.fromstring(exported(odd_names, "dfxml")).findall(".//d:fileobject", NAMESPACES)  # noqa: S314
     assert sorted(int(item.findtext("d:inode", None, NAMESPACES)) for item in objects) == sorted(
@@ -176,14 +176,14 @@ def test_dfxml_has_an_object_for_each_entry(odd_names):
 
 @pytest.fixture(scope="module")
 def walked():
-    """Return the reads of a walk of the committed image, and what a drive makes of them."""
+    """Return the reads of a listing of the committed image, and their service on a drive."""
     reads = trace(SCATTERED)
     assert len(reads) > 20
     return reads, simulate(reads, "generic-7200", Host("macos"))
 
 
 def test_speedscope_has_a_track_a_tree_and_balanced_events(walked):
-    """Each profile is one tree's; its events never go back in time, close what was opened last, and end within it."""
+    """Each profile is one tree's; its events are in time order, nest correctly, and end within the profile."""
     reads, result = walked
     document = json.loads(exported(SCATTERED, "speedscope", drives="generic-7200"))
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
@@ -210,7 +210,7 @@ def test_speedscope_has_a_track_a_tree_and_balanced_events(walked):
 
 
 def test_trace_events_are_the_reads(walked):
-    """A slice a read: its service time and its parts as the drive has them, on the track of its tree."""
+    """One slice per read: its service time and parts from the drive model, on the track of its tree."""
     reads, result = walked
     events = json.loads(exported(SCATTERED, "perfetto", drives="generic-7200"))["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
@@ -226,7 +226,7 @@ def test_trace_events_are_the_reads(walked):
 
 
 def test_folded_stacks_add_up_to_the_walk(walked):
-    """As flamegraph.pl splits them: a stack, a blank, a whole number; together they are the time of the walk."""
+    """As flamegraph.pl splits them: a stack, a blank, an integer; together they give the total time."""
     reads, result = walked
     lines = exported(SCATTERED, "folded", drives="generic-7200").splitlines()
     parsed = [re.fullmatch(r"(.*)\s+?(\d+)", line) for line in lines]
@@ -237,7 +237,7 @@ def test_folded_stacks_add_up_to_the_walk(walked):
 
 
 def test_walks_are_of_the_order_that_was_asked_for():
-    """Names alone take fewer reads than attributes, in the document too."""
+    """Names need fewer reads than attributes, in the document too."""
     count = {
         order: exported(SCATTERED, "perfetto", order=order).count('"ph":"X"') for order in ("names", "readdir-stat")
     }
@@ -247,12 +247,12 @@ def test_walks_are_of_the_order_that_was_asked_for():
 
 @pytest.mark.parametrize("file_format", DOCUMENT_FORMATS)
 def test_documents_have_no_control_characters(odd_names, file_format):
-    """Nothing that a terminal would act on leaves the tool in any of them; tabs and returns are shown, too."""
+    """No document has characters that act on a terminal; tabs and returns are escaped, too."""
     text = exported(odd_names, file_format)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
 
 
 def test_a_format_that_is_none_is_refused(odd_names):
-    """With what it may have been."""
+    """The error lists the valid formats."""
     with pytest.raises(UsageError, match="did you mean 'bodyfile'"):
         export_document(odd_names, io.BytesIO(), file_format="bodyfiles")

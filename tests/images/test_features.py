@@ -1,4 +1,4 @@
-"""Bits that forbid reading to whoever does not know them are errors everywhere; the known ones are none."""
+"""Unknown incompatible feature bits are errors everywhere; known ones are not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sound(tmp_path_factory):
 
 
 def changed(image, magic, structure, **bits):
-    """Set bits of fields in every superblock of a kind, and make their checksums right."""
+    """Set bits of fields in every superblock of a kind, and correct the checksums."""
     data = bytearray(image)
     for start in range(0, len(data), BLOCK):
         if data[start + 32 : start + 36] != magic:
@@ -84,7 +84,7 @@ def run(*words):
     ids=["restore", "unknown", "highest", "container", "several", "version 1"],
 )
 def test_what_forbids_reading_is_an_error_everywhere(make, bits, code, message, sound, tmp_path):
-    """All 40 files are listed; how many there should be is unknown, with exit code 3."""
+    """All 40 files are listed; their total is unknown, with exit code 3."""
     path = tmp_path / "disk.img"
     path.write_bytes(make(sound, **bits))
     scanned = layoutscope.scan(path, drives=())
@@ -110,7 +110,7 @@ def test_what_forbids_reading_is_an_error_everywhere(make, bits, code, message, 
 
 
 def test_the_first_screen_says_that_files_may_be_missing(sound, tmp_path):
-    """No error says that something is lost: the volume says that it may be."""
+    """No error reports a loss: the screen says that files may be missing."""
     path = tmp_path / "disk.img"
     path.write_bytes(volume_with(sound, apfs_incompatible_features=0x10))
     for words in (("scan", path), ("scan", path, "--details")):
@@ -120,7 +120,7 @@ def test_the_first_screen_says_that_files_may_be_missing(sound, tmp_path):
 
 
 def test_flags_that_another_tool_left_are_no_damage(sound, tmp_path):
-    """A volume that was decrypted, whose flags say one key: all files are there without a password."""
+    """A decrypted volume whose flags still name one key: all files are listed without a password."""
     path = tmp_path / "disk.img"
     data = bytearray(sound)
     for start in range(0, len(data), BLOCK):
@@ -156,7 +156,7 @@ def _findings(path):
     ],
 )
 def test_a_feature_that_matters_to_writers_is_a_warning_of_a_check(make, field, sound, tmp_path):
-    """What is read is complete, and a scan says nothing."""
+    """The data read are complete, and a scan reports nothing."""
     path = tmp_path / "disk.img"
     path.write_bytes(make(sound, **{field: 4}))
     assert layoutscope.scan(path, drives=()).exit_code == 0
@@ -168,7 +168,7 @@ def test_a_feature_that_matters_to_writers_is_a_warning_of_a_check(make, field, 
 @pytest.mark.parametrize("version", [0, 3, 6, 500])
 @pytest.mark.parametrize("hfsx", [False, True])
 def test_a_version_that_nobody_published(hfsx, version, tmp_path):
-    """Versions 4 and 5 are known; another one is an error, and no second finding speaks of it."""
+    """Versions 4 and 5 are known; another one is an error, without a second finding about it."""
     canvas, _ = render(VolumePlan(name="Base", total_blocks=1024, root=folders(3, 12), hfsx=hfsx))
     data = canvas.to_bytearray()
     for at in (1024, len(data) - 1024):
@@ -185,7 +185,7 @@ def test_a_version_that_nobody_published(hfsx, version, tmp_path):
 
 
 def test_nested_folder_links_are_no_damage():
-    """Inodes of folders that hold links to folders and to files, on HFSX: 12 files and 8 folders."""
+    """Inodes of folders with links to folders and files, on HFSX: 12 files and 8 folders."""
     path = Path(__file__).parent / "recorded" / "ok-folder-links-nested.img.zst"
     facts = layoutscope.scan(path, drives=()).volume.layout.facts
     assert (facts.num_files, facts.num_directories) == (12, 8)
@@ -213,7 +213,7 @@ KINDS = {
 
 @pytest.mark.parametrize("module", KINDS, ids=lambda module: module.__name__.split(".")[-2])
 def test_the_table_has_every_bit_of_the_grammar_once(module):
-    """Each with what it means for reading."""
+    """Each has its meaning for readers."""
     rows = [item for table in module.FEATURE_FIELDS for item in table.features]
     known = [item for kind in KINDS[module] for item in kind]
     assert sorted(f"{type(item.bit).__name__}.{item.bit.name}" for item in rows) == sorted(

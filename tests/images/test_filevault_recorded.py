@@ -1,4 +1,4 @@
-"""A volume that macOS encrypted with FileVault 2, of which cryptsetup's tests hold a sample and what it decrypts to.
+"""A volume encrypted by macOS with FileVault 2: cryptsetup's tests hold a sample and its decrypted content.
 
 The sample has the metadata of CoreStorage and the first block of the logical volume; the rest was wiped. So it proves
 where the volume lies, its keys, the numbering of its sectors and its header; trees under FileVault 2 are proven by
@@ -55,7 +55,7 @@ def sample(tmp_path_factory) -> Path:
 
 
 def test_what_the_metadata_tell(sample):
-    """Place, size and identifiers without a password, as cryptsetup tells them."""
+    """Place, size and identifiers without a password, as cryptsetup reports them."""
     with open_image(sample) as source:
         found = read_physical_volume(source)
     (volume,) = found.logical_volumes
@@ -66,7 +66,7 @@ def test_what_the_metadata_tell(sample):
 
 
 def test_the_whole_volume_is_decrypted_as_cryptsetup_does(sample):
-    """Every sector: what was wiped decrypts to something, too, which depends on the number of the sector."""
+    """Every sector: wiped ones decrypt to something, too, which depends on the sector number."""
     with open_image(sample) as source:
         plain = unlock_volumes(source, find_volumes(source).candidates, PASSWORD)
         total = hashlib.sha256()
@@ -76,7 +76,7 @@ def test_the_whole_volume_is_decrypted_as_cryptsetup_does(sample):
 
 
 def test_keys_are_those_that_cryptsetup_finds(sample, monkeypatch):
-    """Both halves of the key of the volume."""
+    """Both halves of the volume key."""
     made = []
     monkeypatch.setattr("layoutscope.partition.filevault.UnlockedSource", lambda _, stretches: made.extend(stretches))
     with open_image(sample) as source:
@@ -85,7 +85,7 @@ def test_keys_are_those_that_cryptsetup_finds(sample, monkeypatch):
 
 
 def test_its_header_is_read_at_its_place(sample):
-    """The UUID is that which blkid shows of the opened volume; trees are wiped, and that is told."""
+    """The UUID is the one that blkid shows for the opened volume; the trees are wiped, and that is reported."""
     result = scan(sample, password=PASSWORD, drives=())
     (volume,) = result.volumes
     assert volume.layout.facts.uuid == "DE124D8A-2164-394E-924F-8E28DB0A09CB"
@@ -94,7 +94,7 @@ def test_its_header_is_read_at_its_place(sample):
 
 
 def test_it_stays_locked_otherwise(sample):
-    """Without the password it is named; a wrong one is said to be wrong."""
+    """Without the password the volume is reported as locked; a wrong password is reported as wrong."""
     with pytest.raises(UnsupportedError, match="logical volume 'Untitled' of 160 MiB, encrypted") as caught:
         scan(sample)
     assert caught.value.code == "file-vault"

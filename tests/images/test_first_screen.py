@@ -1,4 +1,4 @@
-"""The first screen on real images: it fits on all of them, and no sentence stands where it would be wrong."""
+"""The first screen on real images: it always fits, and each sentence appears only where it is true."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IMAGES = (
 
 @cache
 def screen(path: Path, **options: object) -> str:
-    """Return what is printed of an image."""
+    """Return the printed screen of an image."""
     file = io.StringIO()
     print_scan(scan(path, **options), make_console(file, width=80))
     return file.getvalue()
@@ -43,7 +43,7 @@ def screen(path: Path, **options: object) -> str:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_every_image_fits_on_one_screen(reference_image, name):
-    """24 lines of 80 columns, and none of the words that say more than the numbers."""
+    """24 lines of 80 columns, without words that claim more than the numbers."""
     text = screen(reference_image(name))
     assert len(text.splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 80
@@ -77,20 +77,20 @@ SENTENCES = {
     "worst first": ("driver/gpt-both.img", "aged/apfs-20000-c20.img"),
     "the rest was not given": ("fusion/main.img", "apple/dissect_encrypted.raw"),
 }
-"""What is said: an image of which it is true, and one of which it would be wrong."""
+"""Sentences, each with an image for which it is true, and one for which it would be wrong."""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_sentence_stands_where_it_is_true_alone(reference_image, sentence):
-    """Each is said of the image that it is true of, and not of the other."""
+    """Each appears for the image for which it is true, and not for the other."""
     true, wrong = (screen(Path(name) if name == SCATTERED else reference_image(name)) for name in SENTENCES[sentence])
     assert sentence in " ".join(true.split())
     assert sentence not in " ".join(wrong.split())
 
 
 def test_the_fresh_volume_is_not_blamed_for_what_age_did(reference_image):
-    """Of the same files fresh, reading in key order saves half of the time; aged, it saves next to nothing."""
+    """Reading in key order saves half of the time on the fresh volume, and almost nothing on the aged one."""
     shares = {}
     for age in ("c00", "c20"):
         verdict = scan(reference_image(f"aged/apfs-20000-{age}.img")).parts[-1].verdict
@@ -100,7 +100,7 @@ def test_the_fresh_volume_is_not_blamed_for_what_age_did(reference_image):
 
 
 def test_a_password_opens_what_was_locked(reference_image):
-    """With its password the same volume is told of like any other."""
+    """With its password the volume has the same screen as any other."""
     text = screen(reference_image("apple/dissect_encrypted.raw"), password="password")  # noqa: S106  (the image is public)
     assert "OK: listing all files takes" in text
     assert "links or devices" in text
@@ -108,7 +108,7 @@ def test_a_password_opens_what_was_locked(reference_image):
 
 
 def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, tmp_path):
-    """One leaf of zeros: what was lost stands first, and nothing says that all was read."""
+    """One leaf of zeros: the loss comes first, and no sentence says that everything was read."""
     source = reference_image("driver/apfs-snap.img")
     leaf = next(
         item.nodes.filter(tree="fs", level=0, state="live")["image_offset"][0]
@@ -131,7 +131,7 @@ def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, 
 
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_beside_a_locked_volume_others_can_be_predicted(is_alone, tmp_path):
-    """Only where nothing is open is a password needed for what is named next; a locked volume has nothing cut off."""
+    """A password is needed for the next command only if no volume is open; a locked volume is not truncated."""
     volumes = (scenarios.ENCRYPTED, *(() if is_alone else (VolumePlan("Open", scenarios.many(9)),)))
     write(scenarios.container(*volumes, block_count=2 * 131072), tmp_path / "disk.img")
     text = screen(tmp_path / "disk.img")
@@ -141,7 +141,7 @@ def test_beside_a_locked_volume_others_can_be_predicted(is_alone, tmp_path):
 
 
 def test_nodes_in_pieces_are_not_said_to_lie_near(tmp_path):
-    """A catalog in 300 pieces that cut its nodes: nothing between the pieces would save most of the time."""
+    """A catalog in 300 fragments that split its nodes: removing the gaps would save most of the time."""
     tree = Tree(8192, pieces=300, pieces_of_whole_nodes=False, shuffled=0.9)
     plan = HfsPlan(block_size=512, total_blocks=120_000, root=folders(60, 60, 400), catalog=tree, gap_blocks=3)
     hfsplus.write(plan, tmp_path / "disk.img")
@@ -152,12 +152,12 @@ def test_nodes_in_pieces_are_not_said_to_lie_near(tmp_path):
     asked = predict(tmp_path / "disk.img", drives="generic-5400-2.5", what_ifs=["clumped-like-hfs"])
     (clumped,) = asked.volumes[0].drives[0].what_ifs
     share = next(cause.share for cause in found.causes if cause.name == "distance")
-    # A quarter of the simulations stands for the cause, all of them for the what-if.
+    # A cause needs a quarter of the simulations, the what-if all of them.
     assert share == pytest.approx(1 - clumped.seconds / found.seconds, abs=0.1)
 
 
 def test_where_little_is_to_be_gained_no_other_remedies_are_named(reference_image):
-    """A small volume of macOS takes reads, but its screen names neither a remedy nor the verb for more of them."""
+    """A small macOS volume needs reads, but its screen names neither a remedy nor the command for more of them."""
     text = screen(reference_image("apple/plaso_spotlight10.13.raw"))
     assert "Nothing to improve." in " ".join(text.split())
     assert "plan" not in text
@@ -169,13 +169,13 @@ PLACES = {
     "scattered: 90 %": ("aged/apfs-200000-c00.img", {"host": "macos"}),
     "loosely packed, at little cost: 90 %": ("aged/hfsplus-20000-c20.img", {"host": "linux"}),
 }
-"""How metadata is placed on images: on one volume the gaps cost a tenth of the time, on another one less."""
+"""Descriptions of metadata placement: on one volume the gaps cost a tenth of the time, on another less."""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", PLACES)
 def test_places_are_described_by_the_rule(reference_image, words):
-    """One description holds, and none of the others."""
+    """Exactly one description applies."""
     name, options = PLACES[words]
     found = scan(Path(name) if name == SCATTERED else reference_image(name), **options)
     text = " ".join(story(found.volume))
@@ -184,17 +184,17 @@ def test_places_are_described_by_the_rule(reference_image, words):
 
 @pytest.mark.parametrize("half", ["main", "tier2"])
 def test_half_of_a_set_is_not_called_damaged(reference_image, half):
-    """What lies on the other image was not given, and nothing is known to be wrong with it."""
+    """The other half's data were not given, and nothing is known to be wrong with them."""
     text = screen(reference_image(f"fusion/{half}.img"))
     assert re.search(r"INCOMPLETE: .*\(fusion-half\)", " ".join(text.split()))
-    assert not re.search(r"^Second +0 ", text, re.MULTILINE)  # what was not read is not drawn as empty
+    assert not re.search(r"^Second +0 ", text, re.MULTILINE)  # unread space is not drawn as empty
     assert "DAMAGED" not in text
     assert "all files" not in text
 
 
 @pytest.mark.parametrize("half", ["main", "tier2"])
 def test_half_of_a_set_asks_for_the_other_half(reference_image, half):
-    """No sweep finds what lies on an image that was not given."""
+    """No sweep finds data on an image that was not given."""
     text = screen(reference_image(f"fusion/{half}.img"))
     assert "\nName the image of the other device: --second IMAGE.\n" in text
     assert "--sweep" not in text
@@ -202,14 +202,14 @@ def test_half_of_a_set_asks_for_the_other_half(reference_image, half):
 
 @pytest.mark.parametrize("half", ["main", "tier2"])
 def test_the_map_does_not_call_half_of_a_set_damaged(reference_image, half):
-    """Its headline says of one half what the first screen does."""
+    """Its headline describes one half as the first screen does."""
     text = map_page([scan(reference_image(f"fusion/{half}.img"))])
     assert "is incomplete: one error" in text
     assert "is damaged: one error" not in text
 
 
 def test_second_device_alone_is_not_called_empty(reference_image):
-    """Its volumes are told by the main device: that none could be read is not that there is none."""
+    """The main device holds the volumes: that none could be read does not mean that there is none."""
     text = screen(reference_image("fusion/tier2.img"))
     assert "no volume of it could be read" in text
     assert "no volume in it" not in text
@@ -217,7 +217,7 @@ def test_second_device_alone_is_not_called_empty(reference_image):
 
 @pytest.mark.parametrize("name", ["hfsplus-4k", "apfs-ci", "apfs-snap", "hfsplus-b512-n4096"])
 def test_counts_are_those_of_the_drivers_listing(reference_image, truth, name):
-    """Files by their inode numbers, folders without the root; all other names are further links or devices."""
+    """Files by their inode numbers, folders without the root; all other names are additional links or devices."""
     rows = [line.split("\t") for line in truth(f"{name}.find.tsv.zst").decode("utf-8", "replace").split("\n")[:-1]]
     files = len({row[0] for row in rows if row[1] == "f"})
     folders = sum(row[1] == "d" for row in rows) - 1
@@ -235,7 +235,7 @@ TERMS = {
 
 @pytest.mark.parametrize("term", TERMS)
 def test_explain_knows_the_terms_of_the_screen(reference_image, term):
-    """What a screen calls something can be looked up under that name."""
+    """Each term on a screen can be looked up under that name."""
     name = TERMS[term]
     assert term.casefold() in screen(Path(name) if name == SCATTERED else reference_image(name)).casefold()
     assert explain(term)

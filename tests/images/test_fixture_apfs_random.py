@@ -1,4 +1,4 @@
-"""Random lives of APFS volumes: whatever was drawn, the reader finds it, and apfsck has no complaint."""
+"""Random histories of APFS volumes: the reader finds what was drawn, and apfsck reports no error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(request, tmp_path_factory):
 
 
 def test_reader_finds_what_was_drawn(written):
-    """Nodes, entries and extents are the planned ones, every block is accounted for, and nothing is wrong."""
+    """Nodes, entries and extents are the planned ones, every block is accounted for, and there are no findings."""
     path, expected = written
     container, volume = read_layouts(open_image(path))
     size, state = expected.block_size, expected.live
@@ -47,6 +47,6 @@ def test_reader_finds_what_was_drawn(written):
 
 
 def test_apfsck_calls_it_clean(written, peer):
-    """Apfsck has no complaint about a random life."""
+    """Apfsck reports no error for a random history."""
     done = subprocess.run([peer("apfsck"), "-cuw", written[0]], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

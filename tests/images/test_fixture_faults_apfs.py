@@ -1,4 +1,4 @@
-"""What the reader makes of APFS containers with one planted fault each."""
+"""Reading APFS containers with one planted fault each."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.apfs import read_layouts
 from tests.cases import for_each
 
 NOT_IN_THE_WAY = {"index-key-order"}
-"""Contradictions that keep nothing from being read, and that reading does not look for; the structure check does."""
+"""Contradictions that do not hinder reading and that only the structure check looks for."""
 
 
 def outcome(path, scenario):
-    """Read a container; give the findings, or the error in its own words."""
+    """Read a container; return the findings, or the text of the error."""
     password = PASSWORD if scenario == "encrypted" else None
     try:
         with open_image(path) as source:
@@ -32,7 +32,7 @@ def outcome(path, scenario):
 
 
 def differences(path, scenario):
-    """List where bulk decoding and the grammars differ; nothing where the container cannot be read."""
+    """List differences between bulk decoding and the grammars; empty if the container cannot be read."""
     password = PASSWORD if scenario == "encrypted" else None
     try:
         with open_image(path) as source:
@@ -44,7 +44,7 @@ def differences(path, scenario):
 @pytest.mark.full
 @for_each("fault", FAULTS)
 def test_fault_is_survived(fault, victims):
-    """Whatever is wrong, reading ends in findings or in one of our errors; the grammars read the same of each node."""
+    """Reading always ends in findings or in one of our errors; the grammars read each node alike."""
     with planted(fault, victims) as image:
         found = outcome(image.path, fault.scenario)
         assert differences(image.path, fault.scenario) == []
@@ -54,5 +54,5 @@ def test_fault_is_survived(fault, victims):
 
 @pytest.mark.parametrize("name", VICTIMS)
 def test_victims_are_clean_before(name, victims):
-    """Without the fault there is nothing to find."""
+    """Without the fault there are no findings."""
     assert outcome(victims[name][0], name) == []

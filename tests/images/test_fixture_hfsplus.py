@@ -26,7 +26,7 @@ def _rows(frame, *columns):
 
 
 def _found(layout):
-    """Give what was read of a volume, in the words of the plan; rows without an order of their own are sorted."""
+    """Return a volume as read, in the terms of the plan; rows without an order of their own are sorted."""
     nodes, entries = layout.nodes, layout.entries
     number = {None: None, **dict(nodes.select("row", "node_id").rows())}
     tree_node = {row: (tree, node) for row, tree, node in nodes.select("row", "tree", "node_id").rows()}
@@ -52,7 +52,7 @@ def _found(layout):
 
 
 def _planned(expected):
-    """Give the same of the plan."""
+    """Return the same for the plan."""
     nodes = expected.nodes
     kinds = {e.cnid: KINDS.get(e.kind, "file") for e in expected.entries}
     header = ("tree_depth", "total_nodes", "free_nodes", "leaf_records", "root_node")
@@ -104,8 +104,8 @@ def _planned(expected):
 def test_tables_are_the_plan(name):
     """Nodes, records, room, parents, fragments, extents, entries in their order, free runs and headers of trees.
 
-    Headers, allocation file, startup file and journal are among the regions. A volume as planned has nothing that
-    deserves a warning, however odd; a dirty one says so.
+    Headers, allocation file, startup file and journal are among the regions. A volume as planned gives no warning,
+    however odd; a dirty one says so.
     """
     image, expected = rendered(name)
     layout = read_layout(MemorySource(image), image_offset=expected.volume_offset)
@@ -118,7 +118,7 @@ def test_tables_are_the_plan(name):
 
 @pytest.mark.parametrize("name", PENDING)
 def test_disk_as_it_lies_is_the_state_before_the_transactions(name):
-    """Without replay, the reader shows what the plan says was there before."""
+    """Without replay, the reader shows the state that the plan gives before the transactions."""
     plan = SCENARIOS[name]
     image, _ = rendered(name)
     _, before = render(without_transactions(plan))
@@ -130,7 +130,7 @@ def test_disk_as_it_lies_is_the_state_before_the_transactions(name):
 @pytest.mark.full
 @for_each("fault", FAULTS)
 def test_grammars_agree_on_the_nodes_around_a_fault(fault):
-    """With any fault planted, reading ends with tables, and the grammars read the same of the nodes in them."""
+    """With any fault planted, reading ends with tables, and the grammars read their nodes alike."""
     whole, expected = rendered(fault.scenario)
     image = bytearray(whole)
     fault.apply(image, expected)
@@ -139,7 +139,7 @@ def test_grammars_agree_on_the_nodes_around_a_fault(fault):
 
 
 def test_large_image_reads_as_it_was_written(tmp_path):
-    """Leaves in key order, extents, counts and free blocks of a large image are those of its plan; nothing is amiss."""
+    """Leaves in key order, extents, counts and free blocks of a large image equal the plan; there are no findings."""
     path = tmp_path / "large.img"
     planned = write_large(LargePlan(6000, cycles=3, pieces=15), path)
     with open_image(path) as source:
@@ -155,7 +155,7 @@ def test_large_image_reads_as_it_was_written(tmp_path):
 
 
 def test_committed_image_reads_as_it_was_planned():
-    """The README's image: 3,899 files by its plan, a catalog of 14 extents, nodes where they were put."""
+    """The README's image: 3,899 files by its plan, a catalog of 14 extents, nodes at their planned places."""
     canvas, expected = render(scattered_plan())
     with open_image(build.FOLDER / "hfsplus-scattered.img.zst") as source:
         assert source.size_bytes == canvas.size_bytes

@@ -10,7 +10,7 @@ from layoutscope.image import MemorySource
 from tests.agreement import node_differences
 from tests.hfsplus import read_layout
 
-# Any units, lone surrogates and NULs among them; up to 60, so that at least four keys fit into an index node.
+# Any code units, including lone surrogates and NULs; up to 60, so at least four keys fit into an index node.
 NAMES = st.text(st.characters(codec=None), min_size=1, max_size=60).filter(
     lambda name: len(name.encode("utf-16-be", "surrogatepass")) <= 120
 )
@@ -50,7 +50,7 @@ TREES = st.builds(
 
 @st.composite
 def plans(draw):
-    """Draw a plan of a volume with room for everything that the other strategies can draw."""
+    """Draw a plan of a volume with space for everything that the other strategies can draw."""
     case_sensitive = draw(st.booleans())
     block_size = draw(st.sampled_from([512, 1024, 4096, 8192]))
     return VolumePlan(
@@ -67,7 +67,7 @@ def plans(draw):
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(plans())
 def test_any_plan_reads_as_it_was_written(plan):
-    """Whatever the plan: nodes, extents and entries are the planned ones, the grammars agree, and nothing is amiss."""
+    """For any plan, nodes, extents and entries are the planned ones, the grammars agree, and there are no findings."""
     canvas, expected = render(plan)
     source = MemorySource(bytes(canvas.to_bytearray()))
     layout = read_layout(source)

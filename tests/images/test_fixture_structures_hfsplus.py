@@ -11,7 +11,7 @@ from fixtures.hfsplus.names import sort_key
 from fixtures.hfsplus.placement import pieces_of
 from fixtures.hfsplus.plan import Extent
 
-# Bare volumes by Linux and Mac OS X whose catalog has no more than eight extents.
+# Bare volumes by Linux and Mac OS X whose catalog has at most eight extents.
 VOLUMES = [
     "driver/hfsplus-4k.img",
     "driver/hfsplus-b512-n4096.img",
@@ -50,7 +50,7 @@ def _records(raw):
 
 @pytest.mark.parametrize("name", VOLUMES)
 def test_order_of_names_is_that_of_real_catalogs(name, reference_image):
-    """Every catalog that a real driver wrote rises strictly under the writer's order of keys."""
+    """Keys of every catalog that a real driver wrote ascend strictly in the writer's order."""
     with reference_image(name).open("rb") as image:
         header = s.VOLUME_HEADER.parse(_read(image, 1024, 512))
         keys = []
@@ -67,7 +67,7 @@ def test_order_of_names_is_that_of_real_catalogs(name, reference_image):
 @pytest.mark.full
 @pytest.mark.parametrize("name", VOLUMES)
 def test_records_of_real_catalogs_are_rebuilt_byte_for_byte(name, reference_image):
-    """Parsing a real folder or file record and building it again gives its bytes: no field is missed."""
+    """Parsing and rebuilding a real folder or file record gives its bytes, so no field is missed."""
     with reference_image(name).open("rb") as image:
         header = s.VOLUME_HEADER.parse(_read(image, 1024, 512))
         rebuilt = 0
@@ -83,7 +83,7 @@ def test_records_of_real_catalogs_are_rebuilt_byte_for_byte(name, reference_imag
 
 @pytest.mark.parametrize("name", ["driver/hfsplus-4k.img", "driver/hfsx-cs.img"])
 def test_headers_of_real_volumes_parse_to_the_recorded_truth(name, reference_image, truth):
-    """Block counts, extents and tree headers equal those that an independent walker recorded."""
+    """Block counts, extents and tree headers equal those recorded by an independent walker."""
     facts = json.loads(truth(f"{name.partition('/')[2]}.gt.json"))
     with reference_image(name).open("rb") as image:
         header = s.VOLUME_HEADER.parse(_read(image, 1024, 512))

@@ -1,4 +1,4 @@
-"""What an attribute holds is told apart from a file's own contents, whatever the attribute is called."""
+"""Attribute data is kept apart from a file's own data, whatever the attribute's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLD = {"data", "attribute:data", "attribute:resource", "attribute:orphan", "att
 
 @pytest.fixture(params=["apfs", "hfsplus"])
 def image(request, tmp_path):
-    """A volume of one file of three blocks, whose attributes have blocks of their own and names of forks."""
+    """A volume with one file of three blocks, whose attributes have their own blocks and the names of forks."""
     path = tmp_path / "disk.img"
     if request.param == "apfs":
         held = tuple(XattrPlan(name, b"x" * 5000, is_streamed=True) for name in NAMES)
@@ -34,7 +34,7 @@ def image(request, tmp_path):
 
 
 def test_an_attribute_called_data_is_not_the_files_data(image):
-    """The file has its three blocks and no more; each attribute has its own fork."""
+    """The file has exactly its three blocks; each attribute has its own fork."""
     with layoutscope.open(image) as disk:
         layout = disk.scan(drives=()).volume.layout
     number = layout.entries.row(by_predicate=pl.col("name") == "a", named=True)["file_id"]

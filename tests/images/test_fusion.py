@@ -26,7 +26,7 @@ def pair(reference_image):
 
 @pytest.fixture
 def copies(pair, tmp_path):
-    """Copies whose set identifier begins with the other highest bit, as half of all sets do."""
+    """Return copies whose set identifier has the other highest bit, as in half of all sets."""
     paths = []
     for image in pair:
         path = tmp_path / image.name
@@ -53,7 +53,7 @@ def levels(result):
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_pair_opens_whichever_half_is_named_first(pair, order):
-    """All of it is read, and nothing is found wrong with it."""
+    """Everything is read, without findings."""
     first, second = (pair[place] for place in order)
     result = layoutscope.scan(first, second=second, drives=())
     assert result.exit_code == 0
@@ -62,7 +62,7 @@ def test_pair_opens_whichever_half_is_named_first(pair, order):
 
 
 def test_blocks_of_both_devices_are_told_apart(pair):
-    """The superblock counts the blocks of both; all but the copy of the superblock are free on the second device."""
+    """The superblock counts the blocks of both; on the second device only its superblock copy is used."""
     result = layoutscope.scan(pair[0], second=pair[1], drives=())
     layout = result.parts[0].layout
     assert layout.facts.details["blocks"] == MAIN_BLOCKS + SECOND_BLOCKS
@@ -74,15 +74,15 @@ def test_blocks_of_both_devices_are_told_apart(pair):
 
 
 def test_check_finds_nothing(pair):
-    """As apfsck does."""
+    """As with apfsck."""
     for first, second in (pair, pair[::-1]):
         result = layoutscope.check(first, second=second)
         assert [finding for finding in result.findings if finding.level != "info"] == []
 
 
 def test_halves_alone_say_which_one_is_missing(pair):
-    """Each is called what it is, and what is missing is damage."""
-    # Of the second device nothing can be read: the main device has all checkpoints.
+    """Each is identified, and the missing one is damage."""
+    # Nothing on the second device can be read alone: the main device has all checkpoints.
     for image, words, code in zip(pair, ("second device", "main device"), (3, 1), strict=True):
         result = layoutscope.scan(image, drives=())
         messages = [message for volume in result.parts for message in volume.layout.findings["message"]]
@@ -91,7 +91,7 @@ def test_halves_alone_say_which_one_is_missing(pair):
 
 
 def test_second_device_alone_has_no_checkpoints(pair):
-    """What lists states says which half this is, and which one is missing."""
+    """Commands that list states name this half and the missing one."""
     with pytest.raises(FormatError, match=r"second device of a Fusion set; its main device.* was not given"):
         layoutscope.checkpoints(pair[1])
     assert [state.kind for state in layoutscope.checkpoints(pair[0])] == ["checkpoint"]
@@ -99,7 +99,7 @@ def test_second_device_alone_has_no_checkpoints(pair):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A set with nodes and data on both devices, by our own writer."""
+    """Write a set with nodes and data on both devices."""
     folder = tmp_path_factory.mktemp("filled")
     paths = folder / "main.img", folder / "second.img"
     write(SCENARIOS["fusion"], *paths)
@@ -108,7 +108,7 @@ def filled(tmp_path_factory):
 
 @pytest.mark.full
 def test_bytes_are_those_of_the_device_in_the_tables(filled, tmp_path):
-    """Whichever half is named first: hash of the metadata, owners and modes of files, single nodes, check, inspect."""
+    """Whichever half is named first: metadata hash, owners and modes of files, single nodes, check, inspect."""
     seen = []
     for first, second in (filled, filled[::-1]):
         result = layoutscope.scan(first, second=second, drives=(), identify=True)
@@ -127,14 +127,14 @@ def test_bytes_are_those_of_the_device_in_the_tables(filled, tmp_path):
 
 
 def test_first_byte_of_the_identifier_says_nothing(copies):
-    """The devices are told apart by the last bit alone."""
+    """Only the last bit distinguishes the devices."""
     result = layoutscope.scan(copies[1], second=copies[0], drives=())
     assert result.exit_code == 0
     assert layoutscope.scan(copies[0], drives=()).parts[-1].layout.facts.name == "Fuse"
 
 
 def test_two_images_of_one_half_are_refused(pair, tmp_path):
-    """They are not the two halves of a set."""
+    """They are not two halves of a set."""
     other = tmp_path / "other.img"
     other.symlink_to(pair[0])
     with pytest.raises(FormatError):
@@ -143,7 +143,7 @@ def test_two_images_of_one_half_are_refused(pair, tmp_path):
 
 @pytest.mark.parametrize("has_second", [True, False])
 def test_the_same_byte_of_two_devices_is_counted_twice(pair, has_second):
-    """All but the metadata is free, as the bitmaps of the main device say, and every byte of the set has one use."""
+    """Everything but the metadata is free by the main device's bitmaps, and every byte of the set has one use."""
     result = layoutscope.scan(pair[0], second=pair[1] if has_second else None, drives=())
     container = result.parts[0]
     held = {row.use: row.size_bytes for row in container.space}
@@ -153,7 +153,7 @@ def test_the_same_byte_of_two_devices_is_counted_twice(pair, has_second):
 
 
 def test_uses_of_both_devices_are_those_of_their_tables(tmp_path):
-    """With files and nodes on both, at equal places too, data and free space are what each device's rows sum up to."""
+    """With files and nodes on both, even at equal addresses, data and free space add up per device."""
     paths = tmp_path / "main", tmp_path / "second"
     write(SCENARIOS["fusion"], *paths)
     volumes = layoutscope.scan(paths[0], second=paths[1], drives=()).parts

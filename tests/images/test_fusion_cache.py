@@ -15,7 +15,7 @@ from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
 
 BLOCK = 4096
 FAR = 500
-"""First block on the second device of the extent of four blocks in the middle of the file "far"."""
+"""First block, on the second device, of the four-block extent in the middle of the file "far"."""
 
 
 def written(folder, *runs, flags=space.FUSION_MT_DIRTY) -> tuple[list, int]:
@@ -32,7 +32,7 @@ def written(folder, *runs, flags=space.FUSION_MT_DIRTY) -> tuple[list, int]:
 
 
 def pieces_of_far(paths):
-    """Rows of the file whose four blocks in the middle lie on the second device."""
+    """Return the rows of the file whose middle four blocks are on the second device."""
     layout = layoutscope.scan(paths[0], second=paths[1], drives=()).parts[1].layout
     (number,) = layout.entries.filter(layout.entries["name"] == "far")["file_id"].to_list()
     rows = layout.extents.filter(layout.extents["file_id"] == number)
@@ -53,7 +53,7 @@ def pieces_of_far(paths):
     ],
 )
 def test_extents_follow_dirty_runs(tmp_path, run, middle):
-    """An extent is cut where a dirty run begins and ends: that piece is on the main device, in the cache."""
+    """An extent is split where a dirty run begins and ends: that piece is in the cache on the main device."""
     paths, cache = written(tmp_path, run)
     base = {0: cache, 1: 0}
     wanted = [
@@ -66,20 +66,20 @@ def test_extents_follow_dirty_runs(tmp_path, run, middle):
 
 
 def test_two_runs_that_touch_are_two_pieces(tmp_path):
-    """The cache holds neighbours of the second device at places of its own."""
+    """The cache stores adjacent runs of the second device at separate places."""
     paths, cache = written(tmp_path, (20, FAR, 2), (3, FAR + 2, 2))
     _, *found, _ = pieces_of_far(paths)
     assert [row[:2] for row in found] == [(0, (cache + 20) * BLOCK), (0, (cache + 3) * BLOCK)]
 
 
 def test_clean_runs_are_the_same_on_both_devices(tmp_path):
-    """What is not dirty stays where it belongs."""
+    """Blocks that are not dirty keep their address."""
     paths, _ = written(tmp_path, (7, FAR, 4), flags=0)
     assert pieces_of_far(paths)[1][:2] == (1, FAR * BLOCK)
 
 
 def test_nodes_are_read_where_they_are_newest(tmp_path):
-    """A node of the second device that is dirty is read from the cache, and shown there: what is old there is not."""
+    """A dirty node of the second device is read from the cache and shown there; its old version is not shown."""
     paths, _ = written(tmp_path, (0, 600, 4))
     whole = layoutscope.scan(paths[0], second=paths[1], drives=()).parts[2].layout
     leaves = whole.nodes.filter((whole.nodes["tree"] == "fs") & (whole.nodes["level"] == 0)).sort("key_rank")
@@ -106,7 +106,7 @@ def test_nodes_are_read_where_they_are_newest(tmp_path):
 
 
 def test_dirty_runs_find_blocks():
-    """Two runs of the second device, of blocks 10 to 12 and 20, are in the cache at 100 and 200."""
+    """Two runs of the second device, blocks 10 to 12 and 20, are in the cache at 100 and 200."""
     mark = Blocks((), (), BLOCK).tier2_mark
     start, stop, cached = [mark + 10, mark + 20], [mark + 13, mark + 21], [100, 200]
     runs = DirtyRuns(*(np.array(values, np.uint64) for values in (start, stop, cached)))

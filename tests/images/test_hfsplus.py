@@ -1,4 +1,4 @@
-"""Real HFS+ and HFSX volumes, against truth that comes from elsewhere."""
+"""Real HFS+ and HFSX volumes, compared with independent data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def image_name(name):
 
 
 def apple_volume(shared, name):
-    """Facts of an Apple volume, and where its partition lies."""
+    """Return the facts of an Apple volume, and the offset of its partition."""
     facts = json.loads((shared / "images/apple/FACTS.json").read_text())
     layout = next(item["layout"] for item in facts if item["id"] == name)
     volume = next(item for item in layout["vols"] if item["fs"].startswith("HFS"))
@@ -60,9 +60,9 @@ def extents_in_blocks(layout, file_id):
 
 @pytest.mark.parametrize("name", [name for name in DRIVER + AGED if name != "hfsplus-empty-plain"])
 def test_metrics_of_leaves_are_those_of_the_truth(name, reference_image, truth):
-    """Of the steps from leaf to leaf as many are adjacent, and backward, as an independent walker counted.
+    """The numbers of adjacent and backward steps between leaves equal an independent count.
 
-    To it a leaf of 8 KiB in two pieces ends 8 KiB behind its start, to the metric where its last piece ends.
+    For that count an 8 KiB leaf in two pieces ends 8 KiB after its start, for the metric at the end of its last piece.
     """
     leaf = json.loads(truth(f"{name}.img.gt.json"))["catalog"]["leaf"]
     layout, steps = layout_of(reference_image(image_name(name))), leaf["nodes"] - 1
@@ -76,7 +76,7 @@ def test_metrics_of_leaves_are_those_of_the_truth(name, reference_image, truth):
 
 @pytest.mark.parametrize("name", DRIVER + AGED)
 def test_volume_equals_its_truth(name, reference_image, truth):
-    """Special files, free space, trees and leaf order equal what an independent walker found."""
+    """Special files, free space, trees and leaf order equal the results of an independent walker."""
     expected = json.loads(truth(f"{name}.img.gt.json"))
     layout = layout_of(reference_image(image_name(name)))
     assert layout.findings.is_empty()
@@ -116,7 +116,7 @@ def check_tree(layout, tree, expected):
     "name", ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop"]
 )
 def test_listing_equals_the_drivers(name, reference_image, truth):
-    """Paths, inode numbers, kinds, links, sizes and blocks are those that find shows on the mounted volume."""
+    """Paths, inode numbers, kinds, links, sizes and blocks equal the output of find on the mounted volume."""
     layout = layout_of(reference_image(image_name(name)))
     lines = truth(f"{name}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]
     expected = {unicodedata.normalize("NFD", path): tuple(rest) for *rest, path in (line.split("\t") for line in lines)}
@@ -124,7 +124,7 @@ def test_listing_equals_the_drivers(name, reference_image, truth):
 
 
 def entry_paths(entries):
-    """Path of every entry from the root folder, which itself is empty, folder by folder upwards."""
+    """Return the path of every entry from the root folder, whose own path is empty."""
     rows = entries["parent_id", "file_id", "name", "kind", "flags"].rows()
     folders = {
         own: (parent, name)
@@ -146,7 +146,7 @@ ROOT_PARENT = 1
 
 
 def found_listing(layout):
-    """List as the Linux driver shows a volume: 2 more than its entries as a folder's size, blocks up to the end."""
+    """List a volume as the Linux driver shows it: a folder's size is its entries plus 2; blocks end with the file."""
     entries = layout.entries.with_columns(path=entry_paths(layout.entries)).filter(pl.col("flags") & FLAG_PRIVATE == 0)
     block = layout.facts.block_size_bytes
     listing = {}
@@ -160,7 +160,7 @@ def found_listing(layout):
 
 
 def test_fragmented_files_equal_filefrag(reference_image, truth):
-    """Every extent of the six fragmented files lies where the driver says, overflow extents included."""
+    """Every extent of the six fragmented files is where the driver reports it, including overflow extents."""
     layout = layout_of(reference_image("driver/hfsplus-frag.img"))
     rows = [line.split("\t") for line in truth("hfsplus-frag.filefrag.tsv.zst").decode().splitlines()]
     ids = dict(zip(entry_paths(layout.entries), layout.entries["file_id"], strict=True))
@@ -175,7 +175,7 @@ def test_fragmented_files_equal_filefrag(reference_image, truth):
 
 
 def cut_at(extents, size):
-    """Cut extents at the end of the file's last block, as blocks behind it are not mapped."""
+    """Truncate extents at the end of the file's last block, because later blocks are not mapped."""
     end = -(-size // 4096) * 4096
     return [(at, where, min(length, end - at)) for at, where, length in extents if at < end]
 
@@ -211,7 +211,7 @@ def test_apple_volume_has_its_facts(name, shared, reference_image):
 
 @pytest.mark.parametrize("name", APPLE)
 def test_apple_volume_lists_like_fls(name, shared, reference_image, peer):
-    """Ids and paths are those of fls, which leaves out the root folder and adds files of its own."""
+    """Ids and paths equal those of fls, which omits the root folder and adds files of its own."""
     facts, size = apple_volume(shared, name)
     path = reference_image(f"apple/{name}.raw")
     layout = layout_of(path, start=facts["off"], size=size)
@@ -239,7 +239,7 @@ def test_apple_volume_lists_like_fls(name, shared, reference_image, peer):
 
 @pytest.mark.parametrize("name", ["hfsplus-200000-c00", "hfsplus-200000-c20"])
 def test_node_table_equals_the_traced_volumes(name, reference_image, truth):
-    """Every live node of a 1 TiB volume lies where an independent parse found it, with its place in the leaf chain."""
+    """Every live node of a 1 TiB volume is where an independent parser found it, in the same leaf order."""
     layout = layout_of(reference_image(f"aged/{name}.img"))
     rows = [
         line.split("\t") for line in truth(f"{name}.nodes.tsv.zst").decode().splitlines() if not line.startswith("#")
@@ -297,7 +297,7 @@ def test_nodes_that_straddle_extents_are_joined(reference_image):
 
 
 def test_metadata_is_read_once(reference_image):
-    """Reading takes hardly more bytes than the metadata that it finds."""
+    """Reading takes hardly more bytes than the size of the metadata."""
     source = RawFile(reference_image("aged/hfsplus-20000-c20.img"))
     layout = read_layout(source)
     assert source.counter.bytes < 1.1 * layout.facts.metadata_known_bytes
@@ -305,7 +305,7 @@ def test_metadata_is_read_once(reference_image):
 
 
 def test_pending_transactions_can_be_left_alone(reference_image):
-    """Without replay the journal's contents are named and the blocks stay as they lie."""
+    """Without replay the journal's contents are reported and the blocks are shown as stored."""
     path = reference_image("apple/hfsinspect_hfsj.raw")
     layout = read_layout(RawFile(path), options={"no_journal": True})
     assert layout.findings["code"].to_list() == ["journal-pending"]
@@ -317,7 +317,7 @@ def test_pending_transactions_can_be_left_alone(reference_image):
 
 
 def test_no_metadata_overlaps(reference_image):
-    """Nodes, regions, free space and extents of files share no byte on a sound volume."""
+    """Nodes, regions, free space and extents of files do not overlap on a sound volume."""
     layout = layout_of(reference_image("aged/hfsplus-20000-c20.img"))
     whole = layout.nodes.filter(~pl.col("row").is_in(layout.node_fragments["node_row"].to_list()))
     parts = [
@@ -329,14 +329,14 @@ def test_no_metadata_overlaps(reference_image):
     ]
     pieces = pl.concat(parts).sort("at")
     ends = (pieces["at"] + pieces["n"]).to_numpy()
-    # The alternate volume header lies in a block of its own that the allocation file calls used.
+    # The alternate volume header is in a block of its own that the allocation file marks as used.
     assert (pieces["at"].to_numpy()[1:] >= ends[:-1]).all()
     assert int(np.sum(pieces["n"].to_numpy())) <= layout.facts.size_bytes
 
 
 @pytest.mark.parametrize(("name", "listing"), [("apm-hfsplus.img", "part-hfsplus"), ("gpt-both.img", "part-hfsplus")])
 def test_volume_in_a_partition_equals_the_drivers(name, listing, reference_image, truth):
-    """The same volume under a partition map lists as the driver lists it, at addresses of the whole image."""
+    """The same volume in a partition map gives the driver's listing, at addresses of the whole image."""
     layout = partitioned_volume(reference_image(f"driver/{name}"))
     lines = truth(f"{listing}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]
     expected = {unicodedata.normalize("NFD", path): tuple(rest) for *rest, path in (line.split("\t") for line in lines)}
@@ -346,7 +346,7 @@ def test_volume_in_a_partition_equals_the_drivers(name, listing, reference_image
 
 
 def test_hybrid_volume_lists_its_files(reference_image, truth):
-    """A volume of a hybrid ISO has the kinds, sizes and paths of the directory it was made of."""
+    """The volume of a hybrid ISO has the kinds, sizes and paths of its source directory."""
     layout = partitioned_volume(reference_image("driver/hybrid-hfsplus.iso"))
     lines = truth("hybrid-hfsplus.find.tsv.zst").decode().split("\n")[:-1]
     expected = {}

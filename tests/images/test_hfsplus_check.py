@@ -32,7 +32,7 @@ READING = {
     "journal header": (journal, "_read_header"),
     "journal lists": (journal, "_report_invalid"),
 }
-"""Comparisons that are made while a volume is read, by the function that makes them."""
+"""Comparisons that reading makes, by their function."""
 
 FOUND = {
     "file-count": ("file-count-differs", "volume-counts"),
@@ -181,7 +181,7 @@ FOUND = {
     "unused-node": ("node-not-zeroed", "unused-nodes"),
     "attribute-flag": ("attribute-flag-differs", "attribute-flags"),
 }
-"""What each planted fault is called, and which check finds it."""
+"""The finding for each planted fault, and the check that finds it."""
 
 NAMES = [fault.name for fault in FAULTS]
 
@@ -199,7 +199,7 @@ def found(findings):
 
 
 def test_every_fault_is_in_the_table():
-    """No fault is planted that the table does not name."""
+    """Every planted fault is in the table."""
     assert sorted(NAMES) == sorted(FOUND)
 
 
@@ -210,12 +210,12 @@ WITHOUT = {
     "_read_tree_map": None,
     "_read_map": None,
 }
-"""What a comparison that also returns something is replaced with; None: its reports are dropped."""
+"""Replacements for comparisons that also return something; None: only their reports are dropped."""
 
 
 @for_each("name", NAMES)
 def test_fault_is_found_at_its_field_by_one_check(name, monkeypatch):
-    """The finding has the address of the one field that was changed; without that check or comparison there is none."""
+    """The finding has the address of the changed field; without that check or comparison there is none."""
     source, at = damaged(name)
     code, check = FOUND[name]
     assert (code, at) in found(check_volume(source))
@@ -231,7 +231,7 @@ def test_fault_is_found_at_its_field_by_one_check(name, monkeypatch):
 
 
 def silenced(function):
-    """Run a function whose findings and format errors about its own comparisons are dropped."""
+    """Run a function without its findings and its format errors about its own comparisons."""
 
     def run(volume, *args):
         before = len(volume.log.findings)
@@ -250,12 +250,12 @@ EXTRA = {"unmounted", "index-links", "parents"}
 
 
 def test_every_check_finds_a_planted_fault():
-    """There is no check without a fault that only it finds; the information has its own test."""
+    """Every check has a fault that only it finds; the information has its own test."""
     assert set(CHECKS) <= {name for _, name in FOUND.values()} | EXTRA
 
 
 def test_volume_that_was_not_unmounted_is_told_as_information():
-    """No damage, as a mount would say nothing else; without the check nothing is said."""
+    """It is not damage, as a mount reports nothing either; without the check there is no finding."""
     source = MemorySource(rendered("dirty")[0])
     at = 1024 + 4  # TN1150: the attributes follow signature and version
     assert [(item.code, item.level, item.image_offset) for item in check_volume(source)] == [
@@ -265,7 +265,7 @@ def test_volume_that_was_not_unmounted_is_told_as_information():
 
 
 def test_index_node_with_a_wrong_neighbour():
-    """The root has no neighbours: a link from it is found at its first field."""
+    """The root has no siblings: a link from it is found at its first field."""
     data, expected = rendered("victim")
     root = expected.node("catalog", expected.trees["catalog"]["root_node"])
     image = bytearray(data)
@@ -276,7 +276,7 @@ def test_index_node_with_a_wrong_neighbour():
 
 
 def test_children_of_a_lost_folder_are_named():
-    """A folder with another CNID leaves its 25 files without a parent, each at its key."""
+    """A folder with a wrong CNID leaves its 25 files without a parent, each reported at its key."""
     source, _ = damaged("changed-folder-id")
     lost = [item for item in check_volume(source) if item.code == "parent-missing"]
     assert len(lost) == 25
@@ -284,21 +284,21 @@ def test_children_of_a_lost_folder_are_named():
 
 
 def test_a_file_without_a_name_is_found_at_its_key():
-    """newfs_hfs makes a root folder without a name when asked to, which fsck_hfs refuses; threads alone have none."""
+    """newfs_hfs can make a root folder without a name, which fsck_hfs rejects; only threads have none."""
     canvas, expected = render(replace(SCENARIOS["victim"], name=""))
     source = MemorySource(bytes(canvas.to_bytearray()))
     first = expected.node("catalog", expected.trees["catalog"]["first_leaf_node"]).image_offset
-    at = first + 14 + 2 + 4  # TN1150: behind the node descriptor key length and parent, then the name's length
+    at = first + 14 + 2 + 4  # TN1150: key length and parent follow the node descriptor, then the name's length
     assert {(item.code, item.image_offset) for item in check_volume(source)} == {("records-invalid", at)}
 
 
 REMARKABLE = {"journal-external": {"journal-external"}}
-"""Scenarios that are sound, but of which something could not be read."""
+"""Scenarios that are sound, but with data that could not be read."""
 
 
 @for_each("name", sorted(SCENARIOS))
 def test_sound_volume_is_clean(name):
-    """Nothing that the writers make contradicts itself."""
+    """Written volumes have no contradictions."""
     data, expected = rendered(name)
     worse = {item.code for item in check_volume(MemorySource(data), image_offset=expected.volume_offset)
              if item.level != "info"}  # fmt: skip
@@ -329,25 +329,25 @@ def check_image(path):
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_volume_is_clean(name, reference_image):
-    """What fsck_hfs calls clean, and what macOS wrote, has neither errors nor warnings."""
+    """Volumes that fsck_hfs calls clean or that macOS wrote have neither errors nor warnings."""
     assert [item for item in check_image(reference_image(name)) if item.level != "info"] == []
 
 
 def test_hybrid_image_counts_one_block_too_few(reference_image):
-    """The disc's writer marks a block as used that belongs to nothing, as fsck_hfs says of its free count."""
+    """The disc's writer marks an unowned block as used, as fsck_hfs reports for its free count."""
     worse = [item for item in check_image(reference_image("driver/hybrid-hfsplus.iso")) if item.level != "info"]
     assert [item.code for item in worse] == ["block-unclaimed"]
     assert "block 81," in worse[0].message
 
 
 def test_dirty_volume_of_macos_is_told_as_such(reference_image):
-    """A volume whose journal was never replayed is sound after the replay; both facts are information."""
+    """A volume whose journal was not replayed is sound after the replay; both facts are information."""
     findings = check_image(reference_image("apple/hfsinspect_hfsj.raw"))
     assert {(item.code, item.level) for item in findings} == {("journal-replayed", "info"), ("not-unmounted", "info")}
 
 
 def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_path):
-    """Cut in its catalog, a volume names what is missing; what is left is checked as far as it goes."""
+    """Truncated in its catalog, a volume reports missing data; the rest is checked as far as possible."""
     from layoutscope import check, read_layouts
 
     source = reference_image("driver/hfsplus-b512-n4096.img")
@@ -364,7 +364,7 @@ def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_p
 
 
 def test_a_file_that_grew_ahead_of_its_map_is_information():
-    """Nodes behind the end of the map that the tree does not use are free: nothing is damaged."""
+    """Unused nodes after the end of the map are free: nothing is damaged."""
     data, _ = rendered("map-grows-late")
     (finding,) = check_volume(MemorySource(data))
     mapped = (512 - 14 - 106 - 128 - 8) * 8

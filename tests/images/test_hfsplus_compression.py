@@ -1,4 +1,4 @@
-"""Headers of compressed files against their files: what is not told where it would be wrong."""
+"""Headers of compressed files compared with their files: no false findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN_KIND = 1
 
 @cache
 def written():
-    """Return a volume with a file compressed in its attribute, an empty one, and one that only has the attribute."""
+    """Return a volume with a file compressed in its attribute, an empty one, and one with only the attribute."""
     head = DECMPFS_HEADER.build({"magic": b"fpmc", "type": 4, "uncompressed_size": 9})
     root = (
         compressed_file("packed", CONTENT),
@@ -38,13 +38,13 @@ def told(data):
 
 
 def test_sound_ones_and_files_without_the_flag_are_silent():
-    """An empty file needs no bytes anywhere, and without the flag the attribute makes no file a compressed one."""
+    """An empty file needs no stored bytes, and without the flag the attribute does not make a file compressed."""
     assert told(written()[0]) == set()
 
 
 @pytest.mark.parametrize("size", [0, 2**64 - 1])
 def test_bytes_that_are_not_compressed_are_as_long_as_they_become(size):
-    """Kind 1 has the bytes themselves behind the header: another length is told at its field."""
+    """Kind 1 stores the plain bytes after the header: another length is reported at its field."""
     data, expected = written()
     image = bytearray(data)
     at = payload(image, record_of(expected, "attributes", expected.entry("packed").cnid, DECMPFS, -1))

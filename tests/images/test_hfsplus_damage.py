@@ -1,4 +1,4 @@
-"""Damaged HFS+ volumes: what can be read is read, and each loss is named with its address."""
+"""Damaged HFS+ volumes: readable data are read, and each loss is reported with its address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def zeroed(data, start, length):
 
 
 def test_lost_volume_header_is_replaced_by_its_copy():
-    """Without the header at byte 1024 the copy serves: the same nodes and entries, and one finding."""
+    """Without the header at byte 1024 the copy is used: the same nodes and entries, and one finding."""
     data = sound("populated")
     layout = read_layout(MemorySource(zeroed(data, 1024, 512)))
     whole = read_layout(MemorySource(data))
@@ -36,7 +36,7 @@ def test_lost_volume_header_is_replaced_by_its_copy():
 
 
 def without_first_transaction(data):
-    """Let the journal start with its second transaction; the first one alone writes the volume header."""
+    """Make the journal start with its second transaction; only the first one writes the volume header."""
     order, at = ORDERS["little"], data.index(b"xLNJ")
     header = order.header.parse(data[at:])
     header.start += order.block_list.parse(data[at + header.start :]).bytes_used
@@ -48,7 +48,7 @@ def without_first_transaction(data):
 
 @pytest.mark.parametrize("sweep", [False, True])
 def test_copy_serves_where_the_journal_does_not_write_the_header(sweep):
-    """Transactions of other blocks are applied all the same, and the lost header is told of."""
+    """Transactions of other blocks are still applied, and the lost header is reported."""
     data = zeroed(without_first_transaction(sound("journal-pending-transactions")), 1024, 512)
     layout = read_layout(MemorySource(data), sweep=sweep)
     assert {"volume-header-invalid", "journal-replayed"} <= set(layout.findings["code"])
@@ -57,7 +57,7 @@ def test_copy_serves_where_the_journal_does_not_write_the_header(sweep):
 
 @pytest.mark.parametrize("start", [0, 512, 70_000])
 def test_without_both_headers_there_is_no_volume(start):
-    """The error names the place of the first header on the whole image, wherever the volume starts."""
+    """The error gives the image address of the first header, wherever the volume starts."""
     source = MemorySource(bytes(start + 100_000))
     with pytest.raises(FormatError) as caught:
         read_layout(Window(source, start, 100_000))
@@ -65,7 +65,7 @@ def test_without_both_headers_there_is_no_volume(start):
 
 
 def test_leaf_lost_to_its_index_is_found_through_the_chain():
-    """An index node of zeros loses no entry as long as the leaves still link to one another."""
+    """An index node of zeros loses no entry as long as the leaves are still linked."""
     data = sound("strewn-catalog")
     whole = read_layout(MemorySource(data))
     index = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "index"))
@@ -79,7 +79,7 @@ def test_leaf_lost_to_its_index_is_found_through_the_chain():
 @pytest.mark.parametrize("byte", [0x00, 0xA5])
 @pytest.mark.parametrize("kind", ["leaf", "index"])
 def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte):
-    """Overwritten nodes, the root among them, are unreadable and not verified; all others stay as they were."""
+    """Overwritten nodes, including the root, are unreadable and not verified; all others are unchanged."""
     data = sound("strewn-catalog")
     whole = read_layout(MemorySource(data)).nodes
     rows = whole.filter((whole["tree"] == "catalog") & (whole["kind"] == kind))
@@ -96,7 +96,7 @@ def test_destroyed_nodes_are_neither_free_nor_sound(kind, byte):
 
 
 def test_truncated_image_counts_what_it_lacks():
-    """Behind a cut nodes are unreadable, coverage is below 1, and the rest is there."""
+    """Nodes after the truncation are unreadable, coverage is below 1, and the rest is read."""
     data = sound("strewn-catalog")
     whole = read_layout(MemorySource(data))
     leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf"))
@@ -110,7 +110,7 @@ def test_truncated_image_counts_what_it_lacks():
 
 
 def test_loop_among_leaves_ends():
-    """A leaf whose link leads back to the first leaf is named, and every entry is listed once."""
+    """A leaf whose link leads back to the first leaf is reported, and every entry is listed once."""
     data = bytearray(sound("populated"))
     whole = read_layout(MemorySource(bytes(data)))
     leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf")).sort("key_rank")
@@ -123,12 +123,12 @@ def test_loop_among_leaves_ends():
 
 @pytest.mark.parametrize("where", ["entry", "thread"])
 def test_a_name_that_damage_changed_is_an_error_in_a_scan(where):
-    """Each name stands in an entry and in its thread; a letter of one changed, they differ, and nothing else does."""
+    """Each name is in an entry and in its thread; if one letter changes they differ, and nothing else does."""
     data = bytearray(sound("populated"))
     whole = read_layout(MemorySource(bytes(data)))
     row = whole.entries.filter(whole.entries["kind"] == "file").row(3, named=True)
     raw = row["name_raw"]
-    # TN1150: a key has the parent's CNID and the name's length before the name; so has the data of a thread.
+    # TN1150: in a key, the parent's CNID and the name's length precede the name; in a thread's data as well.
     before = row["parent_id"].to_bytes(4, "big") + (len(raw) // 2).to_bytes(2, "big")
     places = [at for at in range(len(data) - len(raw)) if data[at : at + len(before) + len(raw)] == before + raw]
     entry, thread = sorted(places, key=lambda at: data[at - 4 : at] == b"\x00\x04\x00\x00")
@@ -143,13 +143,13 @@ def test_a_name_that_damage_changed_is_an_error_in_a_scan(where):
 
 @pytest.mark.parametrize("count", [600, 3_000, 60_000])
 def test_a_node_that_counts_more_records_than_it_has_room_for(count):
-    """The offset table of the catalog's root would be longer than the node: its free space is unknown."""
+    """The offset table of the catalog's root would not fit into the node: its free space is unknown."""
     canvas, expected = render(SCENARIOS["victim"])
     data = bytearray(canvas.to_bytearray())
     root = expected.node("catalog", expected.trees["catalog"]["root_node"])
-    # TN1150, Node Descriptor: the count stands at byte 10.
+    # TN1150, Node Descriptor: the count is at byte 10.
     data[root.image_offset + 10 : root.image_offset + 12] = count.to_bytes(2, "big")
-    # Free space right behind the descriptor, wherever the table is taken to begin.
+    # Free space directly after the descriptor, wherever the table is assumed to begin.
     data[root.image_offset + 14 : root.image_offset + 2048] = bytes([0, 14]) * 1017
     nodes = read_layout(MemorySource(bytes(data))).nodes
     row = nodes.filter(tree="catalog", node_id=root.node_number).to_dicts()[0]

@@ -1,4 +1,4 @@
-"""What dates decide on HFS+: whether a file of a link's type is a link, and from which year records count."""
+"""Effects of dates on HFS+: whether a file of link type is a link, and the epoch of a record."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PLAN = VolumePlan(
 
 
 class Image:
-    """An image whose catalog records are changed by the names of their files."""
+    """An image whose catalog records are changed by file name."""
 
     def __init__(self, path):
         self.path = path
         self.data = bytearray(path.read_bytes())
 
     def record(self, name):
-        """Find where a file's record starts: behind its key."""
+        """Return the start of a file's record, after its key."""
         key = struct.pack(">H", len(name)) + name.encode("utf-16-be")
         at = self.data.find(key)
         while self.data[at + len(key) : at + len(key) + 2] != b"\0\2":
@@ -52,7 +52,7 @@ class Image:
         return struct.unpack_from(">I", self.data, self.record(name) + offset)[0]
 
     def scan(self):
-        """Scan the image as it is by now."""
+        """Scan the image in its present state."""
         self.path.write_bytes(self.data)
         return layoutscope.scan(self.path, drives=())
 
@@ -80,7 +80,7 @@ def make_link(image, special, created):
 
 @pytest.mark.parametrize("special", [0, 1])
 def test_file_of_a_links_type_with_another_date_is_a_file(image, special):
-    """Somebody gave it that type: a driver shows the file itself, nothing is broken; fsck_hfs mends the date."""
+    """A user set that type: a driver shows the file itself, nothing is broken; fsck_hfs corrects the date."""
     before = rows(image.scan())
     number = image.get("one", SPECIAL)
     make_link(image, special * number, image.get("one", CREATED) + 1000)
@@ -94,7 +94,7 @@ def test_file_of_a_links_type_with_another_date_is_a_file(image, special):
 
 
 def test_file_of_a_links_type_and_date_is_a_link(image):
-    """Created, by its date, with the private directory: it stands for the inode that it numbers."""
+    """Its creation date is that of the private directory, so it links to the inode in its record."""
     inode = rows(image.scan())["one"]["file_id"]
     make_link(image, image.get("one", SPECIAL), image.get("one", CREATED))
     assert rows(image.scan())["victim"]["file_id"] == inode
@@ -110,7 +110,7 @@ def test_link_of_that_date_to_nowhere_is_broken(image):
 
 @pytest.mark.parametrize(("field", "new"), [(CREATED, 0), (FINDER_TYPE, int.from_bytes(b"text", "big"))])
 def test_link_that_is_none_any_more_is_missed_by_its_inode(image, field, new):
-    """It shows as a file, as in a driver; the inode counts a link more than leads to it, and that is damage."""
+    """It shows as a file, as in a driver; the inode counts a link more than exists, and that is damage."""
     whole = rows(image.scan())
     image.put("two", field, ">I", new)
     result = image.scan()
@@ -122,7 +122,7 @@ def test_link_that_is_none_any_more_is_missed_by_its_inode(image, field, new):
 
 
 def test_inode_of_fewer_links_than_lead_to_it_loses_none(image):
-    """A check says so; a scan shows all entries, and is complete."""
+    """A check reports it; a scan shows all entries, and is complete."""
     image.put(f"iNode{image.get('one', SPECIAL)}", SPECIAL, ">I", 1)
     result = image.scan()
     assert result.exit_code == 0
@@ -131,7 +131,7 @@ def test_inode_of_fewer_links_than_lead_to_it_loses_none(image):
 
 
 def test_dates_beyond_2040_count_from_1970(image):
-    """A record says so by a flag; the others count from 1904."""
+    """A flag in the record says so; the others count from 1904."""
     day = int(datetime(2050, 1, 1, tzinfo=UTC).timestamp())
     flags = struct.unpack_from(">H", image.data, image.record("other") + FLAGS)[0]
     image.put("other", FLAGS, ">H", flags | EXPANDED)
@@ -144,7 +144,7 @@ def test_dates_beyond_2040_count_from_1970(image):
 
 
 def test_size_that_no_file_can_have_is_unknown(image):
-    """It is damage, and shown as no size: a negative one it is not."""
+    """Such a size, including a negative one, is damage, and is shown as unknown."""
     image.put("other", 88, ">Q", 2**63 + 5)
     result = image.scan()
     assert rows(result)["other"]["size_bytes"] is None

@@ -1,4 +1,4 @@
-"""Two leaves of HFS+ with the same keys, and a journal that wrote both: it tells which one is the tree's."""
+"""Two HFS+ leaves with the same keys, both written by the journal, which shows the one that belongs to the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOURNALED = VolumePlan(
 
 
 def flushed(journal, runs):
-    """Build a journal all of whose transactions are in their places: the first one that is not, starts at the end."""
+    """Build a journal with all transactions flushed: the first pending one would start at the end."""
     data = bytearray(render(journal, runs))
     data[8:16] = data[16:24]
     data[36:40] = bytes(4)
@@ -28,9 +28,10 @@ def flushed(journal, runs):
 
 @pytest.fixture
 def contradicting(tmp_path):
-    """Return a function that makes a volume of two leaves of its catalog, and no header that says which one it is.
+    """Return a function that makes a volume with two versions of a catalog leaf, and no header that selects one.
 
-    The first one has a file more, which was deleted. It gets what the journal wrote, by places and contents.
+    The first version has one file more, which was deleted. The argument lists the journal's writes, by place and
+    content.
     """
     layouts, leaves = {}, {}
     for name, root in (("now", JOURNALED.root), ("before", (*JOURNALED.root, File("gone")))):
@@ -62,7 +63,7 @@ def contradicting(tmp_path):
     ("order", "is_back"), [(("before", "now"), False), (("now", "before"), True), ((), True)], ids=str
 )
 def test_of_two_leaves_the_one_is_taken_that_the_journal_wrote_last(contradicting, order, is_back):
-    """It wrote them to their places long ago; where it tells nothing, the one with more records is taken."""
+    """The journal wrote both to their places earlier; if it does not decide, the one with more records is used."""
     result = contradicting(*order)
     names = result.volumes[0].layout.entries["name"].to_list()
     assert set(NAMES) <= set(names)

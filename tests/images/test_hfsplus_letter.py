@@ -1,4 +1,4 @@
-"""HFS+ to the letter: what TN1150 allows and few volumes have, each in an image of its own and in words of its own."""
+"""Rare features that TN1150 allows, each in an image of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scanned(tmp_path):
 
 
 def only(result):
-    """The layout of the one volume of a scan that found no damage."""
+    """Return the layout of the only volume of a scan without damage."""
     (volume,) = result.volumes
     assert result.exit_code == 0
     assert [item for item in (*result.findings, *volume.findings) if item.level != "info"] == []
@@ -48,7 +48,7 @@ def node_sizes(layout):
 
 @pytest.mark.parametrize("block_size", [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536])
 def test_allocation_blocks_of_every_size(scanned, block_size):
-    """A power of two from 512 bytes on; a file of 5,000 bytes takes as many as hold it."""
+    """A power of two from 512 bytes; a file of 5,000 bytes takes as many blocks as needed."""
     layout = only(scanned(VolumePlan(block_size=block_size, total_blocks=4096, root=FEW)))
     assert layout.facts.block_size_bytes == block_size
     (file_id,) = layout.entries.filter(name="a")["file_id"]
@@ -58,7 +58,7 @@ def test_allocation_blocks_of_every_size(scanned, block_size):
 
 @pytest.mark.parametrize("node_size", [512, 1024, 2048, 4096, 8192, 16384, 32768])
 def test_nodes_of_every_size(scanned, node_size):
-    """A power of two from 512 bytes to 32 KiB, in each tree by itself."""
+    """A power of two from 512 bytes to 32 KiB, in each tree separately."""
     trees = Tree(node_size), Tree(node_size), Tree(max(node_size, 4096))
     plan = VolumePlan(root=FEW, catalog=trees[0], extents_overflow=trees[1], attributes=trees[2], total_blocks=4096)
     layout = only(scanned(plan))
@@ -68,7 +68,7 @@ def test_nodes_of_every_size(scanned, node_size):
 
 
 def test_names_with_nul_and_with_both_separators(scanned):
-    """TN1150, Unicode Subtleties: any character may stand in a name; a slash on the disk is shown as a colon."""
+    """TN1150, Unicode Subtleties: names may hold any character; a slash on the disk is shown as a colon."""
     layout = only(scanned(VolumePlan(root=tuple(File(name, Fork(1)) for name in ("a\0b", "x/y", "z")))))
     shown = dict(layout.entries.filter(parent_id=2).select("name", "name_raw").rows())
     assert shown == {name: raw.encode("utf-16-be") for name, raw in (("a\0b", "a\0b"), ("x:y", "x/y"), ("z", "z"))}
@@ -76,7 +76,7 @@ def test_names_with_nul_and_with_both_separators(scanned):
 
 @pytest.mark.parametrize(("hfsx", "case_sensitive"), [(False, False), (True, False), (True, True)])
 def test_case_counts_where_the_catalog_says_so(scanned, hfsx, case_sensitive):
-    """TN1150, HFSX: its signature alone does not tell; names that differ in case alone are two where it counts."""
+    """TN1150, HFSX: the signature alone does not decide; case-sensitive names may differ only in case."""
     root = (File("B", Fork(1)), File("a", Fork(1)), *((File("A", Fork(1)),) if case_sensitive else ()))
     layout = only(scanned(VolumePlan(root=root, hfsx=hfsx, case_sensitive=case_sensitive)))
     assert layout.facts.case_sensitive is case_sensitive
@@ -86,7 +86,7 @@ def test_case_counts_where_the_catalog_says_so(scanned, hfsx, case_sensitive):
 
 
 def test_the_startup_file_is_metadata_in_its_place(scanned):
-    """TN1150, Startup File: no tree and no catalog record, its extents stand in the volume header."""
+    """TN1150, Startup File: no tree and no catalog record, its extents are in the volume header."""
     layout = only(scanned(SCENARIOS["startup-file"]))
     rows = layout.regions.filter(pl.col("type").cast(pl.String) == "startup-file")
     pieces = SCENARIOS["startup-file"].startup.pieces
@@ -105,14 +105,14 @@ def test_map_nodes_go_on_where_the_header_has_no_room(scanned):
 
 
 def test_hot_files_are_a_tree_of_their_own(scanned):
-    """TN1150, Hot Files: a B-tree in a file of the catalog, which counts every file with data."""
+    """TN1150, Hot Files: a B-tree in a catalog file, which counts every file with data."""
     layout = only(scanned(SCENARIOS["hot-files"]))
     assert layout.nodes.filter(tree="hot-files", kind="leaf").height > 0
     assert ".hotfiles.btree" in names_in(layout)
 
 
 def test_a_journal_on_another_device_is_said(scanned):
-    """TN1150, Journal: what is pending there is not on this image; the volume is read as it lies."""
+    """TN1150, Journal: pending transactions are not on this image; the volume is read as stored."""
     result = scanned(VolumePlan(root=FEW, journal=Journal(external=True)))
     codes = [item.code for item in result.volumes[0].findings]
     assert codes == ["journal-external"]
@@ -120,7 +120,7 @@ def test_a_journal_on_another_device_is_said(scanned):
 
 
 def test_a_wrapper_inside_an_apple_partition_map(scanned):
-    """TN1150, HFS Wrapper: the volume lies where the wrapper's embedded extent says, counted from the partition."""
+    """TN1150, HFS Wrapper: the wrapper's embedded extent gives the volume's place, counted from the partition."""
     wrapper = Wrapper(512, 20, 40, 3)
     plain = only(scanned(VolumePlan(root=FEW)))
     layout = only(scanned(VolumePlan(root=FEW, wrapper=wrapper, partitioning=Partitioning("apm"))))
@@ -140,7 +140,7 @@ def test_sectors_of_4096_bytes(scanned, scheme):
 
 
 def test_bad_blocks_belong_to_a_file_that_no_folder_lists(scanned):
-    """TN1150, Bad Block File: CNID 5, in the overflow tree alone."""
+    """TN1150, Bad Block File: CNID 5, only in the overflow tree."""
     layout = only(scanned(SCENARIOS["bad-blocks"]))
     found = layout.extents.filter(file_id=5).select("image_offset", "length_bytes").rows()
     assert found == [(300 * 4096, 2 * 4096), (900 * 4096, 4096)]
@@ -160,6 +160,6 @@ def test_threads_of_files_may_be_missing_and_those_of_folders_not():
 
 
 def test_an_empty_volume_and_one_of_many_folders(scanned):
-    """The root folder is there in both, with nothing in it or with forty folders."""
+    """Both have the root folder, empty or with forty folders."""
     assert names_in(only(scanned(VolumePlan()))) == set()
     assert len(names_in(only(scanned(VolumePlan(root=folders(40, 1)))))) == 40

@@ -1,4 +1,4 @@
-"""Broken trees of HFS+: what is missing is bounded, and what can be found without the index is put together again."""
+"""Broken HFS+ trees: the range of lost keys is reported, and nodes without an index are reassembled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def codes(layout):
 
 
 def test_a_lost_leaf_is_bounded_by_its_neighbours():
-    """With the third leaf zeroed and the chain cut, the keys from its pointer to the next one are named as missing."""
+    """The third leaf is zeroed and the chain broken: the keys from its pointer to the next one are reported missing."""
     data, expected = rendered("victim")
     leaf = expected.tree_nodes("catalog", "leaf")[2]
     layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))))
@@ -57,7 +57,7 @@ def test_a_lost_leaf_is_bounded_by_its_neighbours():
 
 
 def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain():
-    """Nothing is missing where the chain of leaves goes on: the lost node is named, and no loss."""
+    """The chain of leaves is complete, so the lost node is reported without a loss."""
     data, expected = rendered("victim")
     index = next(
         n for n in expected.tree_nodes("catalog", "index") if n.node_number != expected.trees["catalog"]["root_node"]
@@ -69,7 +69,7 @@ def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain():
 
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "odd-names", "long-names"])
 def test_tree_without_any_index_is_rebuilt_from_its_own_file(name):
-    """With root, index nodes and the first leaf's place lost, the same entries are found in the same order."""
+    """Without root, index nodes and the first leaf's address, the same entries are found in the same order."""
     data, expected = rendered(name)
     header = expected.node("catalog", 0)
     # TN1150, BTHeaderRec: the root is at byte 2, first and last leaf at 10 and 14; the descriptor takes 14.
@@ -92,7 +92,7 @@ def catalog_leaves(layout):
 
 
 def assert_same_with_sweep(layout, data):
-    """A sweep finds no more than the tree's own file holds, and does not raise coverage."""
+    """Assert that a sweep finds the same as the tree's own file, and does not raise coverage."""
     swept = read_layout(MemorySource(data), sweep=True)
     assert swept.entries.equals(layout.entries)
     assert swept.coverage == layout.coverage
@@ -104,7 +104,7 @@ def assert_same_with_sweep(layout, data):
      "block-512-node-4096", "block-4096-node-8192", "block-65536-node-4096", "block-4096-node-32768"],
 )  # fmt: skip
 def test_tree_without_a_header_node_is_read_all_the_same(name):
-    """Without its header node not even the size of a node is known: nodes in the tree's file tell, and the root."""
+    """Without a header node not even the node size is known: nodes in the tree's file give it, and the root."""
     data = broken(name, "header")
     layout, sound = read_layout(MemorySource(data)), whole(name)
     assert layout.entries.equals(sound.entries)
@@ -118,12 +118,12 @@ def test_tree_without_a_header_node_is_read_all_the_same(name):
 
 
 def test_header_node_with_another_node_size_is_told_by_the_nodes():
-    """A power of two that is not the size of the nodes contradicts what lies in the file, which wins."""
+    """A power of two that is not the node size contradicts the stored nodes, which take precedence."""
     data, expected = rendered("victim")
     header = expected.node("catalog", 0)
     for wrong in {512, 1024, 2048, 4096, 8192, 16384, 32768} - {header.size_bytes}:
         image = bytearray(data)
-        # TN1150, BTHeaderRec: nodeSize is at byte 18, behind a descriptor of 14.
+        # TN1150, BTHeaderRec: nodeSize is at byte 18, after a descriptor of 14.
         image[header.image_offset + 32 : header.image_offset + 34] = wrong.to_bytes(2, "big")
         layout = read_layout(MemorySource(bytes(image)))
         assert layout.entries.equals(whole("victim").entries)
@@ -133,10 +133,10 @@ def test_header_node_with_another_node_size_is_told_by_the_nodes():
 
 @pytest.mark.parametrize("tree", ["catalog", "attributes", "extents-overflow"])
 def test_extents_that_the_volume_header_lost_are_those_of_its_copy(tree):
-    """The header's own extents of a tree lead nowhere; those of its copy do, and the finding says so."""
+    """The header's own extents of a tree lead nowhere; those of its copy are right, and the finding says so."""
     name = {"catalog": "victim", "attributes": "attributes", "extents-overflow": "overflow"}[tree]
     data = bytearray(rendered(name)[0])
-    # TN1150, HFSPlusVolumeHeader: fork data of 80 bytes each from byte 112 on, extents behind 16 bytes of each.
+    # TN1150, HFSPlusVolumeHeader: fork data of 80 bytes each from byte 112, extents after 16 bytes of each.
     place = 1024 + {"extents-overflow": 192, "catalog": 272, "attributes": 352}[tree] + 16
     data[place + 3] ^= 0x15
     layout, sound = read_layout(MemorySource(bytes(data))), whole(name)
@@ -149,7 +149,7 @@ def test_extents_that_the_volume_header_lost_are_those_of_its_copy(tree):
 
 
 def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
-    """A leaf of deleted files in a free node of the file has keys of its own, but its neighbours link to each other."""
+    """A leaf of deleted files in a free node has keys of its own, but its neighbors link to each other."""
     data, expected = rendered("half-full-nodes")
     leaves = expected.tree_nodes("catalog", "leaf")
     last = leaves[-1]
@@ -157,7 +157,7 @@ def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
         node for node in expected.nodes if node.tree == "catalog" and node.kind == "free" and node.node_number > 0
     )
     old = bytearray(data[last.image_offset : last.image_offset + last.size_bytes])
-    # The first record's key: its length and the parent's CNID, which no folder has; the other records go.
+    # The first record's key: its length and the parent's CNID, which no folder has; the other records are removed.
     old[16:20], old[10:12] = (0x7FFFFFFF).to_bytes(4, "big"), (1).to_bytes(2, "big")
     old[-4:-2] = old[-4:-2]
     old[:8] = bytes(8)
@@ -170,7 +170,7 @@ def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
 
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "half-full-nodes"])
 def test_tree_without_extents_is_found_on_the_volume(name):
-    """Both headers with no extents of the catalog: its leaves are found wherever they lie."""
+    """Neither header has extents of the catalog: its leaves are found at any place."""
     data, expected = rendered(name)
     # TN1150: the catalog's fork data start at byte 272 of the volume header, its extents 16 bytes later.
     places = [(at + 272, 80) for at in (1024, expected.region("alternate-volume-header").image_offset)]
@@ -180,7 +180,7 @@ def test_tree_without_extents_is_found_on_the_volume(name):
 
 
 def test_attributes_and_overflow_trees_are_rebuilt_too():
-    """Their extents are the same as before."""
+    """Their extents are unchanged."""
     for name, tree in (("attributes", "attributes"), ("overflow", "extents-overflow")):
         layout = read_layout(MemorySource(broken(name, "header", tree=tree)))
         assert "tree-rebuilt" in codes(layout)
@@ -190,7 +190,7 @@ def test_attributes_and_overflow_trees_are_rebuilt_too():
 
 
 def test_of_two_leaves_with_the_same_keys_the_linked_one_is_taken():
-    """An old copy of a leaf, in a free block and with other links, is left out and counted."""
+    """An old copy of a leaf, in a free block and with other links, is ignored and counted."""
     data, expected = rendered("strewn-catalog")
     leaf = expected.tree_nodes("catalog", "leaf")[3]
     free = next(at for at, length in expected.free if length >= leaf.size_bytes)
@@ -205,7 +205,7 @@ def test_of_two_leaves_with_the_same_keys_the_linked_one_is_taken():
 
 
 def test_sound_volume_is_the_same_with_a_sweep():
-    """A sweep of a volume without old copies adds nothing but three zeros."""
+    """A sweep of a volume without old copies only adds three zeros."""
     sound, layout = whole("victim"), read_layout(MemorySource(rendered("victim")[0]), sweep=True)
     assert layout.nodes.equals(sound.nodes)
     assert layout.entries.equals(sound.entries)
@@ -215,14 +215,14 @@ def test_sound_volume_is_the_same_with_a_sweep():
 
 
 def test_copies_in_the_journal_are_stale():
-    """Nodes that a journal holds are copies: as many as its transactions, less those that do not start a sector."""
+    """Journaled nodes are copies: one per transaction, except those that do not start at a sector."""
     layout = read_layout(MemorySource(rendered("journal-pending")[0]), sweep=True)
     assert layout.facts.details["stale catalog nodes"] >= 1
     assert layout.findings.filter(code="stale-nodes")["level"].to_list() == ["info"]
 
 
 def test_check_looks_at_what_was_rebuilt():
-    """The records of a tree without a header are checked: a wrong valence in it is found at its byte."""
+    """The records of a tree without a header are checked: a wrong valence is found at its byte."""
     from fixtures.faults_hfsplus import FAULTS
 
     fault = next(fault for fault in FAULTS if fault.name == "valence")
@@ -234,7 +234,7 @@ def test_check_looks_at_what_was_rebuilt():
 
 
 def test_command_line_sweeps(tmp_path):
-    """``scan --sweep`` and ``check --sweep`` say what is inferred, and end with 3."""
+    """``scan --sweep`` and ``check --sweep`` report inferred data, and end with 3."""
     from typer.testing import CliRunner
 
     from layoutscope.cli import app
@@ -248,7 +248,7 @@ def test_command_line_sweeps(tmp_path):
 
 
 def test_real_volume_with_old_nodes(reference_image):
-    """An aged volume of macOS holds old copies; none of the live tree is among them, and the sweep finds every leaf."""
+    """An aged macOS volume has old copies; none belongs to the live tree, and the sweep finds every leaf."""
     from layoutscope.image import open_image
 
     with open_image(reference_image("apple/hfsinspect_hfsj.raw")) as source:
@@ -259,13 +259,13 @@ def test_real_volume_with_old_nodes(reference_image):
 
 
 def without_headers(name):
-    """Zero the volume header and its copy before the end."""
+    """Zero the volume header and its copy near the end."""
     data = rendered(name)[0]
     return zeroed(data, (1024, 512), (len(data) - 1024, 512))
 
 
 def own_extents(layout):
-    """Extents of files: where they lie, without what the header says of the special files."""
+    """Return the extents of files, without those of special files in the header."""
     rows = layout.extents.filter(layout.extents["file_id"] >= 16)
     return set(rows.select("file_id", "image_offset", "length_bytes").rows())
 
@@ -276,7 +276,7 @@ def own_extents(layout):
      "block-512-node-4096", "block-4096-node-8192", "block-65536-node-4096"],
 )  # fmt: skip
 def test_volume_without_any_header_is_salvaged(name):
-    """Names, files, extents and the block size are those of the sound volume; that all is inferred is an error."""
+    """Names, files, extents and the block size are those of the sound volume; an error says that all is inferred."""
     source = MemorySource(without_headers(name))
     with pytest.raises(FormatError):
         read_layout(source)
@@ -292,13 +292,13 @@ def test_volume_without_any_header_is_salvaged(name):
 
 @pytest.mark.parametrize("name", ["victim", "case-sensitive", "overflow", "journal-empty"])
 def test_salvaged_volume_contradicts_nothing(name):
-    """A check finds that the headers are lost, that trees were rebuilt, and nothing else that is not so."""
+    """A check reports the lost headers and rebuilt trees, and no false findings."""
     found = check_volume(MemorySource(without_headers(name)), sweep=True)
     assert {item.code for item in found if item.level != "info"} <= {"volume-header-lost", "tree-rebuilt"}
 
 
 def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
-    """Where the disk goes on behind the partition, its size tells where the copy lies."""
+    """If the disk continues after the partition, the partition's size gives the place of the copy."""
     data = zeroed(rendered("victim")[0], (1024, 512))
     source = MemorySource(data + bytes(1 << 20))
     layout = read_layout(source, size_bytes=len(data))
@@ -308,7 +308,7 @@ def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
 
 
 def test_nothing_is_salvaged_where_no_catalog_is():
-    """Of zeros, and of a volume whose catalog is lost too, the error is the one without a sweep."""
+    """For zeros, and for a volume without a catalog, the error is the one without a sweep."""
     expected = rendered("victim")[1]
     nodes = [(node.image_offset, node.size_bytes) for node in expected.nodes if node.tree == "catalog"]
     for image in (bytes(1 << 20), zeroed(without_headers("victim"), *nodes)):
@@ -318,7 +318,7 @@ def test_nothing_is_salvaged_where_no_catalog_is():
 
 @pytest.mark.parametrize("name", ["strewn-catalog", "victim"])
 def test_a_deleted_file_does_not_come_back_out_of_an_old_leaf(name):
-    """Without any header, an old copy of a leaf with a record more, in a free block, is told by its place and links."""
+    """Without a header, an old leaf with one record more, in a free block, is recognized by place and links."""
     data, expected = rendered(name)
     sound = whole(name)
     leaf, image = next(found for found in (less_a_record(data, leaf) for leaf in leaves_of(expected)) if found[1])
@@ -329,7 +329,7 @@ def test_a_deleted_file_does_not_come_back_out_of_an_old_leaf(name):
     old[free : free + leaf.size_bytes] = data[leaf.image_offset : leaf.image_offset + leaf.size_bytes]
     # The copies of the volume header: at byte 1024 and 1024 bytes before the end.
     layout = read_layout(MemorySource(zeroed(bytes(old), (1024, 512), (len(data) - 1024, 512))), sweep=True)
-    # Of the record that is gone the thread is left, which is told apart.
+    # The removed record's thread remains and is reported separately.
     known = layout.changed(entries=layout.entries.filter(layout.entries["flags"] < 32))
     assert listing(known) == listing(after)
     assert layout.facts.details["stale catalog nodes"] > 0
@@ -340,10 +340,10 @@ def leaves_of(expected):
 
 
 def less_a_record(data, leaf):
-    """Take the last record off a leaf, as a deletion does; without an image where that is a thread."""
+    """Return a leaf and an image without the leaf's last record, as after a deletion; no image if it is a thread."""
     image, at = bytearray(data), leaf.image_offset
     count = int.from_bytes(image[at + 10 : at + 12], "big")
-    # TN1150: offsets grow from the end of a node; where the last record starts, free space does now.
+    # TN1150: offsets grow from the end of a node; free space now starts where the last record started.
     start = int.from_bytes(image[at + leaf.size_bytes - 2 * count :][:2], "big")
     key = int.from_bytes(image[at + start : at + start + 2], "big")
     kind = int.from_bytes(image[at + start + 2 + key :][:2], "big")
@@ -352,7 +352,7 @@ def less_a_record(data, leaf):
 
 
 def leaves_with_entries(name):
-    """Leaves of the catalog in key order, with the records of files and folders that each holds."""
+    """Return the leaves of the catalog in key order, with the file and folder records of each."""
     _, expected = rendered(name)
     entries = whole(name).entries
     return [
@@ -365,9 +365,9 @@ def leaves_with_entries(name):
 
 
 def test_files_whose_records_are_lost_are_listed_where_their_threads_say():
-    """Each file's thread stands under its own number, mostly in another leaf than its record: name, folder, number."""
+    """Each file's thread is at its own number, mostly in another leaf: it gives name, folder and number."""
     data, _ = rendered("victim")
-    # A thread does not tell whether its file is a link to another one: it has the number of the link itself.
+    # A thread does not show whether its file is a hard link: it has the number of the link itself.
     listed = [pl.col("parent_id"), pl.coalesce("link_id", "file_id"), pl.col("name"), pl.col("kind") == "directory"]
     places, sound = {}, set(whole("victim").entries.select(listed).rows())
     for leaf, own in leaves_with_entries("victim")[1::7]:
@@ -386,7 +386,7 @@ def test_files_whose_records_are_lost_are_listed_where_their_threads_say():
 
 
 def test_a_walk_goes_through_what_threads_list():
-    """A folder that is known by its thread alone is walked with the files in it."""
+    """A folder known only by its thread is listed with its files."""
     data, _ = rendered("victim")
     for leaf, own in leaves_with_entries("victim"):
         folders = own.filter((own["kind"] == "directory") & (own["parent_id"] > 1))

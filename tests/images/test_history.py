@@ -1,4 +1,4 @@
-"""What images show of how they were written, and that nothing of it is drawn."""
+"""What images show of how they were written is used and not drawn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMAGES = {
     "driver/hfsx-cs.img": (BY_NAME, f"{NAMED}."),
     "aged/hfsplus-20000-c20.img": (FOLDERS_FIRST, f"{AFTER}."),
     "aged/apfs-20000-c00.img": (FOLDERS_FIRST, f"{AFTER}; its leaves were written in 2 streams; the last "),
-    # 20 rounds of changes: leaves that were changed again are in the later ones.
+    # 20 rounds of changes: leaves that were changed again belong to the later ones.
     "aged/apfs-20000-c20.img": (FOLDERS_FIRST, f"{AFTER}; its leaves were written in 12 streams; {REUSED}"),
     "apple/goapfsv2_hfs-basic.raw": ("", ""),
 }  # fmt: skip
@@ -37,7 +37,7 @@ def volume(path):
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_a_sentence_says_how_a_volume_was_written(reference_image, name):
-    """In which order its files came, in how many streams, by which transactions; nothing that it does not show."""
+    """The order of files, streams and transactions; no claim that the image does not show."""
     order, sentence = IMAGES[name]
     (found,) = (item for item in scan(reference_image(name), drives=()).parts if item.walk is not None)
     assert infer_creation_order(found.layout) == order
@@ -47,7 +47,7 @@ def test_a_sentence_says_how_a_volume_was_written(reference_image, name):
 
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "wd-mybook-duo-2tb", "sata-ssd", "st2000dm006"])
 def test_nothing_that_an_image_shows_is_drawn_for_it(name):
-    """Order of creation, ageing, fill and snapshots are those of the image; drive, computer and offset are drawn."""
+    """Order of creation, aging, fill and snapshots come from the image; drive, computer and offset are drawn."""
     for host, knows_offset in (("macos", True), ("linux", False)):
         unknown = uncertain(load_profile(name), Host(host), knows_offset=knows_offset)
         groups = {group for group, _ in unknown.columns().values()}
@@ -55,7 +55,7 @@ def test_nothing_that_an_image_shows_is_drawn_for_it(name):
 
 
 def test_a_copy_by_the_same_system_is_at_least_as_full_as_now(reference_image):
-    """MacOS left leaves 0.85 full and in order when it filled the volume; of Linux it shows nothing."""
+    """When macOS filled the volume leaves were 0.85 full and in order; for Linux the volume shows nothing."""
     layout = volume(reference_image("apple/sparkle_apfs_lzma_aux.raw"))
     case = Case(layout, load_profile("generic-7200"), "fts", host_profile("macos"))
     for copy in (copied_in_walk_order, copied_by_level):

@@ -1,4 +1,4 @@
-"""A small volume on a disk of many terabytes, nearly all of it holes."""
+"""A small volume on a disk of many terabytes that is nearly all holes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIB = 1024**4
 
 @pytest.fixture
 def huge(reference_image, tmp_path):
-    """Return 15 TiB with a volume in its last TiB; skips where the system allows no such file."""
+    """Return 15 TiB with a volume in the last TiB; skips if the system cannot store such a file."""
     path = tmp_path / "huge.img"
     small = reference_image("driver/hfsplus-4k.img")
     try:
@@ -27,7 +27,7 @@ def huge(reference_image, tmp_path):
 
 
 def test_a_small_volume_on_a_huge_disk_is_read_as_if_alone(huge):
-    """Only the volume is read: as many bytes as of the image of the volume alone, and a few at the ends."""
+    """Only the volume is read: the bytes of the volume's own image, and a few at the ends."""
     path, small = huge
     alone = scan(small, drives=())
     found = scan(path, volume_at=14 * TIB, drives=())

@@ -1,4 +1,4 @@
-"""Volumes with unusual contents, filled and listed by real drivers while the tests run; skips where there is no lab."""
+"""Volumes with unusual content, filled and listed by real drivers during the tests; skips without a lab."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ for number in range(40):
     touch(f"names/attribute{number}")
     os.setxattr(f"names/attribute{number}", "osx.com.example", bytes(10 * number + 1))
 """
-"""What populations of ordinary files lack; the two names in ``hash`` have one hash on APFS, and different lengths."""
+"""Content that ordinary files lack; the two names in ``hash`` have one hash on APFS, and different lengths."""
 
 VOLUMES = {
     "hfsplus": ("hfsplus", "--template", "512M"),
@@ -70,7 +70,7 @@ EXTRA = {"apfs": ["--host-property", "apfs_looks_up_dstream=no"], "hfsplus": []}
 
 @pytest.fixture(scope="module", params=VOLUMES)
 def volume(request, lab, tmp_path_factory):
-    """Return the image of a filled volume, its file system, and what the driver lists: inode, kind, links, size."""
+    """Return the image of a filled volume, its file system, and the driver's listing: inode, kind, links, size."""
     folder = tmp_path_factory.mktemp(request.param)
     folder.chmod(0o777)
     image, script = folder / "disk.img", folder / "fill.py"
@@ -91,7 +91,7 @@ def ran(*arguments):
 
 
 def listing(image):
-    """List the volume by the exported table, as the driver does: inode, kind, links, size."""
+    """Return the exported table in the driver's form: inode, kind, links, size."""
     lines = ran("export", image, "--table", "entries", "--format", "jsonl").splitlines()
     entries = [json.loads(line) for line in lines]
     folders = {row["file_id"]: row for row in entries if row["kind"] == "directory"}
@@ -114,7 +114,7 @@ def listing(image):
 
 @pytest.mark.slow
 def test_listing_is_that_of_the_driver(volume):
-    """Paths, inodes, kinds and links of all, sizes of files, equal what the mounted volume shows."""
+    """Paths, inodes, kinds and links of all, and sizes of files, equal those of the mounted volume."""
     image, _, expected = volume
     found = listing(image)
     assert len(expected) > 700
@@ -125,7 +125,7 @@ def test_listing_is_that_of_the_driver(volume):
 
 @pytest.mark.slow
 def test_sound_volume_is_called_clean(volume):
-    """What a driver wrote has no contradictions, and both decoders read it alike."""
+    """A volume that a driver wrote has no contradictions, and both decoders read it alike."""
     image, _, _ = volume
     assert b"clean" in ran("check", image)
     assert b"agree on every row" in ran("verify", image)

@@ -1,4 +1,4 @@
-"""Kinds of volumes that few people have, filled by real drivers: what these list and map is what is read."""
+"""Rare kinds of volumes, filled by real drivers: the reader's listing and extents equal the driver's."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ KINDS = {
     "apfs-case-sensitive-names": (("apfs", "--size", "200M", "--mkfs", "-s"), NAMES),
     "apfs-full": (("apfs", "--size", "160M"), FULL),
 }
-"""How each volume is made (by the lab; by our own writer, in blocks of so many bytes), and what then happens on it."""
+"""How each volume is made (by the lab, or by our own writer with a block size), and the work done on it."""
 
 LIST = (
     "$LAB_TOOLS/walk find /mnt > /share/find.tsv; cd /mnt; "
@@ -121,7 +121,7 @@ LETTERS = {"directory": "d", "file": "f", "symlink": "l"}
 
 @pytest.fixture(scope="module", params=KINDS)
 def volume(request, lab, tmp_path_factory):
-    """Return the image, and the lines in which the driver lists and maps it."""
+    """Return the image, and the driver's lines of entries and extents."""
     made, script = KINDS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     folder.chmod(0o777)
@@ -152,7 +152,7 @@ def plain(path):
 
 
 def listed(layout):
-    """Inode, kind, links of each path, and the size of files."""
+    """Return inode, kind and links of each path, and the size of files."""
     rows = [row for row in layout.entries.iter_rows(named=True) if row["parent_id"] != 1]
     folders = {row["file_id"]: row for row in rows if row["kind"] == "directory"}
 
@@ -174,7 +174,7 @@ def listed(layout):
 
 
 def joined(extents, end):
-    """Join extents that follow one another in the file and on the disk; those behind the file's end do not count."""
+    """Join extents that are contiguous in the file and on the disk; those after the file's end do not count."""
     found = []
     for start, place, length in sorted(extents):
         length = min(length, end - start)  # noqa: PLW2901  (a driver allocates more than it shows)
@@ -189,7 +189,7 @@ def joined(extents, end):
 
 @pytest.mark.slow
 def test_entries_and_extents_are_those_of_the_driver(volume):
-    """Paths, inodes, kinds, links, sizes, and where each byte of each file lies."""
+    """Paths, inodes, kinds, links, sizes, and the place of each byte of each file."""
     image, lines, mapped = volume
     result = layoutscope.scan(image, drives=())
     layout = next(item.layout for item in result.parts if item.layout.facts.volume is not None)
@@ -216,7 +216,7 @@ def test_entries_and_extents_are_those_of_the_driver(volume):
 
 @pytest.mark.slow
 def test_what_a_driver_wrote_is_sound(volume):
-    """Nothing is found wrong with it, all of it is read, and both decoders read it alike.
+    """There are no findings, all of it is read, and both decoders read it alike.
 
     Linux's driver leaves what was in unused nodes of a catalog, also where the volume promises that these are zeros;
     the root folder of the lab's empty HFSX volume does not count its folders, as ``fsck_hfs`` says, too.

@@ -1,4 +1,4 @@
-"""The unknown that a prediction names moves its time more than any other."""
+"""The unknown that a prediction names affects its time more than any other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = [
 
 
 def fixed(unknown, name, number):
-    """Return what is unknown with one input as it is in one draw."""
+    """Return the unknown inputs with one fixed to the value of a draw."""
     found = {**unknown.factor, **unknown.choice, OFFSET: unknown.offset}[name]
     known = {name: np.full_like(found, found[number])}
     if name == OFFSET:
@@ -34,7 +34,7 @@ def fixed(unknown, name, number):
 
 
 def left_variance(trace, profile, unknown, name, values):
-    """Return the variance of the time's logarithm that is left when an input is known, on average over its values."""
+    """Return the mean variance of the logarithm of time that remains when an input is known."""
     kinds, counts = np.unique(values, return_counts=True)
     if len(kinds) > 6:
         numbers, counts = np.argsort(values)[[10, 32, 53]], np.ones(3)
@@ -47,7 +47,7 @@ def left_variance(trace, profile, unknown, name, values):
 @pytest.mark.full
 @pytest.mark.parametrize(("image", "drive", "name"), CASES)
 def test_the_named_unknown_moves_the_time_most(reference_image, image, drive, name):
-    """With the named one known less of the spread is left than with any other input known."""
+    """Knowing the named input leaves less spread than knowing any other."""
     trace = layoutscope.trace(reference_image(f"aged/{image}.img"), host="macos")
     profile = load_profile(drive)
     found = simulate(trace, profile, MAC, knows_offset=False)

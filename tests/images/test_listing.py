@@ -43,15 +43,15 @@ PLAIN_KEYS = "dissect_case_sensitive_beta"
 """fls takes plain directory keys for hashed ones, and loses the first two bytes of each name."""
 
 LOST_LINKS = {"apm-hfsplus": ("/links/", "/unicode/")}
-"""Folders that hold hard links made by the Linux driver, whose contents fls loses."""
+"""Folders with hard links made by the Linux driver, whose contents fls loses."""
 
 OWN_FILES = re.compile(r"/(\$\w+File|\^{4}HFS\+ Private Data(/.*)?|\.HFS\+ Private Directory Data\^)")
-"""What HFS+ keeps for itself, and fls shows as files."""
+"""Files of HFS+ itself, which fls shows as files."""
 
 
 @pytest.mark.parametrize("name", LISTINGS)
 def test_a_list_equals_the_drivers_listing(name, reference_image, truth):
-    """Every path with its inode number, kind and size; symbolic links are empty to the driver of APFS."""
+    """Every path with its inode number, kind and size; the APFS driver shows symbolic links as empty."""
     image, options = LISTINGS[name]
     rows = layoutscope.list(reference_image(image), **options)
     found = rows.part(slice(None))
@@ -71,7 +71,7 @@ def test_a_list_equals_the_drivers_listing(name, reference_image, truth):
 
 @pytest.mark.parametrize("name", ["apfs-20000-c20", "hfsplus-20000-c20"])
 def test_a_list_holds_the_paths_that_were_looked_up(name, reference_image, truth):
-    """Paths that were handed to the driver in a random order, of files that it found."""
+    """The paths were given to the driver in random order, from its own listing."""
     rows = layoutscope.list(reference_image(f"aged/{name}.img"))
     listed = set(rows.part(slice(None))["path"])
     wanted = truth(f"{name}-paths.list.zst").decode().splitlines()
@@ -81,7 +81,7 @@ def test_a_list_holds_the_paths_that_were_looked_up(name, reference_image, truth
 
 @pytest.mark.parametrize("name", SLEUTHKIT)
 def test_a_list_equals_that_of_sleuthkit(name, shared, reference_image, peer):
-    """Every path with its inode number, kind, size and times, on volumes of macOS and on aged ones."""
+    """Every path with its inode number, kind, size and times, on macOS volumes and on aged ones."""
     packed = next((shared / "images").glob(f"[ad]*/{name}.*.zst"))
     kind = packed.name.removeprefix(name).split(".")[1]
     image = reference_image(f"{packed.parent.name}/{name}.{kind}")

@@ -1,4 +1,4 @@
-"""What a mount reads: predicted request by request for Linux's drivers, and by the published source for macOS.
+"""Reads of a mount: predicted request by request for Linux's drivers, and by the published source for macOS.
 
 Linux 6.1 hfsplus, linux-apfs-rw 0.3.20 (the aged volumes) and 0.3.0 (the small ones), mounted read-only.
 """
@@ -17,24 +17,24 @@ SMALL = sorted(path.name.split(".")[0] for path in TRACES.glob("*.mount.trace.zs
 
 
 def places(reads):
-    """Offsets and lengths of a predicted trace."""
+    """Return offsets and lengths of a predicted trace."""
     return np.stack([reads.image_offset, reads.length_bytes], axis=1)
 
 
 def without_partition_scan(real):
-    """Leave block 0 out as the kernel reads it before any driver does: once or twice, and APFS once more itself."""
+    """Drop the kernel's reads of block 0 before any driver runs: once or twice, and once more by APFS."""
     first = int(np.flatnonzero(real[:, 0] > 0)[0])
     return real[first:]
 
 
 @pytest.mark.parametrize("name", AGED)
 def test_mounts_of_aged_volumes(reference_image, shared, name):
-    """Fresh and after 20 cycles, of 20,000 files."""
+    """Fresh and after 20 cycles, with 20,000 files."""
     layout = layout_of(reference_image(f"aged/{name}.img"))
     real = requests_in(shared / f"images/traces/{name}-stat.mount.trace.zst")
     reads = places(trace(layout, order="mount"))
     assert np.array_equal(without_partition_scan(real), without_partition_scan(reads))
-    # The scan for partitions reads the first page; the driver of APFS reads it once more.
+    # The partition scan reads the first page; the APFS driver reads it again.
     assert (reads[:2, 0] == 0).tolist() == [True, name.startswith("apfs")]
     assert real[0].tolist() == reads[0].tolist() == [0, 4096]
 
@@ -42,7 +42,7 @@ def test_mounts_of_aged_volumes(reference_image, shared, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["apfs-200000-c00", "apfs-200000-c20", "hfsplus-200000-c00", "hfsplus-200000-c20"])
 def test_mounts_of_large_volumes(reference_image, shared, name):
-    """A descriptor area of 280 blocks, of which one checkpoint is mounted and all are read."""
+    """A descriptor area of 280 blocks: one checkpoint is mounted and all are read."""
     layout = layout_of(reference_image(f"aged/{name}.img"))
     real = requests_in(shared / f"images/traces/{name}-stat.mount.trace.zst")
     assert np.array_equal(without_partition_scan(real), without_partition_scan(places(trace(layout, order="mount"))))
@@ -57,7 +57,7 @@ def test_mounts_of_small_volumes(reference_image, name):
 
 
 def test_macos_reads_the_bitmap_and_the_journal(reference_image):
-    """In requests of 1 MiB; the journal's info block and header by the sector."""
+    """In requests of 1 MiB; the journal's info block and header in sectors."""
     layout = layout_of(reference_image("driver/hfsplus-journaled-pop.img"))
     reads = trace(layout, order="mount", host="macos")
     by_kind = {}
@@ -74,7 +74,7 @@ def test_macos_reads_the_bitmap_and_the_journal(reference_image):
 
 
 def test_macos_replays_what_is_pending(reference_image):
-    """The ring is read from where it starts, and goes on behind its header: to verify it, and to apply it."""
+    """The ring is read from its start and continues after its header: once to verify it, once to apply it."""
     layout = layout_of(reference_image("driver/hfsplus-journaled-pop.img"))
     ring = layout.regions.filter(layout.regions["type"] == "journal").row(0, named=True)
     start, size = ring["image_offset"], ring["length_bytes"]
@@ -85,7 +85,7 @@ def test_macos_replays_what_is_pending(reference_image):
 
 
 def test_macos_reads_the_space_manager_and_may_trim(reference_image):
-    """Trimming reads the chunk-info blocks and bitmaps behind all that the mount reads without it."""
+    """Trimming reads the chunk-info blocks and bitmaps in addition to the reads of the mount."""
     layout = layout_of(reference_image("driver/apfs-ci.img"))
     with_trim = trace(layout, order="mount", host="macos")
     without = trace(layout, order="mount", host=host_profile("macos", apfs_mount_trims=False))
@@ -100,7 +100,7 @@ def test_macos_reads_the_space_manager_and_may_trim(reference_image):
 
 
 def test_macos_checks_what_was_not_unmounted(reference_image):
-    """Without a journal fsck_hfs comes before the mount; Linux mounts it as it is, and macOS one with a journal."""
+    """Without a journal fsck_hfs runs before the mount; Linux, and macOS with a journal, mount without a check."""
     layout = layout_of(reference_image("driver/hfsplus-4k.img"))
     journaled = layout_of(reference_image("driver/hfsplus-journaled-pop.img"))
 

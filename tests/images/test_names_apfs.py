@@ -1,4 +1,4 @@
-"""Names of APFS entries that damage changed inside records that are sound otherwise, with right checksums."""
+"""APFS names that were damaged inside otherwise sound records with correct checksums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from layoutscope.checks.apfs import names
 from layoutscope.filesystems.apfs.fsrecords import Names
 
 HEAD = 12
-"""Bytes before the name in the key of a directory record with a hash: number and type, length and hash."""
+"""Bytes before the name in the key of a hashed directory record: identifier and type, length and hash."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def victim(tmp_path_factory):
 
 @pytest.fixture
 def renamed(victim, tmp_path):
-    """Return a function that changes one byte of the name of some entry, and mends the checksum of its node."""
+    """Return a function that changes one byte of an entry's name, and corrects the checksum of its node."""
     path, expected = victim
 
     def change(which, byte, *, of=RecordType.DIR_REC, head=HEAD):
@@ -51,7 +51,7 @@ def told(result):
 
 @pytest.mark.parametrize("which", [3, 20, -1])
 def test_changed_name_is_damage_in_a_scan(renamed, which):
-    """Its hash says so: exit code 3, and no coverage of 1."""
+    """The hash reveals it: exit code 3, and coverage below 1."""
     result = layoutscope.scan(renamed(which, ord("Q")), drives=())
     assert ("name-hash-differs", "error") in told(result)
     assert result.exit_code == 3
@@ -59,20 +59,20 @@ def test_changed_name_is_damage_in_a_scan(renamed, which):
 
 
 def test_name_that_is_no_text_is_damage_in_a_scan(renamed):
-    """A byte that no UTF-8 holds."""
+    """A byte that is not valid UTF-8."""
     result = layoutscope.scan(renamed(20, 0xFF), drives=())
     assert ("record-invalid", "error") in told(result)
     assert result.exit_code == 3
 
 
 def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
-    """The first volumes of APFS keep the bytes of names alone; that they are text bears witness there, too."""
+    """Early APFS volumes store names without hashes; invalid UTF-8 reveals damage there, too."""
     path = tmp_path / "disk.img"
     expected = write(replace(SCENARIOS["plain-keys"], block_count=16384), path)
     assert layoutscope.scan(path, drives=()).exit_code == 0
     data = bytearray(path.read_bytes())
     node, place = at.leaf_records(data, expected, RecordType.DIR_REC)[5]
-    # The key is of eight bytes of number and type and two of length; then comes the name.
+    # The key has eight bytes of identifier and type and two of length, followed by the name.
     data[place.key + 10] = 0xFF
     at.fix_checksum(data, node, expected.block_size)
     path.write_bytes(data)
@@ -94,24 +94,24 @@ def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
 
 
 def test_changed_name_of_a_hard_link_is_damage_in_a_scan(renamed):
-    """The record at its inode and the entry in its directory name it alike."""
+    """The record at its inode and the entry in its directory have the same name."""
     result = layoutscope.scan(renamed(0, ord("Q"), of=RecordType.SIBLING_LINK, head=10), drives=())
     assert ("record-differs", "error") in told(result)
     assert result.exit_code == 3
 
 
 def test_check_says_the_same(renamed):
-    """A check ends with the same code at the same level."""
+    """A check reports the same code at the same level."""
     result = layoutscope.check(renamed(20, ord("Q")))
     assert ("name-hash-differs", "error") in told(result)
 
 
 def test_sound_names_are_not_told(victim):
-    """Every name has its hash, and no link another name."""
+    """Every name matches its hash, and the names of each link agree."""
     assert layoutscope.scan(victim[0], drives=()).exit_code == 0
 
 
 def test_names_in_other_scripts_are_hashed_where_they_are_few(monkeypatch, victim):
-    """Above the limit names of ASCII alone are compared, and nothing is told of the others."""
+    """Above the limit only ASCII names are compared, without a note on the others."""
     monkeypatch.setattr(names, "MAX_SLOW_HASHES", -1)
     assert layoutscope.scan(victim[0], drives=()).exit_code == 0

@@ -1,4 +1,4 @@
-"""An older checkpoint is read where the last one is damaged: that is damage, and is called by its transaction."""
+"""If the last checkpoint is damaged an older one is read: that is damage, and its transaction is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def errors(result):
 
 
 def test_newest_superblock_lost(without, regions):
-    """The state before it is shown as what it is, both transactions are named, and the exit code says damage."""
+    """The previous state is shown and labeled, both transactions are reported, and the exit code says damage."""
     result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}")), drives=())
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
@@ -59,12 +59,12 @@ def test_newest_superblock_lost(without, regions):
 
 
 def names_of(result):
-    """Entries of the volume, by the last of the layouts."""
+    """Return entries of the volume from the last layout."""
     return set(result.parts[-1].layout.entries.select("parent_id", "name", "file_id").rows())
 
 
 def test_newest_object_map_lost(without, regions, sound):
-    """Volumes of the last state are found again where the bitmaps call blocks used; they are inferred, and damage."""
+    """Volumes of the last state are found in blocks that the bitmaps mark as used; they are inferred, and damage."""
     result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
     assert result.coverage != 1
@@ -74,7 +74,7 @@ def test_newest_object_map_lost(without, regions, sound):
 
 
 def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeypatch):
-    """Where more is in use than is searched unasked, the state before it is shown as what it is."""
+    """If more blocks are in use than the search limit, the previous state is shown and labeled."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
@@ -83,7 +83,7 @@ def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeyp
 
 
 def test_newest_map_lost(without, regions, sound):
-    """Files are found without the map: the last state is shown, and damaged; nothing of it is missing."""
+    """Files are found without the map: the last state is shown as damaged, but nothing is missing."""
     result = layoutscope.scan(without(place(regions, "checkpoint-map", f"checkpoint {LAST}")), drives=())
     assert result.exit_code == 3
     assert result.coverage != 1
@@ -94,7 +94,7 @@ def test_newest_map_lost(without, regions, sound):
 
 
 def test_sweep_goes_back_to_the_last_state(without, regions, sound):
-    """Where its superblock is lost, nodes of the last transaction are preferred to an older state that opens."""
+    """If its superblock is lost, nodes of the last transaction take precedence over a readable older state."""
     path = without(place(regions, "container-superblock", f"checkpoint {LAST}"))
     found, all_of = (
         set(layoutscope.scan(image, drives=(), sweep=sweep).parts[-1].layout.entries.select("name", "file_id").rows())
@@ -104,7 +104,7 @@ def test_sweep_goes_back_to_the_last_state(without, regions, sound):
 
 
 def test_newest_superblock_and_its_copy_lost(without, regions):
-    """The map of the lost checkpoint is left, and behind it nothing sound: it was committed."""
+    """The map of the lost checkpoint is left, followed by nothing sound, so it was committed."""
     result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}"), 0), drives=())
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
@@ -112,21 +112,21 @@ def test_newest_superblock_and_its_copy_lost(without, regions):
 
 @pytest.mark.parametrize("kind", ["container-superblock", "checkpoint-map"])
 def test_older_checkpoint_lost(without, regions, kind):
-    """Their places are written again sooner or later: nothing of the live state is damaged."""
+    """Their places are reused sooner or later: nothing of the live state is damaged."""
     result = layoutscope.scan(without(place(regions, kind, f"checkpoint {BEFORE}")), drives=())
     assert result.exit_code == 0
     assert {volume.layout.facts.view for volume in result.parts} == {"live"}
 
 
 def test_older_state_that_was_asked_for_is_no_damage(sound):
-    """Nothing is lost where a state is chosen by its transaction."""
+    """Choosing a state by its transaction loses nothing."""
     result = layoutscope.scan(sound, xid=BEFORE, drives=())
     assert result.exit_code == 0
     assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
 
 
 def test_transaction_that_was_never_finished_is_no_damage(without, regions):
-    """After a crash a map may stand without its superblock, whose place still holds the round before."""
+    """After a crash a map may exist without its superblock, whose place still holds that of the previous round."""
     newest = place(regions, "container-superblock", f"checkpoint {LAST}")
     oldest = place(regions, "container-superblock", "checkpoint 180")
     path = without(0)
@@ -141,14 +141,14 @@ def test_transaction_that_was_never_finished_is_no_damage(without, regions):
 
 
 def test_block_0_lost(without):
-    """A bare container is recognised by the superblocks of its checkpoints, without a sweep."""
+    """A bare container is recognized by the superblocks of its checkpoints, without a sweep."""
     result = layoutscope.scan(without(0), drives=())
     assert sum(volume.layout.entries.height for volume in result.parts) == 2464
     assert {volume.layout.facts.view for volume in result.parts} == {"live"}
 
 
 def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
-    """With every superblock of the container lost, a sweep brings out the one volume, with its newest entries."""
+    """Without any container superblock, a sweep finds the one volume, with its newest entries."""
     image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
     whole = layoutscope.scan(image, drives=())
     regions = whole.parts[0].layout.regions.with_columns(pl.col("type").cast(pl.String))

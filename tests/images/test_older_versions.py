@@ -1,4 +1,4 @@
-"""An earlier version of an object in the place of the live one: its checksum and number are right, its state is not."""
+"""An older version of an object in place of the live one: checksum and identifier are right, the state is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def victim(tmp_path_factory):
 
 
 def leaf_places(expected):
-    """Return blocks of a leaf of the file-system tree that was written more than once: now, and before."""
+    """Return blocks of a file-system leaf that was written more than once: now, and before."""
     for node in expected.live.nodes:
         older = older_place(expected, node)
         if (node.tree, node.level) == ("fs", 0) and older is not None:
@@ -50,7 +50,7 @@ def older_place(expected, node):
 
 
 def with_older(path, expected, places, copy):
-    """Write a copy of the image in which the earlier version lies at the live one's address."""
+    """Write a copy of the image with the older version at the live one's address."""
     size = expected.block_size
     now, before = places(expected)
     data = bytearray(path.read_bytes())
@@ -61,7 +61,7 @@ def with_older(path, expected, places, copy):
 
 @pytest.mark.parametrize("places", [leaf_places, root_places, superblock_places])
 def test_older_version_is_damage(places, victim, tmp_path):
-    """The object map names the transaction of each version: another one is an error, and coverage is not whole."""
+    """The object map names the transaction of each version: another one is an error, and coverage is below 1."""
     path, expected = victim
     whole = layoutscope.scan(path, drives=())
     result = layoutscope.scan(with_older(path, expected, places, tmp_path / "older.img"), drives=())
@@ -69,12 +69,12 @@ def test_older_version_is_damage(places, victim, tmp_path):
     assert any("of another transaction than the object map says" in message for message in told)
     assert result.exit_code == 3
     assert result.coverage is None or result.coverage < 1
-    # The leaves below a lost root are found through the object map; of a lost leaf nothing is left.
+    # The leaves below a lost root are found through the object map; a lost leaf leaves nothing.
     assert bool(rows_of(whole) - rows_of(result)) == (places is leaf_places)
 
 
 def test_sound_versions_are_no_damage(victim):
-    """Each node of the live state is of the transaction that its mapping names."""
+    """Each live node has the transaction in its mapping."""
     path, _ = victim
     result = layoutscope.scan(path, drives=())
     assert (result.exit_code, result.coverage) == (0, 1.0)

@@ -1,4 +1,4 @@
-"""One volume, one drive, one host: the same seconds and the same range, whichever verb is asked."""
+"""One volume, one drive, one host: every command gives the same seconds and the same range."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COMMITTED = tuple(str(ROOT / f"fixtures/images/{name}-scattered.img.zst") for na
 DRIVES = ("wd-mybook-duo-2tb", "generic-5400-2.5", "sata-ssd")
 LARGEST = DRIVES[0]
 OPTIONS = {"fusion/main.img": {"second": "fusion/tier2.img"}, "apple/dissect_encrypted.raw": {"password": "password"}}
-"""What opens the images that do not open by themselves."""
+"""Options for the images that need some to open."""
 
 
 def named(shared):
-    """Name the reference images as `reference_image` takes them; the second disk of a set is read with the first."""
+    """Return the names of the reference images for `reference_image`; a set's second disk is read with the first."""
     endings = (".raw.zst", ".img.zst", ".img.tar.zst", ".iso.zst")
     folders = ("aged", "apple", "driver", "fusion")
     found = {
@@ -37,7 +37,7 @@ def named(shared):
 
 
 def is_large(name):
-    """Whether an image holds 200,000 files."""
+    """Whether an image has 200,000 files."""
     return "-200000-" in name
 
 
@@ -47,12 +47,12 @@ def told(item):
 
 
 def of_range(found):
-    """Return the same of a range."""
+    """Return the same for a range."""
     return found.median_s, found.low_s, found.high_s
 
 
 class Answers:
-    """What differs between the answers of the verbs, in words."""
+    """Differences between the answers of the commands, in words."""
 
     def __init__(self):
         self.differences = []
@@ -64,7 +64,7 @@ class Answers:
             self.differences.append(f"{place}: {found} for {wanted}")
 
     def compare(self, name, path, options, host):
-        """Ask every verb about each volume of an image; return the predictions of a scan, volume by volume."""
+        """Run every command on each volume of an image; return the predictions of a scan, per volume."""
         with layoutscope.open(path, **options) as session:
             scanned = session.scan(drives=DRIVES, host=host)
             several = len(session.volumes) > 1
@@ -84,12 +84,12 @@ class Answers:
         return wanted
 
     def check_medians(self, place, volume):
-        """Compare with the middle and the quantiles of the simulations: a range is theirs, and reaches for no more."""
+        """Compare with the median and quantiles of the simulations, which define the range."""
         for item in volume.predictions:
             draws = np.array(item.draws_s)
             self.expect(f"{place}, {item.drive}: median", item.seconds, draws[median_draw(draws)])
             low, high = np.quantile(draws, (0.05, 0.95))
-            # A sample of a long walk makes it wider by what the sample leaves open, and that on both sides alike.
+            # A sample of a long workload makes the range wider by the sampling error, equally on both sides.
             wider = low / item.seconds_low if item.seconds_low else 1.0
             self.expect(f"{place}, {item.drive}: narrower", wider > 1 - 1e-12, True)
             self.expect(f"{place}, {item.drive}: wider", item.seconds_high, pytest.approx(high * wider))
@@ -97,7 +97,7 @@ class Answers:
                 self.expect(f"{place}, {item.drive}: wider than all simulations", wider, pytest.approx(1))
 
     def ask_about_reads(self, place, session, host, wanted):
-        """Ask the verbs and functions that serve reads."""
+        """Run the commands and functions that serve reads."""
         (predicted,) = session.predict(drives=DRIVES, host=host).volumes
         self.expect(
             f"{place}: predict", {case.prediction.drive: told(case.prediction) for case in predicted.drives}, wanted
@@ -115,7 +115,7 @@ class Answers:
             self.expect(f"{place}, {drive}: simulate", told(found), wanted[drive])
 
     def ask_about_pages(self, place, session, host, wanted):
-        """Ask the verbs that show several images, or a picture."""
+        """Run the commands that show several images, or a picture."""
         compared = layoutscope.compare(session, session, drives=DRIVES, host=host)
         followed = layoutscope.series([session], drives=DRIVES, host=host).found
         for verb, found, sides in (("compare", compared, 2), ("series", followed, 1)):
@@ -157,7 +157,7 @@ class Answers:
 
 
 def ask_fleet(answers, images, host, folder, wanted):
-    """Compare the predictions of a batch of all images with those of scans; a batch has no sets of two disks."""
+    """Compare the predictions of a batch of all images with those of scans; a batch has no two-disk sets."""
     groups = {}
     for name, path, options in (image for image in images if "second" not in image[2]):
         groups.setdefault(tuple(options.items()), []).append((name, path))
@@ -176,7 +176,7 @@ def ask_fleet(answers, images, host, folder, wanted):
 
 
 def check(images, folder):
-    """Ask every verb about every image as both hosts, and list all differences; return how many volumes were asked."""
+    """Run every command on every image as both hosts, and list all differences; return the number of volumes."""
     answers = Answers()
     for host in ("linux", "macos"):
         wanted = {name: answers.compare(name, path, options, host) for name, path, options in images}
@@ -186,7 +186,7 @@ def check(images, folder):
 
 
 def of_reference(reference_image, names):
-    """Return images with what opens them."""
+    """Return images with the options that open them."""
     found = []
     for name in names:
         options = dict(OPTIONS.get(name, {}))
@@ -197,13 +197,13 @@ def of_reference(reference_image, names):
 
 
 def test_every_verb_has_the_same_answers(tmp_path):
-    """Scan, prediction, plan, orders, comparison, series, map, batch and library, on the images of every clone."""
+    """Scan, prediction, plan, orders, comparison, series, map, batch and library, on the committed images."""
     assert check([(Path(path).name, path, {}) for path in COMMITTED], tmp_path) == 4
 
 
 @pytest.mark.full
 def test_every_verb_has_the_same_answers_on_reference_images(shared, reference_image, tmp_path):
-    """The same on all images of macOS and of Linux's drivers, but those that were aged."""
+    """The same for all images from macOS and Linux's drivers, except the aged ones."""
     images = of_reference(reference_image, [name for name in named(shared) if "aged/" not in name])
     assert len(images) >= 28
     assert check(images, tmp_path) >= 2 * 28
@@ -211,7 +211,7 @@ def test_every_verb_has_the_same_answers_on_reference_images(shared, reference_i
 
 @pytest.mark.slow
 def test_every_verb_has_the_same_answers_on_aged_images(shared, reference_image, tmp_path):
-    """The same with 20,000 and 200,000 files; of the reads of most of them samples are simulated."""
+    """The same with 20,000 and 200,000 files; most of their reads are simulated as samples."""
     images = of_reference(reference_image, [name for name in named(shared) if "aged/" in name])
     assert len(images) == 8
     assert check(images, tmp_path) == 16

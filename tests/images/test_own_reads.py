@@ -1,4 +1,4 @@
-"""What the verbs themselves ask of a disk: each block once, in a few passes from its start to its end."""
+"""The program's own reads of a disk: each block once, in a few passes from its start to its end."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ VERBS = {
     "extract": lambda image, folder: layoutscope.extract(image, folder / "metadata.img"),
 }
 MAX_PASSES = 40
-"""How often a read may lie before the one before it: headers and roots of trees, then levels of all trees together."""
+"""Allowed backward steps between reads: headers and roots of trees, then the levels of all trees together."""
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Record what is asked of every image that is opened, without gaps that are read over."""
+    """Record the reads of every opened image, without gaps that are read over."""
     sources = []
 
     def open_recorded(*words, **options):
@@ -55,7 +55,7 @@ def counted(monkeypatch):
 
 @pytest.fixture(params=["apfs-scattered", "hfsplus-scattered", "aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"])
 def image(request):
-    """Return a committed image, or one that is kept elsewhere."""
+    """Return a committed image, or one that is stored elsewhere."""
     name = request.param
     return request.getfixturevalue("reference_image")(name) if "/" in name else FIXTURES / f"{name}.img.zst"
 
@@ -63,7 +63,7 @@ def image(request):
 @pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_path):
-    """Whatever looks at the same nodes again, or at a header in parts: no byte is asked for twice."""
+    """No byte is read twice, even if nodes are used again or a header is read in parts."""
     VERBS[verb](image, tmp_path)
     (source,) = counted
     asked = source.recorded()
@@ -75,7 +75,7 @@ def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_p
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_nodes_of_trees_are_read_in_one_pass_without_memory(verb, reference_image, counted, monkeypatch, tmp_path):
-    """Index nodes and leaves of the file-system tree together, although nothing of 24 MiB is remembered but headers."""
+    """Index nodes and leaves of the file-system tree together, although only headers are cached of the 24 MiB."""
     monkeypatch.setattr(remembered, "MEMORY_BYTES", 1 << 20)
     path = reference_image("aged/apfs-20000-c20.img")
     VERBS[verb](path, tmp_path)
@@ -95,12 +95,12 @@ def test_nodes_of_trees_are_read_in_one_pass_without_memory(verb, reference_imag
 
 @pytest.mark.parametrize(("name", "most"), [("aged/apfs-20000-c20.img", 200), ("aged/hfsplus-20000-c20.img", 80)])
 def test_an_aged_volume_is_read_in_few_requests(reference_image, name, most):
-    """Of 6,000 nodes that lie in 35 MiB, and of a catalog in five pieces: short gaps are read over."""
+    """6,000 nodes within 35 MiB, and a catalog in five pieces: short gaps are read over."""
     assert layoutscope.scan(reference_image(name)).image.reads <= most
 
 
 def test_a_plan_predicts_what_list_reads(image, monkeypatch, tmp_path):
-    """Its requests are those of ``list`` without headers, each of which costs a seek and a turn at most."""
+    """Its requests are those of ``list`` without headers, each of which costs at most a seek and a revolution."""
     opened = []
     open_image = opening.open_image
     monkeypatch.setattr(
@@ -126,14 +126,13 @@ MAX_HEADERS = 64
 """Pieces of superblocks, headers and roots, most of which are contiguous."""
 
 MAX_HEADER_S = 0.0167
-"""An average seek of 8.33 ms and a turn of 8.33 ms (generic-7200)."""
+"""An average seek of 8.33 ms and a revolution of 8.33 ms (generic-7200)."""
 
 
 def test_a_pass_knows_its_bytes_before_it_starts(image, counted, monkeypatch):
-    """From its first step to its last one as much is asked of the disk as was announced; short passes are silent.
+    """The bytes read from first to last step equal the announced ones; short passes are silent.
 
-    Headers and roots that were read before are not asked for again, nor is anything where a verb looks again at what is
-    kept.
+    Headers and roots that were already read are not read again, nor are cached data.
     """
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
     steps = []
@@ -158,7 +157,7 @@ CHUNK_BYTES = 1 << 18
 
 
 def disk_image(storage):
-    """Write a disk image whose chunks of 256 KiB are packed in one way, and those of zeros not stored."""
+    """Write a disk image whose chunks of 256 KiB are compressed in one way, and whose zero chunks are not stored."""
 
     def write(raw, path, _):
         disk = raw.read_bytes()
@@ -189,7 +188,7 @@ PACKED = {
 
 @pytest.fixture(scope="module", params=PACKED)
 def packed_images(request, reference_image, peer, tmp_path_factory):
-    """Return the images of a driver in chunks that are packed."""
+    """Return the images of a driver in compressed chunks."""
     folder = tmp_path_factory.mktemp("packed")
     paths = [folder / f"{name}-{request.param}" for name in ("apfs-ci", "hfsplus-4k")]
     for path, name in zip(paths, ("apfs-ci", "hfsplus-4k"), strict=True):
@@ -199,7 +198,7 @@ def packed_images(request, reference_image, peer, tmp_path_factory):
 
 @pytest.mark.full
 def test_each_chunk_of_a_packed_image_is_unpacked_once(packed_images, monkeypatch, tmp_path):
-    """Chunks are counted where they are unpacked, whatever the passes that a verb reads in."""
+    """Chunks are counted where they are decompressed, whatever the passes of a command."""
     unpacked = Counter()
     unpack = StoredSource._unpack
     monkeypatch.setattr(StoredSource, "_unpack", lambda self, number: unpacked.update([number]) or unpack(self, number))

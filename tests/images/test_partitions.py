@@ -1,4 +1,4 @@
-"""Partition maps of real images, against the offsets that others measured."""
+"""Partition maps of real images, compared with independently measured offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BARE = {
 
 @pytest.fixture(scope="module")
 def facts(shared):
-    """Return what others measured on the images made by macOS, by name."""
+    """Return independent measurements of the images made by macOS, by name."""
     return {item["id"]: item for item in json.loads((shared / "images" / "apple" / "FACTS.json").read_text())}
 
 
@@ -54,7 +54,7 @@ APPLE = [
 
 @pytest.mark.parametrize("name", APPLE)
 def test_volumes_lie_where_others_found_them(name, facts, reference_image):
-    """Kind, label and first byte of each volume, and the map's scheme, equal the recorded facts; nothing is damaged."""
+    """Kind, label and first byte of each volume, and the map's scheme, equal the recorded facts; no damage is found."""
     layout = facts[name]["layout"]
     with open_image(reference_image(f"apple/{name}.raw")) as source:
         found = find_volumes(source)
@@ -79,7 +79,7 @@ def test_partitions_lie_where_others_found_them(name, facts, reference_image):
 
 @pytest.mark.parametrize("name", list(DRIVER))
 def test_partitioned_images(name, reference_image):
-    """Volumes of the partitioned images of the Linux drivers lie at the sectors that mmls prints."""
+    """Volumes of the partitioned images of the Linux drivers are at the sectors that mmls prints."""
     with open_image(reference_image(f"driver/{name}")) as source:
         found = find_volumes(source)
     assert [(item.stack[0], item.image_offset, item.size_bytes, item.label) for item in found.readable] == [
@@ -110,7 +110,7 @@ def test_partitions_agree_with_mmls(name, reference_image, peer):
 
 @pytest.mark.parametrize("name", ["slate_20121008", "sparkle_apfs_lzma_aux", "hdimac_hfsx_j"])
 def test_every_lost_sector_of_the_primary_leads_to_the_backup(name, reference_image):
-    """Whichever of the first 34 sectors is overwritten, the volumes stay where they are."""
+    """Whichever of the first 34 sectors is overwritten, the volumes are found at the same place."""
     data = reference_image(f"apple/{name}.raw").read_bytes()
     expected = [item.image_offset for item in find_volumes(MemorySource(data)).readable]
     for sector in range(1, 34):
@@ -122,14 +122,14 @@ def test_every_lost_sector_of_the_primary_leads_to_the_backup(name, reference_im
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 1024, 4096, 20_480, 20_481, 24_576, 1_000_000])
 def test_a_cut_image_ends_in_findings(size, reference_image):
-    """A GPT disk cut off anywhere yields what is still there, and never an error."""
+    """A GPT disk truncated anywhere gives the data that are left, and never an error."""
     with open_image(reference_image("apple/slate_20121008.raw")) as source:
         found = find_volumes(Window(source, 0, size))
     assert [item.image_offset for item in found.readable] == ([20_480] if size > 20_480 else [])
 
 
 def test_a_compressed_image_needs_no_unpacking(shared, reference_image):
-    """The .zst as it is kept yields the same volumes and the same bytes as the raw image."""
+    """The stored .zst gives the same volumes and bytes as the raw image."""
     with (
         open_image(shared / "images" / "driver" / "gpt-both.img.zst") as packed,
         open_image(reference_image("driver/gpt-both.img")) as raw,
@@ -139,7 +139,7 @@ def test_a_compressed_image_needs_no_unpacking(shared, reference_image):
 
 
 def test_a_disk_image_is_told_by_its_trailer(shared):
-    """Every .dmg file that comes with the images is known by its content, also one that begins with a piece in xz."""
+    """Every .dmg file of the images is recognized by its content, including one that begins with an xz chunk."""
     for path in sorted((shared / "images" / "apple").glob("*.dmg")):
         with RawFile(path) as source:
             assert udif_trailer_at(source) is not None, path.name

@@ -1,4 +1,4 @@
-"""A volume whose file-system tree is physical: its nodes are named by their addresses, and no map knows them."""
+"""A volume with a physical file-system tree: its nodes are identified by address, without an object map."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture
 def physical(written, tmp_path):
-    """Name every node of the tree by its address: in its header, in its parent, and in the volume's superblock."""
+    """Identify every node of the tree by its address: in its header, its parent, and the volume's superblock."""
     path, expected = written
     data, size = bytearray(path.read_bytes()), expected.block_size
     nodes = [node for node in expected.live.nodes if node.tree == "fs"]
@@ -51,7 +51,7 @@ def physical(written, tmp_path):
 
 
 def test_physical_tree_is_read(written, physical):
-    """Every entry is there, nothing is damaged, and no leaf of an object map is named as locator."""
+    """Every entry is found, nothing is damaged, and no object map leaf is named as locator."""
     path, _ = written
     result = layoutscope.scan(physical, drives=())
     assert rows_of(result) == rows_of(layoutscope.scan(path, drives=()))

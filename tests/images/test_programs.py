@@ -1,8 +1,8 @@
-"""Orders of real programs: what they read cold through Linux's drivers, request by request.
+"""Cold reads of real programs through Linux's drivers, request by request.
 
-The traces of the aged volumes were recorded by linux-apfs-rw 0.3.0 and Linux 6.1's hfsplus, with coreutils 9.1,
-rsync 3.5.0, findutils 4.9.0, git 2.39.5 (its own files elsewhere, one thread) and tar 1.34. The other ones are made
-anew where the lab is.
+The traces of the aged volumes were recorded by linux-apfs-rw 0.3.0 and Linux 6.1's hfsplus, with coreutils 9.1, rsync
+3.5.0, findutils 4.9.0, git 2.39.5 (its own files elsewhere, one thread) and tar 1.34. The other traces are recorded
+again where the lab is available.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRAMS = {
     "rsync": "rsync -an . /tmp/none/",
     "find": "find .",
     "ls": "ls -lR .",
-    # Into the null device it would read no data.
+    # With the null device as output it would read no data.
     "tar": ["sh", "-c", "tar cf - . | cat > /dev/null"],
 }
 ORDERS = {"du": "du", "rsync": "backup", "find": "find", "ls": "ls", "tar": "archive", "git": "git-status"}
@@ -42,7 +42,7 @@ READ_BY_TAR = {
     ("apfs", "c20"): (40_733, "72e88ab1832e29908c8c32549ff2d994"),
 }
 """Number of recorded reads, and the beginning of the SHA-256 of their offsets and lengths: the traces are large."""
-# This driver does not look a file's data stream up when it makes an inode.
+# This driver does not look up a file's data stream when it creates an inode.
 HOST = host_profile("linux", apfs_looks_up_dstream=False)
 
 ODD = """#!/usr/bin/python3
@@ -67,11 +67,11 @@ for d in ("a", "a-b", "a b", "a.c", "aa", "A2", "é", "e", "z"):
         os.mkdir(f"{d}/{sub}"); open(f"{d}/{sub}/f", "w").close()
 os.sync()
 """
-"""Links, names that sort otherwise with a slash behind them, letters of two characters, and a large directory."""
+"""Links, names whose order changes with a trailing slash, two-character letters, and a large directory."""
 
 
 def layout_of(path):
-    """Tables of the volume of an image."""
+    """Return the tables of an image's volume."""
     source = RawFile(path)
     if path.name.startswith("hfs"):
         return read_layout(source)
@@ -79,14 +79,14 @@ def layout_of(path):
 
 
 def requests_in(path):
-    """Offsets and lengths of a trace's reads."""
+    """Return offsets and lengths of a trace's reads."""
     with path.open("rb") as file:
         data = zstd.decompress(file.read())
     return np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
 
 
 def predicted(layout, program):
-    """Offsets and lengths of the reads that are predicted."""
+    """Return offsets and lengths of the predicted reads."""
     made = trace(layout, order=ORDERS[program], host=HOST)
     return np.stack([made.image_offset, made.length_bytes], axis=1)
 
@@ -108,14 +108,14 @@ def test_programs_read_what_is_predicted(reference_image, filesystem, age, progr
 
 
 def printed(result):
-    """What is shown of a result."""
+    """Return the fields to show of a result."""
     console = Console(file=io.StringIO(), width=200)
     console.print(result)
     return console.file.getvalue()
 
 
 def test_the_version_of_the_driver_is_found_by_trial(reference_image, shared):
-    """0.3.0 looks no data streams up: said of its traces, not of those of 0.3.20, nor where the property is given."""
+    """0.3.0 looks up no data streams: reported for its traces, not for 0.3.20, nor if the property is given."""
     image = reference_image("aged/apfs-20000-c20.img")
     younger, older = shared / "images/traces/apfs-20000-c20-stat.trace.zst", TRACES / "apfs-20000-c20-du.trace.zst"
     found = layoutscope.replay(older, against=image, drives="generic-7200", order="du")
@@ -136,7 +136,7 @@ def test_the_version_of_the_driver_is_found_by_trial(reference_image, shared):
 @pytest.mark.parametrize("age", ["c00", "c20"])
 @pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
 def test_find_ls_and_tar_read_what_is_predicted(reference_image, filesystem, age):
-    """Find reads less than du, ls the same as rsync where no name has a character below the slash, tar all data."""
+    """Find reads less than du, ls the same as rsync if no name has a character below the slash, tar all data."""
     name = f"{filesystem}-20000-{age}"
     layout = layout_of(reference_image(f"aged/{name}.img"))
     found = predicted(layout, "find")
@@ -150,12 +150,12 @@ def test_find_ls_and_tar_read_what_is_predicted(reference_image, filesystem, age
 
 @pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
 def test_git_status_reads_what_is_predicted(reference_image, filesystem):
-    """All files by the bytes of their paths; what directories list besides lies in the same leaves."""
+    """All files in byte order of their paths; other listed data are in the same leaves."""
     name = f"{filesystem}-20000-c20"
     layout = layout_of(reference_image(f"aged/{name}.img"))
     real = requests_in(TRACES / f"{name}-git.trace.zst")
     assert np.array_equal(real, predicted(layout, "git"))
-    # ls reads the same blocks in another order: all of a directory before what lies under it.
+    # ls reads the same blocks in another order: all of a directory before its subdirectories.
     listed = predicted(layout, "ls")
     assert not np.array_equal(real, listed)
     assert set(real[:, 0].tolist()) == set(listed[:, 0].tolist())
@@ -165,7 +165,7 @@ def test_git_status_reads_what_is_predicted(reference_image, filesystem):
 @pytest.mark.parametrize("count", [12_000, 110_000])
 @pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
 def test_large_directories_links_and_names(lab, tmp_path, filesystem, count):
-    """Above 10,000 entries du goes by inode number, above 100,000 in two parts; rsync reads where links lead."""
+    """Above 10,000 entries du uses inode order, above 100,000 in two parts; rsync reads link targets."""
     commands = {name: given.split() if isinstance(given, str) else given for name, given in PROGRAMS.items()}
     for name in (*PROGRAMS, "sh"):
         if shutil.which(name) is None:

@@ -1,6 +1,6 @@
-"""Real programs and mounts on volumes of other ages, sizes and fills, made and traced here; skips where no lab is.
+"""Real programs and mounts on volumes of other ages, sizes and fills, made and traced here; skips without a lab.
 
-Nothing of these is stored: every run makes them anew, by the seeds that stand here.
+Nothing is stored: every run makes them again from the seeds in this file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ for cycle in range(4):
             os.rename(path + "~", path)
     os.sync()
 """
-"""Folders below and above the 10,000 entries from which du goes by inode number, aged."""
+"""Folders below and above 10,000 entries, from which du uses inode order, aged."""
 
 CRASH = """#!/usr/bin/python3
 import os, subprocess
@@ -73,11 +73,11 @@ for n in range(900):
     if n == 600: os.sync()
 subprocess.run(["busybox", "poweroff", "-n", "-f"])
 """
-"""The machine stops while files are written, the last of them since the volume was last in order on the disk."""
+"""The machine stops while files are written, some of them after the last commit."""
 
 
 def meets(lab, image, folder):
-    """Hold du and rsync, and the mounts before them, against the prediction; return the volume."""
+    """Compare du, rsync and the preceding mounts with the prediction; return the volume."""
     layout = layout_of(image)
     for program, command in COMMANDS.items():
         lab("trace", str(image), "-o", str(folder / program), "exec", *command.split())
@@ -111,14 +111,14 @@ def test_du_rsync_and_mounts_at_other_ages(lab, tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", SIZES)
 def test_aged_folders_on_both_sides_of_the_limit(lab, tmp_path, filesystem):
-    """Of 9,990, 10,050 and 14,000 entries, with folders, links and replaced files among them."""
+    """9,990, 10,050 and 14,000 entries, including folders, links and replaced files."""
     image, fill = tmp_path / f"{filesystem}.img", tmp_path / "fill.py"
     fill.write_text(FOLDERS)
     made = ("--files", "2000", "--cycles", "1", "--seed", "5")
     lab("make", filesystem, "-o", str(image), *made, *SIZES[filesystem])
     lab("run", str(image), "--", str(fill))
     layout = meets(lab, image, tmp_path)
-    # By inode number and in the order of listings the same blocks are read, not in the same order.
+    # Inode order and listing order read the same blocks in different sequences.
     by_number, as_listed = (trace(layout, order=order, host=HOST).image_offset for order in ("du", "fts"))
     assert set(by_number.tolist()) == set(as_listed.tolist())
     assert not np.array_equal(by_number, as_listed)
@@ -128,7 +128,7 @@ def test_aged_folders_on_both_sides_of_the_limit(lab, tmp_path, filesystem):
 @pytest.mark.parametrize("filesystem", SIZES)
 @pytest.mark.parametrize(("program", "order"), [("ls -lR .", "ls"), ("tar cf - . | cat", "archive")])
 def test_a_second_pass_finds_all_in_memory(lab, tmp_path, filesystem, program, order):
-    """What is done twice reads what it reads once, with memory enough for all of it."""
+    """A repeated pass reads the same as a single one, if everything fits in memory."""
     image = tmp_path / f"{filesystem}.img"
     made = ("--files", "600", "--cycles", "2", "--seed", "6")
     lab("make", filesystem, "-o", str(image), *made, *SIZES[filesystem])
@@ -145,7 +145,7 @@ def test_a_second_pass_finds_all_in_memory(lab, tmp_path, filesystem, program, o
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", SIZES)
 def test_mount_after_a_crash(lab, tmp_path, filesystem):
-    """Linux's drivers mount what was not unmounted as they mount all else: the state that was last in order."""
+    """Linux's drivers mount a crashed volume as any other: in the last consistent state."""
     image, fill = tmp_path / f"{filesystem}.img", tmp_path / "fill.py"
     fill.write_text(CRASH)
     made = ("--files", "600", "--cycles", "2", "--seed", "6")

@@ -1,4 +1,4 @@
-"""The same files on HFS+: a catalog that is worked out, held against volumes that hold those files."""
+"""The same files on HFS+: a modeled catalog, compared with volumes that hold those files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from layoutscope.walk.host import host_profile
 
 PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text(encoding="utf-8")
 MODEL_ERROR = 0.25
-"""By how much it may miss a real one: by 23 % at most on three drives, on four pairs whose fill it has."""
+"""Allowed error against a real catalog: at most 23 % were found on three drives, on four pairs whose fill the model
+uses."""
 ORDERED_ERROR = 0.1
-"""The same of a copy in the order of the real one: by 8 % at most, where the real one has data between its nodes."""
+"""The same for a copy in the real creation order: at most 8 % were found, where the real one has data between its
+nodes."""
 DRIVES = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 PAIRS = (
     "20000-c00",
@@ -39,13 +41,13 @@ PAIRS = (
 
 @cache
 def volume(path):
-    """Return the one volume with entries."""
+    """Return the only volume with entries."""
     return next(layout for layout in read_layouts(path) if len(layout.entries))
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_remade_catalog_takes_as_long_as_a_real_one(reference_image, pair):
-    """Made of the APFS volume, it is within the stated error of the HFS+ volume with the same files, on each drive."""
+    """The catalog from the APFS volume is within the stated error of the HFS+ volume's, on each drive."""
     made = trace(remade(volume(reference_image(f"aged/apfs-{pair}.img"))))
     real = trace(volume(reference_image(f"aged/hfsplus-{pair}.img")))
     missed = {}
@@ -62,11 +64,11 @@ def test_a_remade_catalog_takes_as_long_as_a_real_one(reference_image, pair):
 @pytest.mark.parametrize("host", ["linux", "macos"])
 @pytest.mark.parametrize("files", ["20000", pytest.param("200000", marks=pytest.mark.slow)])
 def test_a_copy_in_the_order_of_the_twin_takes_as_long_as_the_twin(reference_image, files, host):
-    """The files of a fresh APFS volume have numbers in their order of creation, which was that of the HFS+ volume.
+    """The file numbers of a fresh APFS volume follow the order of creation, which was that of the HFS+ volume.
 
-    Linux filled both, and either system reads them. The copy in listing order has another order of creation: of 200,000
-    files, which were created by name, its time is more than twice that; 20,000 were created in another order than by
-    name, and the copy takes less than half.
+    Linux filled both, and either system reads them. The copy in listing order has another order of creation. The
+    200,000 files were created by name, and the copy takes more than twice as long; the 20,000 files were created in
+    another order, and the copy takes less than half as long.
     """
     made_of, real = (volume(reference_image(f"aged/{kind}-{files}-c00.img")) for kind in ("apfs", "hfsplus"))
     (made,) = HFSPLUS.copied(made_of, host_profile("linux"))
@@ -87,12 +89,12 @@ def test_a_copy_in_the_order_of_the_twin_takes_as_long_as_the_twin(reference_ima
 
 
 MAC_LEAVES = {"hfsinspect_hfsj": (156, 149), "slate_20121008": (45, 44), "plaso_spotlight10.13": (10, 9)}
-"""Leaves of catalogs that macOS filled, and those of the model: nodes are 4 KiB there."""
+"""Leaves of catalogs that macOS filled, and those of the model; nodes there are 4 KiB."""
 
 
 @pytest.mark.parametrize("name", MAC_LEAVES)
 def test_catalogs_that_macos_filled_have_as_many_leaves_as_its_rule_makes(reference_image, monkeypatch, name):
-    """Within a tenth, on volumes of 78 to 1,767 entries; the leaf that was the first one stays the last of all."""
+    """Within a tenth, on volumes of 78 to 1,767 entries; the original first leaf stays the last one."""
     monkeypatch.setattr(writing, "NODE_BYTES", 4096)
     real = volume(reference_image(f"apple/{name}.raw"))
     (made,) = fill_catalogs(real, "macos")
@@ -101,13 +103,13 @@ def test_catalogs_that_macos_filled_have_as_many_leaves_as_its_rule_makes(refere
         for item in (real, made)
     ]
     assert tuple(map(len, leaves)) == MAC_LEAVES[name]
-    # A new node stands before the full one. Where files were deleted, as on this volume, the last leaf may be gone.
+    # A new node comes before the full one. Where files were deleted, as on this volume, the last leaf may be gone.
     assert [numbers[-1] for numbers in leaves] == [98 if name == "hfsinspect_hfsj" else FIRST_NODE, FIRST_NODE]
 
 
 @pytest.mark.parametrize(("age", "fill"), [("c00", 0.50), ("c20", 0.42)])
 def test_the_fill_is_that_of_the_volumes_it_is_held_against(reference_image, age, fill):
-    """47 % is the mean of four: 50 and 42 of 20,000 files, 52 and 44 of 200,000; so none of them is held out."""
+    """47 % is the mean of four: 50 and 42 with 20,000 files, 52 and 44 with 200,000; so none of them is held out."""
     scanned = scan(reference_image(f"aged/hfsplus-20000-{age}.img"), drives="sata-ssd").volume
     (found,) = (each.value for each in scanned.metrics if each.name == "leaf-fill" and each.subject == "catalog")
     assert found == pytest.approx(fill, abs=0.01)
@@ -116,13 +118,13 @@ def test_the_fill_is_that_of_the_volumes_it_is_held_against(reference_image, age
 
 
 def test_it_makes_no_difference_which_volume_it_is_made_of(reference_image):
-    """A catalog follows from its entries: that of the pair's HFS+ volume reads as many nodes."""
+    """A catalog follows from its entries: the one made from the pair's HFS+ volume reads as many nodes."""
     made = [len(trace(remade(volume(reference_image(f"aged/{kind}-20000-c20.img"))))) for kind in ("apfs", "hfsplus")]
     assert made[0] == pytest.approx(made[1], rel=0.01)
 
 
 def test_records_fill_leaves_in_the_order_of_keys(reference_image):
-    """Threads stand under their own numbers, entries under their folder's; no leaf is empty."""
+    """Threads are at their own numbers, entries at their folder's; no leaf is empty."""
     made = remade(volume(reference_image("aged/apfs-20000-c00.img")))
     leaves = made.nodes.filter(level=0, kind="leaf")
     used = set(made.entries["entry_node_row"]) | set(made.entries["thread_node_row"])
@@ -135,7 +137,7 @@ def test_records_fill_leaves_in_the_order_of_keys(reference_image):
 
 
 def test_it_needs_no_frames(reference_image):
-    """To load polars takes as long as to read a hundred thousand files."""
+    """Loading polars takes as long as reading a hundred thousand files."""
     asked = "import sys, layoutscope; (v,) = layoutscope.scan(sys.argv[1]).volumes; "
     asked += "print(len(v.verdict.yardsticks), 'polars' in sys.modules)"
     command = [sys.executable, "-c", asked, str(reference_image("aged/apfs-20000-c20.img"))]
@@ -144,19 +146,19 @@ def test_it_needs_no_frames(reference_image):
 
 @pytest.fixture
 def scanned(reference_image):
-    """An APFS volume of 20,000 files, and what was concluded of it."""
+    """Return an APFS volume of 20,000 files, and its scan results."""
     return scan(reference_image("aged/apfs-20000-c20.img"), drives="generic-7200").parts[-1]
 
 
 def yardsticks(layout, host="linux"):
-    """Say what a listing takes on other file systems."""
+    """Return the time of a listing on other file systems."""
     return list(Trial(Case(layout, load_profile("generic-7200"), "fts", host_profile(host))).yardsticks())
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("host", ["linux", "macos"])
 def test_a_scan_and_a_plan_say_the_same_of_another_file_system(reference_image, host):
-    """The time and the range of the remedy that copies everything there, by whichever host."""
+    """They give the same time and range as the remedy that copies everything there, for either host."""
     image = reference_image("aged/apfs-20000-c20.img")
     (told,) = scan(image, drives="generic-7200", host=host).parts[-1].verdict.yardsticks
     (volume,) = plan(image, drive="generic-7200", host=host).volumes
@@ -177,7 +179,7 @@ def test_nothing_is_said_of_what_cannot_be_copied(scanned):
 
 
 def test_hashed_or_absent_names_make_no_catalog(reference_image):
-    """The order of a catalog is that of its names."""
+    """The order of a catalog depends on its names."""
     layout = volume(reference_image("aged/apfs-20000-c00.img"))
     assert has_names(layout)
     assert not has_names(layout.changed(entries=layout.entries.with_columns(name=pl.lit(None, pl.String))))

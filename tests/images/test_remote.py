@@ -27,7 +27,7 @@ DISK_BYTES = 64 << 30
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder by ranges, notes what it was asked for, and fails as often as it is told to."""
+    """Serves a folder with range requests, records the requests, and fails as often as requested."""
 
     daemon_threads = True
 
@@ -41,7 +41,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers for a file of the folder."""
+    """Answers requests for a file of the folder."""
 
     protocol_version = "HTTP/1.1"
 
@@ -95,7 +95,7 @@ def server(tmp_path, monkeypatch):
 
 
 def large_disk(path):
-    """The small volume at the start of a sparse disk of 64 GiB."""
+    """Write the small volume at the start of a sparse disk of 64 GiB."""
     with HFS.open("rb") as packed, path.open("wb") as disk:
         shutil.copyfileobj(zstd.open(packed), disk)
         disk.truncate(DISK_BYTES)
@@ -103,7 +103,7 @@ def large_disk(path):
 
 
 def test_a_disk_on_a_server_is_scanned_by_ranges(server):
-    """The same layout as from a file; of 64 GiB well under a thousandth is read, no byte twice, and it is told."""
+    """The layout equals that from a file; far less than a thousandth of 64 GiB is read and reported, no byte twice."""
     disk = large_disk(server.folder / "disk.img")
     there, here = layoutscope.scan(f"{server.address}/disk.img"), layoutscope.scan(disk)
     for one, other in zip(there.parts, here.parts, strict=True):
@@ -122,7 +122,7 @@ def test_a_disk_on_a_server_is_scanned_by_ranges(server):
 
 
 def test_packed_images_are_read_through_the_same_door(server):
-    """An image that is packed on the server."""
+    """An image that is compressed on the server."""
     shutil.copy(APFS, server.folder / "disk.img.zst")
     address = f"{server.address}/disk.img.zst"
     command = [sys.executable, "-m", "layoutscope", "scan", address, "--no-cache"]
@@ -133,7 +133,7 @@ def test_packed_images_are_read_through_the_same_door(server):
 
 
 def test_any_bytes_come_as_they_lie_there(server):
-    """Within blocks, across them, at the end, in many pieces, and longer than the cache takes at once."""
+    """Ranges within blocks, across them, at the end, in many pieces, and longer than the cache takes at once."""
     data = os.urandom(3 * BLOCK_BYTES + 77)
     (server.folder / "data").write_bytes(data)
     with RemoteSource(f"{server.address}/data") as source:
@@ -145,22 +145,22 @@ def test_any_bytes_come_as_they_lie_there(server):
 
 
 def test_the_cache_is_bounded(server, monkeypatch):
-    """What was read longest ago goes; it is right when it is read again, and counted again."""
+    """The least recently used block is dropped; it is correct when read again, and counted again."""
     monkeypatch.setattr(remote, "CACHE_BYTES", 2 * AHEAD_BYTES)
     data = os.urandom(4 * AHEAD_BYTES)
     (server.folder / "data").write_bytes(data)
-    with RemoteSource(f"{server.address}/data") as source:  # reads the start to see that there are ranges
+    with RemoteSource(f"{server.address}/data") as source:  # reads the start to check for range support
         for number in (0, 1, 0, 2, 0, 1):
             at = number * AHEAD_BYTES
             assert source.read(at, 8) == data[at : at + 8]
         assert (source.counter.reads, len(source._blocks) * BLOCK_BYTES) == (
             4,
             2 * AHEAD_BYTES,
-        )  # of 1 twice: 2 had taken its place
+        )  # block 1 twice: block 2 had replaced it
 
 
 def test_gaps_are_asked_for_too_up_to_the_limit(server):
-    """Of five blocks one gap is too wide by a block, and one holds what is known: three requests, no byte twice."""
+    """Of the gaps of five blocks one is a block too wide, and one holds known data: three requests, no byte twice."""
     at = 10 * AHEAD_BYTES // BLOCK_BYTES
     wide = GAP_BYTES // BLOCK_BYTES + 2
     wanted = np.array([at, at + wide, at + wide + 3, at + wide + 8])
@@ -176,7 +176,7 @@ def test_gaps_are_asked_for_too_up_to_the_limit(server):
 
 
 def test_a_failure_that_passes_is_tried_again(server):
-    """Two refusals and an answer are an answer; more of them are one line, and no damage of the image."""
+    """Two failures and a response succeed; more failures give one line, and no damage of the image."""
     (server.folder / "data").write_bytes(b"x" * 100)
     server.failures = 2
     with RemoteSource(f"{server.address}/data") as source:
@@ -190,7 +190,7 @@ def test_a_failure_that_passes_is_tried_again(server):
 
 
 def test_what_cannot_be_read_is_one_line(server, monkeypatch):
-    """Absent files, servers that give files only whole, kinds nobody knows, and a missing package."""
+    """Missing files, servers without ranges, unknown schemes, and a missing package."""
     (server.folder / "whole").write_bytes(bytes(1 << 20))
     with pytest.raises(ImageError, match=r"gone\.img: no such file$"):
         layoutscope.scan(f"{server.address}/gone.img")
@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_one_line(server, monkeypatch):
 
 
 def test_an_address_is_no_file_of_that_name(tmp_path, monkeypatch):
-    """What lies here is meant first; a path that was made of an address gets its second slash back."""
+    """A local file takes precedence; a path made from an address gets its second slash back."""
     monkeypatch.chdir(tmp_path)
     assert is_address("https://host/disk.img")
     assert is_address(Path("s3://store/disk.img"))
@@ -218,7 +218,7 @@ def test_an_address_is_no_file_of_that_name(tmp_path, monkeypatch):
 
 
 def test_a_batch_reads_addresses_and_notices_changes(server, tmp_path):
-    """With --resume nothing is read again until the server says that it changed; an absent one is a row."""
+    """With --resume nothing is read again until the server reports a change; a missing one is a row."""
     shutil.copy(HFS, server.folder / "disk.img.zst")
     sources = [f"{server.address}/disk.img.zst", f"{server.address}/gone.img"]
     first = layoutscope.batch(sources, tmp_path / "fleet")
@@ -231,7 +231,7 @@ def test_a_batch_reads_addresses_and_notices_changes(server, tmp_path):
 
 
 def test_a_disk_in_an_object_store_is_scanned(tmp_path, monkeypatch):
-    """A store as Amazon's, by moto: the same figures as from the file."""
+    """An S3 store, simulated by moto, gives the same figures as the file."""
     pytest.importorskip("s3fs")
     moto = pytest.importorskip("moto.server")
     boto3 = pytest.importorskip("boto3")

@@ -1,4 +1,4 @@
-"""States and volumes opened again from what damage left: chosen ones, both halves of a Fusion set, and what is lost."""
+"""States and volumes reopened from damaged images: selected states, both halves of a Fusion set, and losses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(tmp_path_factory):
 
 
 def without(path, folder, *places):
-    """Return a copy of an image with blocks of zeros at some places."""
+    """Return a copy of an image with zeroed blocks at some places."""
     copy = folder / path.name
     subprocess.run(["cp", "--sparse=always", path, copy], check=True)
     with copy.open("r+b") as file:
@@ -42,14 +42,14 @@ def without(path, folder, *places):
 
 
 def places(result, kind, device=0):
-    """Where the regions of a type lie that the layouts of a scan show."""
+    """Return the addresses of a scan's regions of a type."""
     tables = [volume.layout.regions.with_columns(pl.col("type").cast(pl.String)) for volume in result.parts]
     chosen = [table.filter(type=kind, device=device)["image_offset"].to_list() for table in tables]
     return [at for table in chosen for at in table]
 
 
 def names(result):
-    """Entries of all volumes."""
+    """Return the entries of all volumes."""
     return [
         set(volume.layout.entries.select("parent_id", "file_id", "name").rows())
         for volume in result.parts
@@ -63,7 +63,7 @@ def errors(result):
 
 @pytest.mark.parametrize("sweep", [False, True])
 def test_a_chosen_state_whose_object_map_is_lost(written, tmp_path, sweep):
-    """Its volumes are found by their superblocks of that transaction: not those of the newest state."""
+    """Its volumes are found by their superblocks of that transaction, not those of the newest state."""
     (path,) = written("edited")
     states = [state for state in layoutscope.checkpoints(path) if state.kind == "checkpoint"]
     xid = states[1].xid
@@ -81,7 +81,7 @@ def test_a_chosen_state_whose_object_map_is_lost(written, tmp_path, sweep):
 @pytest.mark.parametrize("sweep", [False, True])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_fusion_set_whose_object_map_is_lost(written, tmp_path, order, sweep):
-    """Superblocks of volumes are looked for on both devices, whichever image is named first."""
+    """Volume superblocks are searched for on both devices, whichever image is named first."""
     main, second = written("fusion")
     whole = layoutscope.scan(main, second=second, drives=())
     pair = without(main, tmp_path, places(whole, "object-map")[0]), second
@@ -94,7 +94,7 @@ def test_a_fusion_set_whose_object_map_is_lost(written, tmp_path, order, sweep):
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_fusion_set_without_any_superblock_of_its_main_device(written, tmp_path, order):
-    """A sweep puts it together: the second device's copy of the superblock tells which image is which."""
+    """A sweep reassembles it: the second device's superblock copy shows which image is which."""
     main, second = written("fusion")
     whole = layoutscope.scan(main, second=second, drives=())
     pair = without(main, tmp_path, 0, *places(whole, "container-superblock")), second
@@ -105,19 +105,19 @@ def test_a_fusion_set_without_any_superblock_of_its_main_device(written, tmp_pat
 
 @pytest.mark.parametrize(("order", "sweep"), [((0, 1), False), ((0, 1), True), ((1, 0), True)])
 def test_a_second_device_whose_superblock_is_lost(written, tmp_path, order, sweep):
-    """The main device's superblock tells which is which; nothing is lost, and the damage has its device."""
+    """The main device's superblock shows which is which; nothing is lost, and the damage has its device."""
     main, second = written("fusion")
     pair = main, without(second, tmp_path, 0)
     whole = layoutscope.scan(main, second=second, drives=())
     found = layoutscope.scan(pair[order[0]], second=pair[order[1]], drives=(), sweep=sweep)
     assert names(found) == names(whole)
     told = [item for volume in found.parts for item in volume.findings if item.code == "checkpoint-invalid"]
-    # The magic stands behind the 32 bytes of the object's header.
+    # The magic follows the 32 bytes of the object header.
     assert [(item.level, item.image_offset, item.device) for item in told] == [("warning", 32, 1)]
 
 
 def test_a_second_image_that_is_nothing_is_refused(written, tmp_path):
-    """Beside a container that is no Fusion set there is no second device."""
+    """A container that is not a Fusion set has no second device."""
     (path,) = written("edited")
     other = tmp_path / "zeros.img"
     other.write_bytes(bytes(1 << 20))
@@ -127,7 +127,7 @@ def test_a_second_image_that_is_nothing_is_refused(written, tmp_path):
 
 @pytest.mark.parametrize("sweep", [False, True])
 def test_a_volume_of_whose_superblock_no_copy_is_left(written, tmp_path, sweep):
-    """Its loss has no place, and is told as far as it was looked for; the other volume is whole."""
+    """The loss has no address, and is reported as far as the search went; the other volume is complete."""
     (path,) = written("volumes")
     whole = layoutscope.scan(path, drives=())
     (first,) = [item for item in whole.parts if item.layout.facts.volume == 1]

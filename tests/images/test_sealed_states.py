@@ -1,4 +1,4 @@
-"""Sealed volumes with snapshots: each state is sealed or not by itself, as on every macOS system volume since 11."""
+"""Sealed volumes with snapshots: each state has its own seal or none, as on every macOS system volume since 11."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def volume(path, verb=layoutscope.scan, **options):
 
 
 def superblocks(path):
-    """Places of the superblocks, of the snapshot and of the live state."""
+    """Return the places of the superblocks of the snapshot and the live state."""
     regions = volume(path).layout.regions.with_columns(pl.col("type").cast(pl.String))
     found = regions.filter(pl.col("type") == "volume-superblock").select("owner", "image_offset").rows()
     return {("live" if owner == "live" else "os"): at for owner, at in found}
 
 
 def changed(path, target, places, change):
-    """Change blocks of a copy, and make their checksums match."""
+    """Change blocks of a copy, and correct their checksums."""
     data = bytearray(path.read_bytes())
     for at in places:
         block = bytearray(data[at : at + BLOCK])
@@ -61,7 +61,7 @@ def names(found):
 @for_each("unsealed", [(), ("live",), ("os",), ("live", "os")])
 @for_each("state", ["live", "os"])
 def test_each_state_is_sealed_by_its_own_superblock(sealed, tmp_path, unsealed, state):
-    """All entries of either state are there, whichever of them are sealed, and no damage is found."""
+    """Both states have all entries, whichever of them are sealed, and no damage is found."""
     path = changed(sealed, tmp_path / "copy.img", [superblocks(sealed)[name] for name in unsealed], unseal)
     options = {"snapshot": "os"} if state == "os" else {}
     result = layoutscope.scan(path, drives=(), **options)
@@ -75,7 +75,7 @@ def test_each_state_is_sealed_by_its_own_superblock(sealed, tmp_path, unsealed, 
 
 
 def test_snapshot_is_verified_against_its_own_seal(sealed, tmp_path):
-    """A byte of the root that only the snapshot holds is damage of the snapshot."""
+    """A changed byte of the root that only the snapshot has is damage of the snapshot."""
     nodes = volume(sealed).layout.nodes.with_columns(pl.col("tree", "state").cast(pl.String))
     roots = nodes.filter((pl.col("tree") == "fs") & pl.col("parent_row").is_null())
     at = roots.filter(pl.col("state") == "snapshot")["image_offset"][0]
@@ -105,5 +105,5 @@ def test_tree_is_read_without_its_seal(sealed, tmp_path):
 
 
 def test_check_of_a_sealed_volume_with_a_snapshot_is_clean(sealed):
-    """Neither state is held against the other's seal."""
+    """Neither state is compared with the other's seal."""
     assert [item for item in layoutscope.check(sealed).findings if item.level != "info"] == []

@@ -1,4 +1,4 @@
-"""Sentences of a scan and a plan, each on a volume of which it is true and on one of which it would be wrong."""
+"""Sentences of a scan and a plan, each on a volume for which it is true and on one for which it would be wrong."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ DISK = "generic-5400-2.5"
 SLOW_DISK = {
     "capacity_bytes": 2e9, "rpm": 5400, "track_to_track_ms": 1, "average_seek_ms": 9, "outer_mb_s": 1, "inner_mb_s": 0.9
 }  # fmt: skip
-"""A disk whose time is what the bytes take."""
+"""A disk whose time is only the transfer of bytes."""
 
 NODES = 360
 DEEP = TreeShape(12, 4)
-"""Nodes of few records, so that 300 files take more than a second on a disk."""
+"""Nodes with few records, so 300 files take more than a second on a disk."""
 
 PIECES = tuple(Extent(1000 + 3 * number, 2) for number in range(NODES // 2))
-"""Two nodes, then a block that is none."""
+"""Two nodes, then an unrelated block."""
 
 
 def catalog(path, tree, files=60):
-    """Write HFS+ whose catalog lies as a tree says."""
+    """Write HFS+ whose catalog is placed as a tree describes."""
     hfsplus.write(
         HfsPlan(block_size=4096, total_blocks=120_000, root=folders(60, files, 400), catalog=tree, gap_blocks=3), path
     )
@@ -72,7 +72,7 @@ def scanned(disks):
 
 @pytest.fixture(scope="module")
 def screen(scanned):
-    """Return a function that gives the first screen of one of these volumes."""
+    """Return a function that returns the first screen of one of these volumes."""
 
     def of(*which):
         file = io.StringIO()
@@ -103,13 +103,13 @@ SENTENCES = {
     "s  in software: cache the last listing, rescan only changed folders": (GAPS, [("many-maps",), ("few-maps",)]),
     "s  in software: list names only, without stat": (("many-maps",), [GAPS, ("whole", *FLASH)]),
 }
-"""What is said: a volume, drive and host of which it is true, and some of which it would be wrong."""
+"""Sentences: a volume, drive and host for which each is true, and some for which it would be wrong."""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_sentence_stands_where_it_is_true_alone(screen, sentence):
-    """Each is said of the volume that it is true of, and of none of the others, which all take over a second."""
+    """Each appears for its volume and for none of the others, which all take over a second."""
     true, wrong = SENTENCES[sentence]
     assert sentence in screen(*true)
     for which in wrong:
@@ -119,7 +119,7 @@ def test_a_sentence_stands_where_it_is_true_alone(screen, sentence):
 
 
 def test_what_is_said_of_causes_is_what_their_numbers_say(scanned):
-    """No cause carries a tenth where that is said; where nodes lie close, it is the gaps between them that do."""
+    """With no named cause none has a tenth of the time; where nodes are close, the gaps between them have."""
     shares = {cause.name: cause.share for cause in scanned("whole", *FLASH).volume.verdict.causes}
     assert max(shares.values()) < 0.1
     close = scanned(*GAPS).volume.verdict
@@ -129,7 +129,7 @@ def test_what_is_said_of_causes_is_what_their_numbers_say(scanned):
 
 
 def test_maps_and_pages_are_those_that_are_read(scanned):
-    """Of the walk whose maps are blamed a third of the reads are of object maps; of the other one in twenty at most."""
+    """Where maps are blamed a third of the reads are of object maps; on the other volume at most one in twenty."""
     share = {}
     for name in ("few-maps", "many-maps"):
         volume = scanned(name).volume
@@ -144,7 +144,7 @@ def test_maps_and_pages_are_those_that_are_read(scanned):
 
 
 def test_every_remedy_that_saves_enough_is_said_to_help(reference_image):
-    """All five that a scan tries save two thirds or more on this volume; none is said not to help, in JSON neither."""
+    """All five that a scan tries save two thirds or more on this volume; none is reported as useless, even in JSON."""
     result = scan(reference_image("aged/apfs-20000-c00.img"), host="macos")
     (volume,) = [item for item in json.loads(result_json(result))["volumes"] if item["remedies"]]
     assert [item["share"] > 0.6 for item in volume["remedies"]] == 5 * [True]
@@ -152,7 +152,7 @@ def test_every_remedy_that_saves_enough_is_said_to_help(reference_image):
 
 
 def test_what_saves_a_little_is_not_said_to_save_nothing(scanned):
-    """A remedy that saves under a twentieth is listed as such, by its name and time, and not among those that help."""
+    """A remedy that saves under a twentieth is listed by name and time, but not among those that help."""
     found = scanned("whole", *ON_A_MAC).volume.verdict
     (names,) = [item for item in found.useless if item.name == "names-only"]
     assert 0 < names.share < 0.05

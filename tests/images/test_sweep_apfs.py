@@ -1,4 +1,4 @@
-"""Sweeps of APFS containers: broken trees are rebuilt from what lies around, and old copies are counted."""
+"""Sweeps of APFS containers: broken trees are rebuilt from the remaining nodes, and old copies are counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.layouts import listing
 BLOCK_BYTES = 4096
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
-# Faults that take the way to leaves, not the leaves: all of them are still there.
+# Faults that destroy the path to leaves, but not the leaves.
 WAYS = (
     *("root-checksum", "index-checksum", "child-loop", "child-unknown", "volume-root"),
     *("omap-checksum", "omap-tree-oid", "omap-leaf-checksum", "omap-deleted", "omap-entry-missing"),
@@ -64,7 +64,7 @@ def broken(victim, tmp_path):
 
 
 def is_told(layouts):
-    """Whether a finding says that something was put together again."""
+    """Whether a finding reports that something was rebuilt."""
     return "tree-rebuilt" in [code for layout in layouts for code in layout.findings["code"]]
 
 
@@ -72,7 +72,7 @@ def is_told(layouts):
 @pytest.mark.parametrize("sweep", [False, True])
 @pytest.mark.parametrize("name", WAYS)
 def test_tree_is_rebuilt_where_its_leaves_are_left(name, sweep, victim, broken):
-    """Whatever is lost on the way to the leaves, all entries and extents are found, and it is said how."""
+    """Whatever is lost above the leaves, all entries and extents are found, and the report says how."""
     healthy = read(victim[0], sweep=False)[1]
     layouts = read(broken(name), sweep=sweep)
     assert listing(layouts[1]) == listing(healthy)
@@ -84,7 +84,7 @@ def test_tree_is_rebuilt_where_its_leaves_are_left(name, sweep, victim, broken):
 
 @pytest.mark.parametrize("name", WAYS)
 def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
-    """Above the limit what is in use is not read; it is said that a sweep would find more, where it could."""
+    """Above the limit blocks in use are not searched; the report mentions a sweep where it would find more."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     looked_at = []
@@ -97,19 +97,19 @@ def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
     layouts = read(broken(name), sweep=False)
     messages = [text for layout in layouts for text in layout.findings["message"]]
     assert bool(looked_at) == any("--sweep would find more" in text for text in messages)
-    # What earlier checkpoints name: as much as this small container has of metadata at the most.
+    # Data of earlier checkpoints: at most the metadata of this small container.
     assert all(count < 200 for count in looked_at)
 
 
 def test_sound_container_is_not_searched(victim, monkeypatch):
-    """Nothing is looked for where nothing is lost."""
+    """Nothing is searched if nothing is lost."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
     assert not is_told(read(victim[0], sweep=False))
 
 
 def test_lost_leaf_is_not_searched_for(victim, tmp_path, monkeypatch):
-    """What a damaged leaf held is nowhere else: nothing is looked for where the way to all others is whole."""
+    """A damaged leaf's data exist nowhere else: nothing is searched if the path to all others is intact."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.sweep", None)
     path, expected = victim
     leaf = next(node for node in expected.live.nodes if (node.tree, node.level) == ("fs", 0))
@@ -122,7 +122,7 @@ def test_lost_leaf_is_not_searched_for(victim, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["omap-leaf-checksum", "omap-deleted"])
 def test_inferred_nodes_are_marked(name, victim, broken):
-    """Nodes that no map names any more have a state of their own with their transaction, and do not count as read."""
+    """Nodes that no map names have a state of their own with their transaction, and do not count as read."""
     healthy, found = read(victim[0], sweep=False)[1], read(broken(name), sweep=False)[1]
     states = found.nodes.with_columns(pl.col("state", "tree").cast(pl.String))
     inferred = states.filter(pl.col("state") == "inferred")
@@ -134,7 +134,7 @@ def test_inferred_nodes_are_marked(name, victim, broken):
 
 
 def test_nodes_of_a_sound_map_are_not_inferred(broken):
-    """Leaves that lost their index nodes are where the object map says: nothing of them is in doubt."""
+    """Leaves that lost their index nodes are where the object map says, so they are certain."""
     found = read(broken("root-checksum"), sweep=False)[1]
     assert "inferred" not in found.nodes["state"].cast(pl.String).to_list()
     assert any("found through the object map" in text for text in found.findings["message"])
@@ -148,7 +148,7 @@ def ring(data, expected):
 
 
 def without(data, *blocks):
-    """Overwrite blocks with what is no object."""
+    """Overwrite blocks with invalid objects."""
     data = bytearray(data)
     for block in blocks:
         data[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES] = b"\xa5" * BLOCK_BYTES
@@ -166,7 +166,7 @@ def lost_blocks(data, expected, what):
 
 
 def test_container_without_checkpoint_maps_is_read(victim, tmp_path):
-    """Files are found through the superblock of a checkpoint alone: the newest is read, and is damage."""
+    """Files are found through a checkpoint superblock alone: the newest is read, and is damage."""
     path, expected = victim
     broken = tmp_path / "broken.img"
     broken.write_bytes(without(path.read_bytes(), *lost_blocks(path.read_bytes(), expected, "maps")))
@@ -179,7 +179,7 @@ def test_container_without_checkpoint_maps_is_read(victim, tmp_path):
 
 @pytest.mark.parametrize("what", ["maps and object map", "superblocks"])
 def test_container_without_any_checkpoint_is_salvaged(what, victim, tmp_path):
-    """A sweep brings out the volume with all that its tree holds, says that it is inferred, and counts the loss."""
+    """A sweep finds the volume with all entries of its tree, reports it as inferred, and counts the loss."""
     path, expected = victim
     data = path.read_bytes()
     healthy = read(path, sweep=False)[1]
@@ -197,7 +197,7 @@ def test_container_without_any_checkpoint_is_salvaged(what, victim, tmp_path):
 
 @pytest.mark.parametrize("what", ["maps and object map", "superblocks"])
 def test_salvaged_container_is_checked(what, victim, tmp_path):
-    """A check with a sweep ends with the same findings and no others of the volume that is whole."""
+    """A check with a sweep has the same findings, and no others about the intact volume."""
     path, expected = victim
     data = path.read_bytes()
     broken = tmp_path / "broken.img"
@@ -210,7 +210,7 @@ def test_salvaged_container_is_checked(what, victim, tmp_path):
 
 
 def test_nothing_is_salvaged_where_nothing_is_left(tmp_path):
-    """A container of which no volume's superblock is left is the error that it is without a sweep."""
+    """Without any volume superblock the container gives the same error as without a sweep."""
     path = tmp_path / "disk.img"
     path.write_bytes(b"\xa5" * (1 << 20))
     for sweep in (False, True):
@@ -219,7 +219,7 @@ def test_nothing_is_salvaged_where_nothing_is_left(tmp_path):
 
 
 def test_old_copies_are_counted(victim):
-    """Stale nodes are all sound nodes on the disk that the newest state does not hold, told by transaction."""
+    """Stale nodes are all sound nodes that the newest state does not contain, by transaction."""
     path, expected = victim
     data, live = path.read_bytes(), {node.paddr for node in expected.live.nodes}
     xids = {}
@@ -242,7 +242,7 @@ def test_old_copies_are_counted(victim):
 
 
 def test_sweep_changes_nothing_else(victim):
-    """What is live is told alike with and without a sweep."""
+    """Live data are the same with and without a sweep."""
     plain, swept = (read(victim[0], sweep=sweep) for sweep in (False, True))
     for one, other in zip(plain, swept, strict=True):
         live = other.nodes.filter(other.nodes["state"].cast(str) != "stale")
@@ -252,7 +252,7 @@ def test_sweep_changes_nothing_else(victim):
 
 
 def test_aged_image_is_full_of_old_copies(reference_image):
-    """After rounds of changes old nodes of the fs tree of several transactions are left, none after the newest."""
+    """Rounds of changes leave old fs tree nodes of several transactions, none after the newest."""
     layouts = read(reference_image("aged/apfs-20000-c20.img"), sweep=True)
     stale = layouts[1].nodes.filter(layouts[1].nodes["state"].cast(str) == "stale")
     assert stale["xid"].n_unique() > 1
@@ -261,7 +261,7 @@ def test_aged_image_is_full_of_old_copies(reference_image):
 
 @pytest.mark.parametrize("lost", ["roots", "roots and object map"])
 def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lost):
-    """With the snapshot's root the only one left, deleted files do not come back, and no younger ones are missing."""
+    """With only the snapshot's root left, deleted files do not come back, and no newer ones are missing."""
     image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
     data = bytearray(image.read_bytes())
     with open_image(image) as source:
@@ -286,7 +286,7 @@ def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lo
 
 
 def test_free_space_is_unknown_where_a_bitmap_is_lost(victim, tmp_path):
-    """No table of free runs, no number of free blocks, and no block that is called unclaimed."""
+    """There is no table of free runs, no number of free blocks, and no unclaimed block."""
     path, _ = victim
     healthy = read(path, sweep=False)[0]
     bitmap = healthy.regions.filter(type="spaceman-bitmap")["image_offset"][0] // BLOCK_BYTES
@@ -302,7 +302,7 @@ def test_free_space_is_unknown_where_a_bitmap_is_lost(victim, tmp_path):
 
 
 def test_damage_elsewhere_leaves_a_whole_tree_as_it_is(reference_image, tmp_path):
-    """With the list of snapshots lost, the file-system tree has its own nodes and no others that its map names."""
+    """If the list of snapshots is lost, the file-system tree keeps exactly the nodes in its map."""
     image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
     with open_image(image) as source:
         healthy = read_layouts(source)[-1]
@@ -324,7 +324,7 @@ def test_damage_elsewhere_leaves_a_whole_tree_as_it_is(reference_image, tmp_path
 
 
 def test_a_sparse_image_is_looked_at_in_parts_of_8_mib(reference_image, tmp_path, monkeypatch):
-    """An extract stores the nodes of an aged volume by themselves: the work goes by bytes, not by stretches."""
+    """An extract stores the nodes of an aged volume separately: the work depends on bytes, not on extents."""
     layoutscope.extract(reference_image("aged/apfs-20000-c20.img"), tmp_path / "a.img")
     parts = []
     objects_in = sweep_module._objects_in

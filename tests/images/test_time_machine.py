@@ -1,4 +1,4 @@
-"""Volumes as Time Machine and iOS have them: snapshots by the hundreds, clones, files without data, groups, bundles."""
+"""Volumes of Time Machine and iOS: hundreds of snapshots, clones, files without data, groups, bundles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = 60
 
 
 def backups(num_snapshots):
-    """Plan a backup volume of which so many snapshots are kept; before each a file is touched and one appears."""
+    """Plan a backup volume with a number of snapshots; before each a file is touched and one is added."""
     steps = tuple(
         TransactionPlan((Touch(f"file {number % FILES:04}"), TakeSnapshot(f"backup {number:03}")))
         for number in range(num_snapshots)
@@ -42,13 +42,13 @@ def backups(num_snapshots):
 
 @pytest.fixture(scope="module")
 def time_machine(tmp_path_factory):
-    """A volume with 300 snapshots, and what its writer knows of each state."""
+    """Write a volume with 300 snapshots; return it with the expected states."""
     path = tmp_path_factory.mktemp("backups") / "disk.img"
     return path, write(backups(NUM_SNAPSHOTS), path)
 
 
 def test_every_snapshot_is_listed(time_machine):
-    """By `checkpoints`, in order, each with all of its nodes; the role is named, and nothing is wrong."""
+    """`checkpoints` lists them in order, each with all of its nodes; the role is named, and there is no damage."""
     path, _ = time_machine
     states = [state for state in layoutscope.checkpoints(path) if state.kind == "snapshot"]
     assert [state.label for state in states] == [f"backup {number:03}" for number in range(NUM_SNAPSHOTS)]
@@ -62,7 +62,7 @@ def test_every_snapshot_is_listed(time_machine):
 @pytest.mark.full
 @pytest.mark.parametrize("number", [0, 150, NUM_SNAPSHOTS - 1])
 def test_a_snapshot_shows_its_own_state(time_machine, number):
-    """The times of files are those that they had: file N was touched first in the transaction of snapshot N."""
+    """File times are as of then: file N was first touched in the transaction of snapshot N."""
     path, _ = time_machine
     result = layoutscope.scan(path, drives=(), snapshot=f"backup {number:03}")
     layout = result.parts[-1].layout
@@ -74,7 +74,7 @@ def test_a_snapshot_shows_its_own_state(time_machine, number):
 
 @pytest.mark.full
 def test_work_grows_no_faster_than_snapshots(tmp_path):
-    """Three times as many take about three times as many calls to list, read and check; nine times would be square."""
+    """Three times as many take about three times as many calls to list, read and check; nine would be quadratic."""
     took = []
 
     def count(_frame, event, _given):
@@ -96,7 +96,7 @@ def test_work_grows_no_faster_than_snapshots(tmp_path):
 
 
 def uses(result):
-    """Bytes by use, wherever in a result they are told."""
+    """Return the bytes by use from everywhere in a result."""
     found = {}
     for volume in result.parts:
         for use in volume.space:
@@ -105,7 +105,7 @@ def uses(result):
 
 
 def test_shared_extents_are_counted_once(tmp_path):
-    """Four files, clones of one another, in two runs of five blocks in all: 20 KiB of data, not 80."""
+    """Four files, clones of each other, in two runs of five blocks in total: 20 KiB of data, not 80."""
     path = tmp_path / "clones.img"
     write(container(VolumePlan("Clones", CLONES), block_count=16384), path)
     result = layoutscope.scan(path, drives=())
@@ -116,7 +116,7 @@ def test_shared_extents_are_counted_once(tmp_path):
 
 
 def test_data_that_only_snapshots_hold_is_data(tmp_path):
-    """A deleted file of three blocks still takes them as long as a snapshot has it."""
+    """A deleted file of three blocks still occupies them while a snapshot has it."""
     path = tmp_path / "kept.img"
     steps = (TransactionPlan((TakeSnapshot("before"),)), TransactionPlan((Remove("gone"),)))
     write(
@@ -137,7 +137,7 @@ def dataless(tmp_path):
 
 
 def test_files_without_data_keep_their_size(dataless):
-    """They allocate nothing, carry a flag, and neither scan nor check finds anything wrong with them."""
+    """They allocate nothing, have a flag, and neither scan nor check reports anything about them."""
     result = layoutscope.scan(dataless, drives=())
     entry = result.parts[-1].layout.entries.filter(name="in the cloud").row(0, named=True)
     assert (entry["size_bytes"], entry["flags"]) == (100_000, 16)
@@ -176,7 +176,7 @@ def test_a_volume_group_is_told(group):
 
 @pytest.mark.parametrize("name", ["empty", "locked"])
 def test_a_system_volume_without_attributes_has_no_firmlinks(tmp_path, name):
-    """Neither where no file has any, nor where nothing can be read for want of a password."""
+    """The same if no file has attributes, or if nothing can be read without a password."""
     locked = EncryptionPlan("secret") if name == "locked" else None
     path = tmp_path / "system.img"
     write(container(VolumePlan("System", many(3), role=VolumeRole.SYSTEM, encryption=locked), block_count=16384), path)
@@ -185,7 +185,7 @@ def test_a_system_volume_without_attributes_has_no_firmlinks(tmp_path, name):
 
 
 def test_firmlinks_are_named(group):
-    """Folders of the system volume that show folders of the data volume in their place."""
+    """Folders of the system volume that show folders of the data volume."""
     layouts = {layout.facts.name: layout for layout in layoutscope.read_layouts(group)}
     assert layouts["Macintosh HD"].facts.details["firmlinks"] == 2
     assert "firmlinks" not in layouts["Macintosh HD - Data"].facts.details
@@ -193,7 +193,7 @@ def test_firmlinks_are_named(group):
 
 @pytest.mark.full
 def test_a_backup_in_bands_is_the_backup(time_machine, tmp_path):
-    """A sparse bundle, as Time Machine makes on a server: bands that are absent are zeros, the tables are the same."""
+    """A sparse bundle, as Time Machine makes on a server: missing bands are zeros, the tables are the same."""
     path, _ = time_machine
     band, folder = 1 << 20, tmp_path / "Mac.sparsebundle"
     (folder / "bands").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Predicted reads against what real drivers read: block traces of Linux's hfsplus and linux-apfs-rw 0.3.20."""
+"""Predicted reads compared with those of real drivers: block traces of Linux's hfsplus and linux-apfs-rw 0.3.20."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _volume(layouts):
 
 
 def assert_same_requests(there, here):
-    """Every request of the real trace, with its length, in its place, and none besides."""
+    """Assert that both have the same requests, with lengths, in the same order."""
     assert np.array_equal(there.image_offset, here.image_offset)
     assert np.array_equal(there.length_bytes, here.length_bytes)
 
@@ -71,7 +71,7 @@ def test_cold_walk_of_a_large_volume_reads_what_the_driver_read(layout_of, real,
 
 @pytest.mark.parametrize(("folder", "name"), AGED)
 def test_listing_of_names_reads_what_the_driver_read(layout_of, real, folder, name):
-    """A walk by readdir alone is predicted request by request."""
+    """A listing by readdir only is predicted request by request."""
     assert_same_requests(real(f"{name}-names"), trace(layout_of(folder, name), order="names"))
 
 
@@ -105,7 +105,7 @@ def test_fragmented_file_is_read_as_the_driver_did(layout_of, real, name, kind, 
 
 @pytest.mark.parametrize("name", ["hfsplus-frag", "apfs-frag"])
 def test_random_records_are_read_as_the_driver_did(layout_of, real, truth, name):
-    """2,000 records of 16 KiB, and what the kernel reads ahead where it sees a stream, request by request."""
+    """2,000 records of 16 KiB, and the kernel's read-ahead where it detects a stream, request by request."""
     layout = layout_of("driver", name)
     lines = truth(f"{name}-read-random.offsets.tsv.zst").decode().splitlines()
     records = np.array([int(line.split("\t")[1]) for line in lines])
@@ -118,7 +118,7 @@ def test_random_records_are_read_as_the_driver_did(layout_of, real, truth, name)
 
 @pytest.mark.parametrize(("folder", "name"), SMALL)
 def test_leaves_in_key_order_are_no_prediction(layout_of, real, folder, name):
-    """A plain listing of all leaves has over 97 % of the blocks but far fewer than 98 % of the pairs."""
+    """A plain list of all leaves has over 97 % of the blocks but far fewer than 98 % of the pairs."""
     layout = layout_of(folder, name)
     result = score(real(f"{name}-stat"), trace(layout, order="catalog"), layout)
     assert result.block_share > 0.97
@@ -136,7 +136,7 @@ def test_score_names_the_trees_that_a_wrong_host_gets_wrong(layout_of, real):
 
 @pytest.mark.parametrize(("folder", "name"), AGED)
 def test_nothing_that_the_mount_read_is_predicted(layout_of, real, folder, name):
-    """The walk's blocks and those of the mount are disjoint."""
+    """The blocks of the listing and of the mount are disjoint."""
     layout = layout_of(folder, name)
     predicted = set(trace(layout, order="copy").image_offset.tolist())
     assert not predicted & set(real(f"{name}-copy.mount").image_offset.tolist())

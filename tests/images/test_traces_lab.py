@@ -1,4 +1,4 @@
-"""Predictions against drivers that run now: images made for what no stored trace has; skips where there is no lab."""
+"""Predictions compared with drivers at run time, on images without stored traces; skips without a lab."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def number_of(layout, *names) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["stat", "nostat", "names", "copy"])
 def test_driver_reads_what_is_predicted(lab, volume, kind):
-    """Every request of a walk over large directories, hard links and attributes is predicted, in its place."""
+    """Every request of a listing of large directories, hard links and attributes is predicted, in order."""
     image, layout = volume
     there = real(lab, image, kind)
     here = trace(
@@ -94,7 +94,7 @@ def test_driver_reads_what_is_predicted(lab, volume, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["stat", "names"])
 def test_walk_from_a_directory_reads_what_is_predicted(lab, volume, kind):
-    """The way to the directory and what is below it, nothing else."""
+    """The path to the directory and everything below it, nothing else."""
     image, layout = volume
     there = real(lab, image, kind, "/deep/a")
     order = "names" if kind == "names" else "fts"
@@ -104,7 +104,7 @@ def test_walk_from_a_directory_reads_what_is_predicted(lab, volume, kind):
 
 @pytest.mark.slow
 def test_records_longer_than_the_window_are_read_as_predicted(lab, volume):
-    """Random records of 200,000 bytes: windows grow with them."""
+    """Random records of 200,000 bytes: the read-ahead windows grow with them."""
     image, layout = volume
     there = real(lab, image, "read", "deep/a/b/c/data", "random:6:200000:9")
     lines = Path(f"{image.with_suffix('.traced')}.offsets.tsv").read_text().splitlines()
@@ -117,9 +117,9 @@ def test_records_longer_than_the_window_are_read_as_predicted(lab, volume):
 
 @pytest.mark.slow
 def test_names_that_the_kernel_keeps_are_not_searched_again(lab, volume):
-    """With pages dropped, but not names, a second walk reads what listings need alone, and nothing of inodes.
+    """With pages dropped, but not names, a second pass reads only what listings need, and no inodes.
 
-    On HFS+ it reads nothing: the driver keeps its nodes until the volume is unmounted.
+    On HFS+ it reads nothing: the driver caches its nodes until the volume is unmounted.
     """
     image, layout = volume
     walk = "$LAB_TOOLS/walk stat /mnt"
@@ -141,7 +141,7 @@ READ_ALIKE = ("names-only", "stat-by-inode", "stat-all-by-inode", "remembered-wa
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["apfs", "hfsplus"])
 def test_remedies_do_what_the_plan_says(lab, tmp_path, filesystem):
-    """Aged volumes of 2,000 files: what is read then is what was said, block for block; a copy saves as much."""
+    """Aged volumes of 2,000 files: the reads equal the plan's block for block; a copy saves as much."""
     aged = Aged(Lab(lab, tmp_path), filesystem, 2_000)
     for name in READ_ALIKE:
         (row,) = proven(aged, name)
@@ -149,6 +149,6 @@ def test_remedies_do_what_the_plan_says(lab, tmp_path, filesystem):
         assert row["reads"] == row["predicted_reads"], name
     (row,) = proven(aged, "copied-in-walk-order")
     on_disk = next(found for found in row["times"] if found["drive"] == "generic-5400-2.5")
-    # On so small a catalog of HFS+ hundredths of a second decide.
+    # On such a small HFS+ catalog hundredths of a second matter.
     little = 0.05 * on_disk["before_s"]
     assert on_disk["low_s"] - little <= on_disk["saved_s"] <= on_disk["high_s"] + little

@@ -1,4 +1,4 @@
-"""Predicted reads against recorded ones that the reference images have no traces of.
+"""Predicted reads compared with recorded ones for which the reference images have no traces.
 
 ``recorded/`` holds what ``lab trace IMAGE …`` of ``../shared/lab`` recorded on reference images, below Linux 6.1's
 hfsplus and linux-apfs-rw 0.3.0. The ``git-status`` ones are of ``git --git-dir=ELSEWHERE --work-tree=/mnt status``
@@ -51,7 +51,7 @@ def layout_of(path):
 
 
 def index_of(layout):
-    """List what git's index holds of a volume: files and symlinks, composed, by the bytes of their paths."""
+    """List the content of git's index for a volume: files and symlinks, composed, by the bytes of their paths."""
     columns = ("parent_id", "file_id", "kind", "name")
     entries = [row for row in layout.entries.select(columns).rows() if not row[3].startswith("\0")]
     folders = {number: (parent, name) for parent, number, kind, name in entries if kind == "directory" and parent != 1}
@@ -68,7 +68,7 @@ def index_of(layout):
 
 
 def git_status(layout, host=HOST):
-    """Reads of ``git status``: an lstat of each path, then a listing of each directory, which finds most cached."""
+    """Return the reads of ``git status``: an lstat of each path, then a mostly cached listing of each directory."""
     looked_up = rows(trace(layout, order="paths", host=host, work=Work(paths=index_of(layout))))
     listed = rows(trace(layout, order="names", host=HOST))
     return np.concatenate([looked_up, listed[~np.isin(listed[:, 0], looked_up[:, 0])]])
@@ -90,14 +90,14 @@ def test_git_status_reads_what_the_driver_read(reference_image, name):
 
 
 def test_git_status_with_threads_reads_the_same_in_another_order(reference_image):
-    """Which of four threads comes first differs from one run to the next: the requests are those predicted."""
+    """The order of four threads differs between runs: the requests are the predicted ones."""
     layout = layout_of(reference_image("driver/hfsplus-4k.img"))
     predicted = git_status(layout, host_profile(HOST, threads=4))
     assert sorted(predicted.tolist()) == sorted(recorded("hfsplus-4k-git-status-threads").tolist())
 
 
 def test_long_random_records_are_read_as_the_driver_did(reference_image):
-    """100 records of 1,000,000 bytes of a file in pieces: windows beyond the usual one, queues that fill up."""
+    """100 records of 1,000,000 bytes of a fragmented file: windows beyond the usual one, queues that fill up."""
     layout = layout_of(reference_image("driver/apfs-frag.img"))
     folder = layout.entries.filter(layout.entries["name"] == "large")["file_id"].item()
     own = layout.entries.filter((layout.entries["parent_id"] == folder) & (layout.entries["name"] == "0.bin"))

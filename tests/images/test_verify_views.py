@@ -8,7 +8,7 @@ import layoutscope
 from tests.losses.images import APFS_PLANS, HFSPLUS_PLANS, written_images
 
 MAX_OF_A_KIND = 3
-"""Older checkpoints and snapshots of an image that are read, the newest first."""
+"""Older checkpoints and snapshots per image that are read, the newest first."""
 
 
 def views(path, **options):
@@ -23,21 +23,21 @@ def views(path, **options):
 
 
 def disagreements(path, view, **options):
-    """Tables of a view that the decoders read otherwise, and how many rows were compared."""
+    """Return the tables of a view on which the decoders differ, and the number of compared rows."""
     found = layoutscope.verify(path, **view, **options)
     return [item for item in found.tables if item.differences], sum(item.rows for item in found.tables)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Images that our writers make, with how they are read, by name."""
+    """Write our own images; return them with their options, by name."""
     return {sound.name: sound for sound in written_images(tmp_path_factory.mktemp("views"))}
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in APFS_PLANS if name != "deep"])
 def test_every_view_of_a_written_container(written, name):
-    """Snapshots, sealed or not, and checkpoints that are still there; an encrypted volume with its password, too."""
+    """Snapshots, sealed or not, and remaining checkpoints; an encrypted volume with its password, too."""
     sound = written[f"written-apfs-{name}"]
     for view in views(sound.path, **sound.options):
         wrong, rows = disagreements(sound.path, view, **sound.options)
@@ -46,14 +46,14 @@ def test_every_view_of_a_written_container(written, name):
 
 
 def test_a_locked_volume(written):
-    """Without the password what is not encrypted is read alike."""
+    """Without the password, unencrypted data are read alike."""
     assert disagreements(written["written-apfs-encrypted"].path, {})[0] == []
 
 
 @pytest.mark.parametrize("view", [{}, {"no_journal": True}, {"sweep": True}], ids=["live", "as it lies", "sweep"])
 @pytest.mark.parametrize("name", [name for name in HFSPLUS_PLANS if "journal" in name or name in ("sized", "victim")])
 def test_every_view_of_a_written_volume(written, name, view):
-    """With the journal replayed, and as the bytes lie."""
+    """With the journal replayed, and with the bytes as stored."""
     assert disagreements(written[f"written-hfsplus-{name}"].path, view)[0] == []
 
 
@@ -71,7 +71,7 @@ def test_every_view_of_a_written_volume(written, name, view):
     ],
 )
 def test_every_view_of_images_of_others(reference_image, name):
-    """Those of macOS and of Linux's driver that have snapshots or older checkpoints."""
+    """Images from macOS and Linux's driver that have snapshots or older checkpoints."""
     path = reference_image(name)
     for view in views(path):
         assert (view, disagreements(path, view)[0]) == (view, [])

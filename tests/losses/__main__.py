@@ -1,4 +1,4 @@
-"""``python -m tests.losses --count 300 --seed 1``: damage the images at hand, and print what was lost of them."""
+"""``python -m tests.losses --count 300 --seed 1``: damage the available images, and print the losses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-os.environ.setdefault("POLARS_MAX_THREADS", "1")  # frames of a few rows: handing them to threads takes half the time
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # frames have few rows: passing them to threads would double the time
 
 from tests.losses.campaign import run
 from tests.losses.figures import figures, page, table, tell
 
 
 def main() -> int:
-    """Run the mutants that the arguments ask for; 1 if anything was lost in silence or failed."""
+    """Run the mutants that the arguments select; return 1 if anything was lost silently or failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.losses", description=__doc__)
     parser.add_argument("--count", type=int, default=300, help="how many mutants")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")

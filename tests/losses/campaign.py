@@ -1,4 +1,4 @@
-"""Running the campaign: a mutant is scanned as it is and with a sweep, and compared with the sound image."""
+"""The campaign: each mutant is scanned with and without a sweep, and compared with the sound image."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EXIT_UNREADABLE = 1
 EXIT_DAMAGED = 3
 WHOLE_SCANS = 8
-"""Of one mutant in so many everything is measured that a scan measures; of the others what is read is enough."""
+"""One mutant in this many gets a full scan; the others are only read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +48,18 @@ class Reading:
     Attributes
     ----------
     exit_code : int
-        0, 1 or 3; -1 where something else than an error of the package ended it.
+        0, 1 or 3; -1 if anything but an error of the package ended it.
     coverage : float or None
-        As the scan says it.
+        As reported by the scan.
     lost, extra : int
-        Entries of the sound image that are missing, and entries that it has not. What is there under another name is
-        lost as well, unless the exit code says that something is wrong.
+        Entries of the sound image that are missing, and entries that it does not have. Renamed entries count as lost,
+        too, unless the exit code reports a problem.
     renamed : int
-        Entries that are there under another name.
+        Entries that have another name.
     seconds : float
         CPU time.
     failure : str
-        What ended it, where it was not to be.
+        The unexpected error that ended it.
     """
 
     exit_code: int
@@ -72,7 +72,7 @@ class Reading:
 
     @property
     def is_silent(self) -> bool:
-        """Whether entries are lost and the exit code or the coverage does not say so."""
+        """Whether entries are lost and neither the exit code nor the coverage shows it."""
         if not self.lost or self.exit_code == EXIT_UNREADABLE:
             return False
         return self.exit_code != EXIT_DAMAGED or (self.coverage is not None and self.coverage >= 1)
@@ -80,16 +80,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A mutant and what was read of it.
+    """A mutant and its scans.
 
     Attributes
     ----------
     image : str
         Name of the sound image.
     number : int
-        Of the mutant, which with the seed makes it again.
+        Number of the mutant; with the seed it reproduces the mutant.
     damages : tuple of Damage
-        What was done.
+        The damage.
     total : int
         Entries of the sound image.
     plain, swept : Reading
@@ -108,14 +108,14 @@ class Judged:
 
 
 class Campaign:
-    """Mutants of some images, by seed and number.
+    """Numbered mutants of some images, drawn from a seed.
 
     Parameters
     ----------
     images : sequence of Sound
         The sound images.
     folder : path
-        Where working copies go.
+        Folder for working copies.
     seed : int
         Draws everything.
     asks_peer : bool
@@ -134,7 +134,7 @@ class Campaign:
                     self._peers[victim.name] = peer, peer.names(victim.path) & names_of(result)
 
     def judge(self, number: int) -> Judged:
-        """Make one mutant, and read it."""
+        """Make a mutant, and scan it."""
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311
         victim = self.victims[number % len(self.victims)]
         done = damages(victim, rng)
@@ -146,7 +146,7 @@ class Campaign:
             return Judged(victim.name, number, done, victim.rows.total(), plain, swept, is_better)
 
     def _is_peer_better(self, victim: Victim, result: ScanResult | None) -> bool | None:
-        """Whether ``fls`` lists more; where all is there that both list of the sound image, it cannot."""
+        """Whether ``fls`` lists more; it cannot if nothing is missing that both list on the sound image."""
         if victim.name not in self._peers:
             return None
         peer, both = self._peers[victim.name]
@@ -156,7 +156,7 @@ class Campaign:
 
 def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = False, seconds: float = 1e9,
         tell: Tell | None = None) -> list[Judged]:  # fmt: skip
-    """Judge the mutants of some numbers, in a folder of their own.
+    """Judge the mutants with these numbers, in a temporary folder.
 
     Parameters
     ----------
@@ -169,9 +169,9 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = 
     asks_peer : bool
         Whether ``fls`` is run as well.
     seconds : float
-        No further mutant is made after so long.
+        No further mutant is started after this time.
     tell : callable, optional
-        Told of each mutant as it is judged.
+        Called with each mutant as it is judged.
     """
     end = time.monotonic() + seconds
     with work_folder() as name:
@@ -189,7 +189,7 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = 
 
 @contextmanager
 def damaged(victim: Victim, done: tuple[Damage, ...]) -> Iterator[None]:
-    """Damage the working copy, and make it sound again."""
+    """Damage the working copy, and restore it afterwards."""
     kept = [(item.at, victim.read(item.at, len(item.data))) for item in done]
     with victim.path.open("r+b") as file:
         for item in done:
@@ -214,9 +214,9 @@ def read(
     sweep : bool
         Whether the scan sweeps.
     is_whole : bool
-        Whether what was read is measured and walked as well.
+        Whether the result is measured and served as well.
     seconds : float
-        CPU time that it may take.
+        Limit of CPU time.
     """
     start, result, code, failure = time.process_time(), None, EXIT_UNREADABLE, ""
     verb = scan if is_whole else _read_only
@@ -236,7 +236,7 @@ def read(
 
 
 def _read_only(path: Path, *, drives: tuple[()], **options: Any) -> ScanResult:
-    """Read an image as a scan does, and measure nothing."""
+    """Read an image as a scan does, without measuring it."""
     with open_volumes(path, make_request(ReadOptions(**options))) as image:
         volumes = tuple(
             VolumeScan(layout, (), (), (), None, drives, layout_findings(layout)) for layout in image.layouts
@@ -245,7 +245,7 @@ def _read_only(path: Path, *, drives: tuple[()], **options: Any) -> ScanResult:
 
 
 def _differences(victim: Victim, result: ScanResult | None) -> tuple[int, int, int]:
-    """Count entries that are missing, that have another name, and that the sound image has not."""
+    """Count entries that are missing, that were renamed, and that the sound image does not have."""
     found = rows_of(result) if result else Counter[Row]()
     missing, more = victim.rows - found, found - victim.rows
     places = [Counter[tuple[int, int]]() for _ in range(2)]

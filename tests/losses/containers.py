@@ -1,15 +1,15 @@
-"""Maps and containers that were changed at a field, an entry or an end: what is said of them must be true or doubted.
+"""Maps and containers changed at a field, an entry or an end: results must be true or marked as doubtful.
 
 ``python -m tests.losses.containers --count 5000 --seed 1`` changes the disks of `tests.losses.disks`, opens each, and
-compares entries with those of the sound disk, and each address with what stands there. The verdicts:
+compares entries with those of the sound disk, and each address with the data stored there. The verdicts:
 
 - ``right``: all entries are there, and each address is right;
 - ``refused``: one line says why;
 - ``told``: something is missing or wrong, and the exit code is 3 or a finding warns;
-- ``another disk``: the changed fields are a sound description of another disk, which was read: what the container gives
-  is what another program makes of it, or the format has nothing that would contradict it (`ANOTHER`);
-- ``silent``: entries are missing or data cannot be read, and nothing is said;
-- ``wrong address``: data are not where an address says, and nothing says that the start of that volume is uncertain;
+- ``another disk``: the changed fields validly describe another disk, which was read: another program reads the same
+  bytes, or nothing in the format contradicts them (`ANOTHER`);
+- ``silent``: entries are missing or data cannot be read, without any report;
+- ``wrong address``: an address is wrong, and no finding says that the start of that volume is uncertain;
 - ``failed``: any other exception, more than 20 s or 1.5 GiB, or words of a library in a refusal.
 """
 
@@ -61,14 +61,14 @@ INTERNAL: Final = re.compile(
     r"Traceback|Errno|object is|NoneType|list index|struct\.|numpy|libv|libe|libq|pyv|pyq|Error -\d|CRC check|Corrupt|"
     r"Invalid data|decompress error|Not a gzipped|not well-formed|line \d+, column|\(b'"
 )
-"""Words of libraries and of Python, which say nothing to whoever reads them."""
+"""Words from libraries and Python that mean nothing to the user."""
 
 VERDICTS: Final = ("right", "refused", "told", "another disk", "silent", "wrong address", "failed")
 FAULTS: Final = frozenset({"silent", "wrong address", "failed"})
 
 
 class Judged(NamedTuple):
-    """A mutant: its base, its number, what was done, how it was judged, and what that rests on."""
+    """A mutant: its base, number, changes, verdict, and the reason for the verdict."""
 
     base: str
     number: int
@@ -83,7 +83,7 @@ class Judged(NamedTuple):
 
 
 def changed(base: Base, rng: random.Random) -> tuple[Files, tuple[str, ...]]:
-    """Change the files of a base in one to three places; most have right checksums again."""
+    """Change the files of a base in one to three places; most get correct checksums again."""
     files = {name: bytearray(data) for name, data in base.files.items()}
     done = [_change(base, files, rng) for _ in range(rng.choice(CHANGES))]
     if rng.random() < 0.75:
@@ -109,7 +109,7 @@ def _get(files: Files, number: Number) -> int:
 
 
 def _number(base: Base, files: Files, number: Number, rng: random.Random) -> str:
-    """Give a field another value that is likely to matter."""
+    """Set a field to another value that is likely to matter."""
     if number.order == "text":
         return _text(files, number, rng)
     old, most = _get(files, number), (1 << 8 * number.width) - 1
@@ -128,7 +128,7 @@ def _number(base: Base, files: Files, number: Number, rng: random.Random) -> str
 
 
 def _text(files: Files, number: Number, rng: random.Random) -> str:
-    """Change a number or a line of a text; the length of a piece of a file stays."""
+    """Change a number or a line of a text; the length of a file's piece is kept."""
     text = bytes(files[number.file][number.at : number.at + number.width])
     found = list(re.finditer(rb"\d+", text))
     if not found or rng.random() < 0.25:
@@ -156,14 +156,14 @@ def _text(files: Files, number: Number, rng: random.Random) -> str:
 
 
 def _entry(base: Base, files: Files, chosen: Part, rng: random.Random) -> str:
-    """Clear a structure, fill it with noise, exchange it with one of its kind, or put a copy of that in its place."""
+    """Clear a structure, fill it with noise, swap it with one of its kind, or overwrite it with a copy of that one."""
     alike = [
         each for each in base.parts if each.kind == chosen.kind and each.length == chosen.length and each.file in files
     ]
     other = rng.choice(alike)
     data, more = files[chosen.file], files[other.file]
     mine, its = (bytes(files[each.file][each.at : each.at + each.length]) for each in (chosen, other))
-    # What has no fields holds a piece of the disk itself.
+    # A structure without fields is a piece of the disk itself.
     ways = ("cleared", "noise", "ones") if chosen.numbers else ()
     way = rng.choice((*ways, "exchanged", "exchanged", "copied", "copied"))
     new = {"cleared": bytes(len(mine)), "noise": rng.randbytes(len(mine)), "ones": b"\xff" * len(mine)}.get(way, its)
@@ -176,7 +176,7 @@ def _entry(base: Base, files: Files, chosen: Part, rng: random.Random) -> str:
 
 
 def _end(files: Files, chosen: Part, rng: random.Random) -> str:
-    """Cut a file at the border of a structure, make it longer, shift what follows a border, or lose or exchange it."""
+    """Truncate a file at the border of a structure, extend it, shift the bytes after a border, or lose or swap it."""
     data = files[chosen.file]
     border = max(
         0,
@@ -214,7 +214,7 @@ def _end(files: Files, chosen: Part, rng: random.Random) -> str:
 
 
 def verdict(base: Base, known: Known, folder: Path, *, sweep: bool, torn: bool = False) -> tuple[str, str]:
-    """Read a changed disk and judge what is said of it; `torn` is one with a gap or too much within a volume."""
+    """Read a changed disk and judge the result; `torn` means a gap or excess bytes within a volume."""
     try:
         with open_volumes(folder / base.path, make_request(ReadOptions(sweep=sweep, **base.options))) as image:
             return _verdict_of(base, known, folder, image, torn=torn)
@@ -232,7 +232,7 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
     lost, more = known.rows - found, found - known.rows
     wrong, unread = _addresses(known, image)
     other = _other_bytes(base, image)
-    # All was read by now, so that containers have said what they have to say.
+    # Everything has been read by now, so containers have reported all their findings.
     findings = [*image.findings, *(item for item in image.images[0].findings if item not in image.findings)]
     volumes = tuple(VolumeScan(layout, (), (), (), None, (), layout_findings(layout)) for layout in image.layouts)
     code = ScanResult(image.about, volumes, tuple(findings)).exit_code
@@ -241,7 +241,7 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
     counts = f"{lost.total()} lost, {more.total()} more, {wrong.total()} wrong, {unread} unread"
     about = f"exit {code}, {counts}, {other} {sorted(codes)}"
     is_told = code == DAMAGED or bool(codes)
-    # What stands at an address may itself be other data.
+    # The data at an address may themselves have been changed.
     is_same_disk = not (torn and is_told) if base.is_map else not other
     doubted = {item.image_offset for item in said if item.code == "start-uncertain"}
     if is_same_disk and set(wrong) - doubted:
@@ -256,16 +256,16 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
 
 
 TOLD: Final = frozenset({"volume-unpartitioned", "start-uncertain"})
-"""Findings of the level of information that say all the same that something is not as it should be."""
+"""Findings of level information that still report that something is wrong."""
 
 
 def _addresses(known: Known, image: Opened) -> tuple[Counter[int], int]:
-    """Count sectors of files at whose addresses something else stands, by their volume's start, and unreadable ones."""
+    """Count sectors of files whose address holds other data, by the start of their volume, and unreadable sectors."""
     source = image.images[0]
     wrong: Counter[int] = Counter()
     unread = 0
     for layout in image.layouts:
-        # A volume that lost its name is one of them.
+        # A volume that lost its name counts as one of them.
         names = {layout.facts.name}.intersection(known.volumes) or known.volumes
         for file, fork, logical, at, length in places(layout):
             for step in {0, (length - 1) // SECTOR * SECTOR}:
@@ -283,7 +283,7 @@ def _addresses(known: Known, image: Opened) -> tuple[Counter[int], int]:
 
 
 def _other_bytes(base: Base, image: Opened) -> str:
-    """Say where a container gives another byte than the sound one, and does not count it as never read; or nothing."""
+    """Report where a container returns a byte that differs from the sound one without marking it as never read."""
     if base.is_map:
         return ""
     source, size = image.images[0], len(base.disk)
@@ -311,11 +311,11 @@ ANOTHER: Final[dict[str, str]] = {
     **dict.fromkeys(("bundle", "split", "vhd-fixed", "vmdk-flat", "disc", "cue", "mac-binary"), _PAYLOAD),
     **dict.fromkeys(("apple-single", "disk-copy", "im4p", "encrypted", "parallels-folder"), _PAYLOAD),
 }  # fmt: skip
-"""Why a format cannot know that what was changed was not meant, by the beginning of a base's name; no entry is lost."""
+"""Why a format cannot detect that a change was not intended, by the start of a base's name; no entry is lost."""
 
 
 def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, str]:
-    """Judge a container that gives another disk and says nothing: a second program may see the same."""
+    """Judge a container that returns another disk without a finding; a second program may see the same disk."""
     if base.peer and shutil.which("qemu-img"):
         raw = folder.parent / "raw"
         command = ["qemu-img", "convert", "-f", base.peer, "-O", "raw", folder / base.path, raw]
@@ -335,21 +335,21 @@ def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, 
 
 
 class Campaign:
-    """Mutants of some bases by seed and number, each written into a folder."""
+    """Numbered mutants of some bases, drawn from a seed, each written into a folder."""
 
     def __init__(self, bases: list[Base], folder: Path, seed: int) -> None:
         self.bases, self.folder, self.seed = bases, folder / "case", seed
         self.known = {base.name: known_of(base, self.folder) for base in self.bases}
 
     def mutant(self, number: int) -> tuple[Base, Files, tuple[str, ...], bool]:
-        """Make a mutant by its number: its base, its files, what was done, and whether it is swept."""
+        """Make a mutant from its number: its base, its files, the changes, and whether it is swept."""
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311
         base = self.bases[number % len(self.bases)]
         files, done = changed(base, rng)
         return base, files, done, rng.random() < 0.3
 
     def judge(self, number: int) -> Judged:
-        """Make a mutant and judge it in a process of its own."""
+        """Make a mutant and judge it in its own process."""
         base, files, done, sweep = self.mutant(number)
         write(files, self.folder)
         if sweep:
@@ -367,11 +367,11 @@ class Campaign:
 
 
 def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
-    """Do something in a process of its own; its answer, if it comes in time, and the memory it took."""
+    """Run work in a child process; return its answer if it arrives in time, and the memory used."""
     before = _resident_bytes()
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child has no need of
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which the child does not need
         child = os.fork()
     if not child:
         os.setsid()
@@ -398,13 +398,13 @@ def _in_child(work: object) -> tuple[tuple[str, str] | None, int]:
 
 
 def _resident_bytes() -> int:
-    """Return the memory that a copy of this process begins with."""
+    """Return the memory that a copy of this process starts with."""
     known = Path("/proc/self/statm")
     return int(known.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if known.exists() else 0
 
 
 def run(seed: int, numbers: Iterable[int], *, only: str = "", told: bool = False) -> list[Judged]:
-    """Judge the mutants of some numbers."""
+    """Judge the mutants with these numbers."""
     with work_folder() as name:
         campaign = Campaign([base for base in bases() if only in base.name], Path(name), seed)
         judged = []
@@ -417,7 +417,7 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", told: bool = False
 
 
 def table(judged: list[Judged]) -> str:
-    """Write how many mutants of each kind of base were judged how, as a table in Markdown."""
+    """Return a Markdown table of verdict counts for each kind of base."""
     lines = [
         f"| disk | mutants | {' | '.join(VERDICTS)} | slowest s | peak MiB |",
         f"|---|{'---|' * (len(VERDICTS) + 3)}",
@@ -433,7 +433,7 @@ def table(judged: list[Judged]) -> str:
 
 
 def main() -> int:
-    """Run the mutants that the arguments ask for; 1 if one was judged as a fault."""
+    """Run the mutants that the arguments select; return 1 if one was judged as a fault."""
     parser = argparse.ArgumentParser(prog="python -m tests.losses.containers", description=__doc__)
     parser.add_argument("--count", type=int, default=500, help="how many mutants")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")

@@ -1,4 +1,4 @@
-"""Damage: what may happen to the blocks of a disk, in one to eight places of its metadata."""
+"""Damage to the blocks of a disk, in one to eight places of its metadata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECKED_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """New bytes of one place.
+    """New bytes for one place.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Damage:
     kind : str
         One of `KINDS`.
     is_mended : bool
-        Whether the checksum was made right again (APFS).
+        Whether the checksum was corrected (APFS).
     at : int
-        Where the bytes go.
+        Offset of the bytes.
     data : bytes
-        What stands there now.
+        The new bytes.
     """
 
     spot: Spot
@@ -43,7 +43,7 @@ class Damage:
 
 
 def damages(victim: Victim, rng: random.Random, count: int | None = None) -> tuple[Damage, ...]:
-    """Draw what happens to an image: kinds of structures come equally often, however many there are of each.
+    """Draw the damage to an image; every kind of structure is equally likely, whatever its number of instances.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def damages(victim: Victim, rng: random.Random, count: int | None = None) -> tup
     rng : random.Random
         Draws.
     count : int, optional
-        In how many places; drawn as well without it.
+        Number of places; drawn if omitted.
     """
     by_structure: dict[str, list[Spot]] = {}
     for spot in victim.spots:
@@ -86,15 +86,15 @@ def _damage(victim: Victim, spot: Spot, rng: random.Random) -> Damage:
 
 
 def _alike(victim: Victim, spot: Spot) -> list[Spot]:
-    """Return other pieces of metadata of the same size; the piece itself where there is none."""
+    """Return other pieces of metadata of the same size, or the piece itself if there are none."""
     return [other for other in victim.spots if other.length == spot.length and other.at != spot.at] or [spot]
 
 
 def before_the_last(old: bytes) -> bytes:
-    """Return a leaf of HFS+ as it was before its last record came: a volume has no older versions of its nodes.
+    """Return an HFS+ leaf as it was before its last record was added; HFS+ keeps no older versions of nodes.
 
-    The number of records stands at byte 10 of a node; their offsets stand at its end, backwards, and after them that of
-    the free space, which begins where the last record was (TN1150, "Node Structure").
+    The number of records is at byte 10 of a node. Their offsets are at its end, in reverse order, followed by the
+    offset of the free space, which begins where the last record was (TN1150, "Node Structure").
     """
     count = int.from_bytes(old[10:12], "big")
     if not count:
@@ -107,7 +107,7 @@ def before_the_last(old: bytes) -> bytes:
 
 
 def _few_bytes(old: bytes, rng: random.Random) -> bytes:
-    """Change one to eight numbers of one to eight bytes, where something stands."""
+    """Change one to eight numbers of one to eight bytes, at places that are not zero."""
     data = bytearray(old)
     used = [at for at in range(len(old)) if old[at]] or [0]
     for _ in range(rng.choice((1, 1, 2, 4, 8))):

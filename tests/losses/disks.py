@@ -1,7 +1,7 @@
-"""Sound disks whose files hold data that name their place, with each map and in each container that is read.
+"""Sound disks in every supported map and container, whose files hold data that identify their location.
 
-`python -m tests.losses.containers` changes them. A sector of a file's data begins with a digest of the volume, the
-file and the sector's number in the file, so that an address is right if that stands there.
+`python -m tests.losses.containers` changes them. Each sector of file data begins with a digest of the volume, the file
+and the sector's number in the file, so an address is right if the expected digest is there.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Row = tuple[str, int, int, str | None]
 
 
 class Number(NamedTuple):
-    """A field: its name, the file and the place where it is, its width, and its byte order; text has none."""
+    """A field: its name, file, offset, width and byte order; text has no byte order."""
 
     name: str
     file: str
@@ -83,7 +83,7 @@ class Number(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A structure: its kind, the file and the place where it is, its length, and its fields."""
+    """A structure: its kind, file, offset, length and fields."""
 
     kind: str
     file: str
@@ -101,23 +101,23 @@ class Base:
     name : str
         For the figures.
     files : dict of str to bytes
-        What is changed, by names.
+        The files that are changed, by name.
     parts : tuple of Part
         Structures of these.
     disk : bytes
         The disk inside.
     path : str
-        Which file or folder is opened.
+        The file or folder that is opened.
     mend : callable
-        Makes the checksums of changed files right again.
+        Corrects the checksums of changed files.
     pack : callable
-        Makes the files that are written of those that were changed.
+        Makes the files to write from the changed ones.
     options : dict
-        How it is read.
+        Options for reading the image.
     peer : str
         What `qemu-img` calls the format, where it reads it.
     is_map : bool
-        Whether the changed structures are those of the disk, and not those around it.
+        Whether the changed structures are in the disk, not in its container.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Known(NamedTuple):
 
 
 def mark(volume: str, file: int, fork: str, sector: int) -> bytes:
-    """Return what a sector of a file begins with."""
+    """Return the digest that a sector of a file begins with."""
     return hashlib.sha256(f"{volume}/{file}/{fork}/{sector}".encode()).digest()[:MARK_BYTES]
 
 
@@ -165,11 +165,11 @@ def places(layout: VolumeLayout) -> Iterator[tuple[int, str, int, int, int]]:
 
 
 FIRST_FILE: Final = 16
-"""Smaller numbers are those of files that a volume keeps for itself."""
+"""Smaller numbers are files of the volume itself."""
 
 
 def painted(volume: bytes) -> bytes:
-    """Fill the files of a volume with data that name their place."""
+    """Fill the files of a volume with data that identify their location."""
     data = bytearray(volume)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "disk.img")
@@ -197,7 +197,7 @@ def apfs(name: str) -> bytes:
 
 
 def numbers_of(record: RecordType, file: str, at: int) -> Iterator[Number]:
-    """Yield the fields of a structure as the grammar has them."""
+    """Yield the fields of a structure as its grammar defines them."""
     for name in record._members:
         member = getattr(record, name)
         if isinstance(member, RecordType):
@@ -210,7 +210,7 @@ def numbers_of(record: RecordType, file: str, at: int) -> Iterator[Number]:
 
 
 def part(record: RecordType, at: int, file: str = "disk.img", kind: str = "") -> Part:
-    """Describe a structure of the grammar."""
+    """Describe a structure of a grammar."""
     return Part(kind or record.type_name, file, at, record.width, tuple(numbers_of(record, file, at)))
 
 
@@ -220,7 +220,7 @@ def entries(record: RecordType, at: int, count: int, file: str = "disk.img", ste
 
 
 def words(kind: str, at: int, widths: str, file: str = "disk.img") -> Part:
-    """Describe a structure by the notation of `struct`."""
+    """Describe a structure in `struct` notation."""
     order = "big" if widths[0] == ">" else "little"
     found, place = [], at
     for letter in re.findall(r"\d*[a-zA-Z]", widths):
@@ -244,7 +244,7 @@ def mbr_sector(*rows: bytes) -> bytes:
 
 
 class Placed(NamedTuple):
-    """Volumes one behind the other: the disk up to their end, and first and last sector of each."""
+    """Contiguous volumes: the disk up to their end, and the first and last sector of each."""
 
     disk: bytearray
     sectors: list[tuple[int, int]]
@@ -263,7 +263,7 @@ def placed(volumes: Iterable[bytes], first: int, sector: int, align: int = 4096)
 
 
 def gpt(volumes: list[tuple[bytes, bytes]], sector: int = 512, *, hybrid: bool = False) -> bytes:
-    """Write a disk with a GUID partition table and its backup; volumes come with their types."""
+    """Write a disk with a GUID partition table and its backup; each volume comes with its partition type."""
     count = 16
     array_bytes = -(-count * 128 // sector) * sector
     disk, sectors = placed((volume for volume, _ in volumes), -(-(2 * sector + array_bytes) // 4096) * 4096, sector)
@@ -289,7 +289,7 @@ def gpt(volumes: list[tuple[bytes, bytes]], sector: int = 512, *, hybrid: bool =
 
 
 def mend_gpt(files: Files, sector: int = 512) -> None:
-    """Make the checksums of both headers right, of whatever entries they name (UEFI 5.3.2)."""
+    """Correct the checksums of both headers, and of the entries that they point to (UEFI 5.3.2)."""
     disk = files["disk.img"]
     for at in (sector, len(disk) - sector):
         if disk[at : at + 8] != b"EFI PART":
@@ -325,7 +325,7 @@ def mbr(volumes: list[bytes], first: int = 63 * 512) -> bytes:
 
 
 def mbr_extended(volumes: list[bytes]) -> tuple[bytes, list[int]]:
-    """Write a disk with a primary partition and logical ones, and say where their records are."""
+    """Write a disk with a primary partition and logical ones; return the disk and the addresses of their records."""
     first, *others = volumes
     disk = bytearray(63 * 512) + first + bytes(-len(first) % 512)
     rows = [mbr_entry(0xAF, 63, len(disk) // 512 - 63)]
@@ -345,7 +345,7 @@ def mbr_extended(volumes: list[bytes]) -> tuple[bytes, list[int]]:
 
 
 def map_bases() -> list[Base]:
-    """Write disks with every map, and volumes that no map names."""
+    """Write disks with every map, and disks whose volumes no map lists."""
     first, second, third = hfs_plus("First"), hfs_plus("Second", hfsx=True), apfs("Third")
     typed = [(first, HFS_PLUS_TYPE), (third, APFS_TYPE), (second, HFS_PLUS_TYPE)]
     named = [(first, b"Apple_HFS"), (third, b"Apple_APFS"), (second, b"Apple_HFSX")]
@@ -398,7 +398,7 @@ def map_bases() -> list[Base]:
 
 
 def _volume_parts(disk: bytes) -> list[Part]:
-    """Describe the headers of volumes that say where they are and how long."""
+    """Describe the volume header fields that give a volume's location and length."""
     found = []
     for at in range(0, len(disk) - 511, 512):
         if disk[at : at + 4] in (b"H+\0\4", b"HX\0\5"):
@@ -409,7 +409,7 @@ def _volume_parts(disk: bytes) -> list[Part]:
 
 
 def mend_apfs(files: Files) -> None:
-    """Make the checksum of each superblock right."""
+    """Correct the checksum of each superblock."""
     from fixtures.apfs.checksum import with_checksum
 
     disk = files["disk.img"]
@@ -426,7 +426,7 @@ def _map(name: str, disk: bytes, parts: list[Part], mend: Callable[[Files], None
 
 
 def container_bases() -> list[Base]:
-    """Write the small disk, and one with APFS, in every container."""
+    """Write the small disk, and one with APFS, in every container format."""
     two = mbr([hfs_plus("First"), hfs_plus("Second", hfsx=True)])
     two += bytes(-len(two) % 4096)
     third = apfs("Third")
@@ -477,7 +477,7 @@ def _images(disk: bytes, more: str = "") -> Iterator[Base]:
         data = disc(disk, **options)  # type: ignore[arg-type]
         stride = 2448 if name == "disc-subchannels" else 2352
         parts = entries(records.COMPACT_DISC_SECTOR, 0, 4, step=stride)
-        if name != "disc-mode2":  # data follow the mode
+        if name != "disc-mode2":  # the data depend on the mode
             parts = [each._replace(length=16, numbers=each.numbers[:3]) for each in parts]
         yield one(name, data, parts)
     cue = b'FILE "disc.bin" BINARY\n  TRACK 01 MODE1/2352\n    INDEX 01 00:00:00\n'
@@ -547,7 +547,7 @@ def _sections(file: str, data: bytes) -> list[Part]:
 
 
 def mend_witness(files: Files) -> None:
-    """Make the checksums of all sections right that are found one behind the other."""
+    """Correct the checksums of all sections of the chain."""
     for data in files.values():
         at = 13
         while at + 76 <= len(data):
@@ -567,7 +567,7 @@ def mend_witness(files: Files) -> None:
 
 
 def mend_mac_binary(files: Files) -> None:
-    """Make the checksum of the header right."""
+    """Correct the checksum of the header."""
     from binascii import crc_hqx
 
     data = files["disk.img"]
@@ -576,7 +576,7 @@ def mend_mac_binary(files: Files) -> None:
 
 
 def _dmg_files(disk: bytes) -> Files:
-    """Write the pieces of a disk image: data, block maps and trailer, each a file."""
+    """Write the pieces of a disk image (data, block maps and trailer), each as a file."""
     ways = [(0, None), (1, bytes), (0x80000005, zlib.compress), (0x80000006, bz2.compress), (0x80000008, lzma.compress)]
     body, maps, piece = b"", [], 24 * 512
     half = len(disk) // 2 // piece * piece
@@ -666,7 +666,7 @@ QEMU: Final = {
 
 
 def _foreign(disk: bytes, more: str = "") -> Iterator[Base]:
-    """Let other programs write containers; none without them."""
+    """Write containers with other programs; yield none where they are missing."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder, "raw")
         raw.write_bytes(disk)
@@ -687,7 +687,7 @@ def _foreign(disk: bytes, more: str = "") -> Iterator[Base]:
 
 
 def _foreign_parts(form: str, file: str, data: bytes) -> list[Part]:
-    """Describe headers and tables of containers by their own pointers."""
+    """Describe headers and tables of containers, found through their own pointers."""
     if data.startswith(b"# Disk DescriptorFile"):
         return [_text(file, data)] * 3
     if form == "qcow2":
@@ -763,5 +763,5 @@ def write(files: Files, folder: Path) -> None:
 
 
 def bases() -> list[Base]:
-    """Write all sound disks; a map comes thrice, as there are many containers."""
+    """Write all sound disks; each map comes three times, to balance the many containers."""
     return [*3 * map_bases(), *container_bases()]

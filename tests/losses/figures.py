@@ -1,4 +1,4 @@
-"""The figures of a campaign: by kind of structure and in all."""
+"""Figures of a campaign, by kind of structure and in total."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 
 class Figures(NamedTuple):
-    """What became of some mutants.
+    """Results of some mutants.
 
     Attributes
     ----------
     mutants : int
-        How many.
+        Number of mutants.
     kept, kept_swept : float
         Share of all their entries that is still found, without and with a sweep.
     silent, silent_swept : int
         Mutants that lost entries without exit code 3, or with a coverage of 1.
     renamed, renamed_swept : int
-        Entries that are there under another name.
+        Entries that have another name.
     extra, extra_swept : int
-        Entries that the sound image has not.
+        Entries that the sound image does not have.
     failures : int
-        Scans that ended otherwise than with a result or an error of the package.
+        Scans that ended neither with a result nor with an error of the package.
     peer_better : int or None
-        Mutants of which ``fls`` lists more; None where it was not asked.
+        Mutants of which ``fls`` lists more; None if it was not run.
     slowest_s : float
         CPU seconds of the slowest scan.
     """
@@ -76,7 +76,7 @@ def figures(judged: Iterable[Judged]) -> Figures:
 
 
 def by_structure(judged: Iterable[Judged]) -> dict[str, Figures]:
-    """Sum up mutants with one damaged place by what was hit, and the others together; what costs most first."""
+    """Group mutants with one damaged place by structure and the others together; the costliest group comes first."""
     groups: dict[str, list[Judged]] = {}
     for item in judged:
         name = item.damages[0].spot.structure if len(item.damages) == 1 else "several at once"
@@ -86,7 +86,7 @@ def by_structure(judged: Iterable[Judged]) -> dict[str, Figures]:
 
 
 def table(judged: list[Judged]) -> str:
-    """Write the figures as a table in Markdown, the sum last."""
+    """Return the figures as a Markdown table, with the sum last."""
     alone = [item for item in judged if len(item.damages) == 1]
     rows = {**by_structure(judged), "**one place**": figures(alone), "**all**": figures(judged)}
     lines = [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
@@ -97,7 +97,7 @@ def table(judged: list[Judged]) -> str:
 
 
 def page(text: str, judged: list[Judged], seed: int) -> str:
-    """Put the figures into a page, between its two marks.
+    """Insert the figures into a page, between its two marks.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _cell(key: str, value: float | None) -> str:
 
 
 def tell(item: Judged) -> None:
-    """Print a mutant that lost entries in silence, failed, or of which ``fls`` lists more, as a line of JSON."""
+    """Print a mutant as a JSON line if it lost entries silently, failed, or ``fls`` lists more of it."""
     for way, reading in (("plain", item.plain), ("sweep", item.swept)):
         is_worse = way == "plain" and bool(item.peer_is_better)
         if reading.is_silent or reading.failure or is_worse:

@@ -1,4 +1,4 @@
-"""The sound images that are damaged: those that our writers make, and small ones of real drivers and of macOS."""
+"""The sound images that are damaged: those of our writers, and small ones from real drivers and from macOS."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ HFSPLUS_PLANS: Final[dict[str, HfsPlusPlan]] = {
     "sized": hfsplus.sized(8192, 8192),
 }  # fmt: skip
 SNAPSHOTS: Final = {"snapshots": "first", "sealed-snapshot": "os"}
-"""Images of which a snapshot is read as well, in the place of the live state."""
+"""Images with a snapshot that is also read in place of the live state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Sound:
 
 
 def images(folder: Path) -> list[Sound]:
-    """Write our own images into a folder; list them, and the reference images that the tests have decompressed."""
+    """Write our own images into a folder; list them and the reference images that the tests have decompressed."""
     return written_images(folder) + [Sound(path.stem, path, {}) for path in reference_images()]
 
 
@@ -90,7 +90,7 @@ def written_images(folder: Path) -> list[Sound]:
 
 
 def _apfs_images(name: str, plan: ContainerPlan, folder: Path) -> list[Sound]:
-    """Write a container; a Fusion set is read from either of its images, an image with snapshots in two states."""
+    """Write a container. A Fusion set is read from either image, an image with snapshots in two states."""
     path = folder / f"written-apfs-{name}.img"
     if plan.fusion:
         second = folder / f"written-apfs-{name}-second.img"
@@ -104,6 +104,6 @@ def _apfs_images(name: str, plan: ContainerPlan, folder: Path) -> list[Sound]:
 
 
 def reference_images() -> list[Path]:
-    """List small sound images of drivers and of macOS with entries that need no password."""
+    """List small sound reference images from drivers and macOS that hold entries and need no password."""
     paths = sorted([*cache_dir().glob("driver/*.img"), *cache_dir().glob("apple/*.raw")])
     return [path for path in paths if path.stat().st_size <= MAX_BYTES and "encrypted" not in path.name]

@@ -1,10 +1,10 @@
-"""Damaged nodes: N of them are N causes at N addresses in a check and in a scan, N rows, and N places on the map.
+"""Damaged nodes: N of them give N causes at N addresses in a check and a scan, N rows, and N places on the map.
 
-Of sound images N nodes of B-trees are zeroed, filled with noise, changed in a bit, robbed of a sector, or overwritten
-with a copy of another node. What a check and a scan name as causes, the rows of nodes that are not sound, and the
-damaged places of the map's data are each compared with what was planted.
+N B-tree nodes of a sound image are zeroed, filled with noise, changed by one bit, robbed of a sector, or overwritten
+with a copy of another node. The causes that a check and a scan name, the rows of damaged nodes, and the damaged places
+of the map's data are each compared with the planted damage.
 
-``python -m tests.losses.nodes --count 200 --seed 1`` runs it over all images and prints each case that fails.
+``python -m tests.losses.nodes --count 200 --seed 1`` runs this over all images and prints each case that fails.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ KINDS = ("zeroed", "noise", "bit", "sector", "copy")
 HFSPLUS_TREES = frozenset({"catalog", "extents-overflow", "attributes", "hot-files"})
 SECTOR_BYTES = 512
 NODE_HEAD_BYTES = 56
-"""What stands in front of the records of a node: 56 bytes in APFS (btree_node_phys_t), 14 in HFS+."""
+"""Bytes before the records of a node: 56 in APFS (btree_node_phys_t), 14 in HFS+."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a tree, and what leads to it: its parent and the leaf of a map, each by their addresses."""
+    """A node of a tree with the addresses of its parent and of the map node that leads to it."""
 
     spot: Spot
     tree: str
@@ -59,7 +59,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What was damaged and what was said of it.
+    """Planted damage and the findings about it.
 
     Attributes
     ----------
@@ -68,17 +68,17 @@ class Planted:
     kind : str
         One of `KINDS`.
     nodes : tuple of Node
-        Those that were damaged.
+        The damaged nodes.
     missed : tuple of Spot
-        Nodes that are no cause of the check.
+        Damaged nodes that the check does not name as a cause.
     false : tuple of Finding
-        Causes of the check that are in no damaged node.
+        Causes of the check outside the damaged nodes.
     num_check, num_scan : int
         Causes of each.
     misassigned : tuple of Finding
         Findings about one node that name another one as their cause.
     strayed : tuple of Finding
-        Causes of the scan that are in no damaged node; the one that it quotes, too.
+        Causes of the scan outside the damaged nodes, including the one that it quotes.
     rows, places : Differences
         Rows of nodes that are not sound, and damaged places of the map's data, where they are not what was planted.
     """
@@ -97,7 +97,7 @@ class Planted:
 
     @property
     def agreement(self) -> dict[str, bool]:
-        """Whether each of the four is as many as were planted, and where they were."""
+        """Whether the check, the scan, the rows and the map each match the planted damage in number and place."""
         return {
             "check": not (self.missed or self.false or self.misassigned),
             "scan": not self.strayed and self.num_check == self.num_scan,
@@ -107,7 +107,7 @@ class Planted:
 
     @property
     def is_right(self) -> bool:
-        """Whether all four and the damaged nodes are the same, in number and place."""
+        """Whether all four results match the damaged nodes in number and place."""
         return all(self.agreement.values())
 
 
@@ -115,11 +115,11 @@ Said = tuple[str, int | None]
 """The code of a finding and its address."""
 
 Differences = Counter[int]
-"""Addresses that are told of more often than planted, or, below zero, less often."""
+"""Addresses that are reported more often than planted or, below zero, less often."""
 
 
 def rows_of_damage(found: ScanResult) -> Counter[int]:
-    """Count the rows of nodes that are not sound, by their addresses on the image that was named."""
+    """Count the rows of damaged nodes by their addresses on the named image."""
     rows: Counter[int] = Counter()
     for volume in found.parts:
         nodes = volume.layout.nodes.filter(device=0)
@@ -128,7 +128,7 @@ def rows_of_damage(found: ScanResult) -> Counter[int]:
 
 
 def places_of_damage(found: ScanResult) -> Counter[int]:
-    """Count the damaged places of the map's data, by their addresses on the image that was named."""
+    """Count the damaged places of the map's data by their addresses on the named image."""
     places: Counter[int] = Counter()
     for disk in disks([found]):
         if disk.device == 0:
@@ -152,14 +152,14 @@ NOWHERE = -1
 
 
 def nodes_of(victim: Victim) -> list[Node]:
-    """List the live nodes of an image, each address once."""
+    """List the live nodes of an image, one per address."""
     found: dict[int, Node] = {}
     for volume in scan(victim.path, drives=(), **victim.options).parts:
         table = volume.layout.nodes
         columns = ("row", "tree", "kind", "image_offset", "size_bytes", "parent_row", "locator_row", "state", "device")
         rows = list(table.select(*columns).iter_rows())
         places = {row[0]: row[3] for row in rows}
-        # What lies between the pieces of a node belongs to others.
+        # Gaps between the pieces of a node belong to other objects.
         split = {row for (row,) in volume.layout.node_fragments.select("node_row").iter_rows()}
         for own, tree, kind, at, length, parent, locator, state, device in rows:
             is_own = state == "live" and device == 0 and own not in split
@@ -170,7 +170,7 @@ def nodes_of(victim: Victim) -> list[Node]:
 
 
 def plant(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) -> tuple[Damage, ...]:
-    """Damage nodes, each of which says so itself afterwards."""
+    """Damage nodes in a way that each node itself reveals."""
     return tuple(Damage(node.spot, kind, False, node.spot.at, _damaged(victim, node, kind, rng)) for node in nodes)
 
 
@@ -201,15 +201,15 @@ def _other(victim: Victim, node: Node, rng: random.Random) -> int:
 
 
 def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> list[Node]:
-    """Leave out nodes that nothing leads to any more, since what leads to them is damaged as well.
+    """Leave out nodes that can no longer be reached because the node that leads to them is damaged as well.
 
     Virtual nodes of APFS are found through their object map even where their parent is lost, and nodes of HFS+ through
-    the map of those in use.
+    the node map.
     """
     if any(node.tree == "container-omap" for node in chosen):
-        # It leads to the volumes, and these to everything else but the space manager.
+        # This node leads to the volumes, and they lead to everything else but the space manager.
         chosen = [node for node in chosen if node.tree in ("container-omap", "spaceman")]
-    # A header node leads to all of its tree, and a map node to the next one.
+    # A header node leads to its whole tree, and a map node to the next one.
     heads = [node for node in chosen if node.spot.structure.endswith(" header")]
     maps = [node for node in chosen if node.spot.structure.endswith(" map")]
     lost = {node.tree for node in heads}
@@ -227,14 +227,14 @@ def visible(nodes: Sequence[Node], chosen: Sequence[Node], *, by_map: bool) -> l
 
 @lru_cache(maxsize=128)
 def _before(path: Path, options: tuple[tuple[str, Any], ...]) -> tuple[set[Said], Counter[int], Counter[int]]:
-    """Return what is said of a sound image: findings, rows and places of nodes that are not sound."""
+    """Return the findings, rows and places of damaged nodes that a sound image already has."""
     found = scan(path, drives=(), **dict(options))
     findings = {(item.code, item.image_offset) for item in check(path, **dict(options)).every()}
     return findings, rows_of_damage(found), places_of_damage(found)
 
 
 def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) -> Planted:
-    """Damage nodes of an image, and compare what is said with that."""
+    """Damage nodes of an image, and compare the findings with the damage."""
     with damaged(victim, plant(victim, nodes, kind, rng)):
         checked = check(victim.path, **victim.options)
         scanned = scan(victim.path, drives=(), **victim.options)
@@ -275,7 +275,7 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
 def cases(
     victim: Victim, rng: random.Random, number: int, *, of: Callable[[Node], bool] = lambda _: True
 ) -> list[Node]:
-    """Draw nodes, as many kinds of them as there are, none below another one that hides it."""
+    """Draw nodes of as many kinds as possible; none is hidden by another drawn one above it."""
     every = nodes_of(victim)
     groups: dict[str, list[Node]] = {}
     for node in every:
@@ -290,17 +290,17 @@ def cases(
         chosen.append(groups[name].pop(rng.randrange(len(groups[name]))))
         if not groups[name]:
             names.remove(name)
-    # Nodes of sealed volumes have no checksum of their own, but one in their parent.
+    # Nodes of sealed volumes have no checksum of their own; their parent stores it.
     return visible(every, chosen, by_map=victim.is_apfs and "sealed" not in victim.name)
 
 
 def reads_others(sound: Sound) -> bool:
-    """Whether other bytes are read than those that are damaged: of the first image of a set, or of a journal."""
+    """Whether bytes of another file or place are read instead: the first image of a set, or a journal."""
     return sound.name.endswith("-second") or "journal" in sound.name
 
 
 def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[tuple[int, Planted]]:
-    """Judge cases of all images, and number them."""
+    """Judge numbered cases of all images."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name, "work")
         work.mkdir()
@@ -312,14 +312,14 @@ def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS)
             victim = victims[number % len(victims)]
             chosen = cases(victim, rng, rng.choice(NUMBERS))
             kind = rng.choice(kinds)
-            # Of a snapshot that is asked for by its name nothing is read where the name is lost.
+            # If the name of a requested snapshot is lost, nothing of the snapshot is read.
             with suppress(UsageError) if victim.options else nullcontext():
                 if chosen:
                     yield number, judge(victim, chosen, kind, rng)
 
 
 def main() -> int:
-    """Run the cases that the arguments ask for; 1 if one was wrong."""
+    """Run the cases that the arguments select; return 1 if one was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.losses.nodes", description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)

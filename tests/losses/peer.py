@@ -1,4 +1,4 @@
-"""What ``fls -r`` (The Sleuth Kit) lists of an image, as names with file numbers."""
+"""Names and file numbers that ``fls -r`` (The Sleuth Kit) lists on an image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Name = tuple[int, bytes]
 
 
 class Peer:
-    """``fls`` for one image; it is told where the volumes start, as its user would find out first.
+    """``fls`` for one image. It is given the volume starts, which a user would look up first.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Peer:
         return all(shutil.which(program) for program in ("fls", "pstat"))
 
     def names(self, path: Path) -> set[Name]:
-        """List an image; what cannot be listed is missing."""
+        """List an image; entries that cannot be listed are missing."""
         found: set[Name] = set()
         for filesystem, sector in self._starts:
             if filesystem == "hfsplus":
@@ -57,7 +57,7 @@ def _listed(path: Path, sector: int, *words: str) -> set[Name]:
 
 
 def _output(*words: str) -> bytes:
-    """Return what a program wrote, up to where it failed."""
+    """Return a program's output, up to the point of failure."""
     try:
         return subprocess.run(words, capture_output=True, timeout=LONGEST_SECONDS, check=False).stdout
     except subprocess.TimeoutExpired as error:

@@ -1,4 +1,4 @@
-"""The campaign of maps and containers: sound disks are right, and what it looks for it would see."""
+"""The campaign on maps and containers: sound disks pass, and each kind of fault is detected."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OWN = ("dmg", "sparse-image", "parallels", "vdi", "e01-set", "mac-binary", "disc
 
 @pytest.fixture(scope="module")
 def bases() -> dict[str, Base]:
-    """All maps, and containers of our own writers around a disk of HFS+."""
+    """All maps, and containers of our own writers around an HFS+ disk."""
     return {base.name: base for base in [*map_bases(), *container_bases()]}
 
 
 def judged(base: Base, folder, *, more: Counter | None = None, **changes: bytes) -> str:
-    """Judge a disk as it is, with other files in place of some, and against more entries than it has."""
+    """Judge a disk with some files replaced, against more entries than it has."""
     known = known_of(base, folder / "case")
     files = {name: bytearray(changes.get(name.replace(".", "_"), data)) for name, data in base.files.items()}
     write(base.pack(files), folder / "case")
@@ -31,14 +31,14 @@ def judged(base: Base, folder, *, more: Counter | None = None, **changes: bytes)
 
 
 def test_sound_disks_are_right(bases, tmp_path):
-    """Every map and some containers: all entries, and each address has the data that name it."""
+    """Every map and some containers: all entries are found, and each address holds the data that identify it."""
     chosen = [base for base in bases.values() if base.is_map or base.name in OWN]
     assert len(chosen) >= 15 + len(OWN)
     assert {base.name: judged(base, tmp_path) for base in chosen} == {base.name: "right" for base in chosen}
 
 
 def test_data_elsewhere_are_a_wrong_address(bases, tmp_path):
-    """One sector of one file is exchanged with zeros, as if the address led elsewhere."""
+    """One sector of a file is replaced by zeros, as if the address led elsewhere."""
     disk = bytearray(bases["gpt-512"].disk)
     at = disk.index(mark("Second", 17, "data", 0))
     disk[at : at + 512] = bytes(512)
@@ -46,12 +46,12 @@ def test_data_elsewhere_are_a_wrong_address(bases, tmp_path):
 
 
 def test_doubt_about_one_volume_excuses_no_other(bases, tmp_path):
-    """The first volume has no header, a copy with one block more, and no header nodes: its start is uncertain."""
+    """The first volume has no header, a copy with one block more, and no header nodes, so its start is uncertain."""
     base = bases["mbr"]
     disk = bytearray(base.disk)
     (low, high), *_ = known_of(base, tmp_path / "case").spaces
     header, copy = low + 1024, high - 1024
-    for field in (192, 272):  # forks of the extents-overflow and the catalog file, whose first extents are 16 bytes on
+    for field in (192, 272):  # extents-overflow and catalog forks, whose first extents are 16 bytes further on
         block = int.from_bytes(disk[header + field + 16 : header + field + 20], "big")
         disk[low + 512 * block : low + 512 * block + 32] = bytes(32)
     disk[header : header + 512] = bytes(512)
@@ -65,14 +65,14 @@ def test_doubt_about_one_volume_excuses_no_other(bases, tmp_path):
 
 
 def test_missing_entries_are_silent(bases, tmp_path):
-    """An entry that the sound disk is said to have, and that nothing speaks of."""
+    """An entry that the sound disk is claimed to have, and that no finding mentions."""
     row = ("Second", 2, 99, "one more")
     assert judged(bases["mbr"], tmp_path, more=Counter([row])) == "silent"
     assert judged(bases["vdi"], tmp_path, more=Counter([row])) == "silent"
 
 
 def test_a_free_band_is_another_disk(bases, tmp_path):
-    """The band with the second piece of a file is called free: nothing in a sparse image contradicts that."""
+    """The band with a file's second piece is marked free; nothing in a sparse image contradicts that."""
     base = bases["sparse-image"]
     image, disk = bytearray(base.files["disk.img"]), base.disk
     band = disk.index(mark("Second", 19, "data", 1)) // 8192
@@ -82,7 +82,7 @@ def test_a_free_band_is_another_disk(bases, tmp_path):
 
 
 def test_mutants_are_made_again(bases, tmp_path):
-    """By seed and number alone; most of a GPT have right checksums, of which the first header's is compared."""
+    """Seed and number reproduce a mutant. Most GPT mutants have correct checksums; the first header's is compared."""
     campaign = Campaign([bases["gpt-512"], bases["dmg"]], tmp_path, 5)
     assert campaign.mutant(8)[1:] == campaign.mutant(8)[1:]
     right = 0
@@ -95,7 +95,7 @@ def test_mutants_are_made_again(bases, tmp_path):
 
 
 def test_mutants_are_judged(bases, tmp_path):
-    """A few, each in a process of its own: none is at fault."""
+    """A few mutants, each in its own process: none is judged as a fault."""
     campaign = Campaign([bases["apm-512"], bases["parallels"], bases["e01-set"]], tmp_path, 6)
     found = [campaign.judge(number) for number in range(9)]
     assert [item for item in found if item.verdict in containers.FAULTS] == []
@@ -105,7 +105,7 @@ def test_mutants_are_judged(bases, tmp_path):
 
 
 def test_what_hangs_or_takes_memory_fails(bases, tmp_path, monkeypatch):
-    """A case that sleeps is ended, and one that took more than it may is a fault whatever it found."""
+    """A case that sleeps is ended; one that exceeds its memory limit is a fault whatever it found."""
     campaign = Campaign([bases["bare-hfs"]], tmp_path, 6)
     monkeypatch.setattr(containers, "MAX_BYTES", 0)
     assert campaign.judge(0).verdict == "failed"
@@ -116,7 +116,7 @@ def test_what_hangs_or_takes_memory_fails(bases, tmp_path, monkeypatch):
 
 
 def test_figures_add_up():
-    """Bases around both disks are one row."""
+    """Bases around both disks share a row."""
     some = [Judged("vdi", 0, (), "right", ""), Judged("vdi-apfs", 1, (), "told", "", 2.0, 3 << 20)]
     assert table(some).splitlines()[2:] == [
         "| vdi | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 2.00 | 3 |",

@@ -1,4 +1,4 @@
-"""Losses that are hard to notice: all else is consistent, or the witness went with what is lost."""
+"""Losses that are hard to notice: the rest is consistent, or the counter evidence was lost as well."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.losses.victim import victim_of
 
 HFSPLUS, APFS, DEEP = "written-hfsplus-deep", "written-apfs-many", "written-apfs-deep"
 KIND_AT, NUM_RECORDS_AT = 8, 10
-"""In a node descriptor (TN1150, BTNodeDescriptor)."""
+"""Offsets in a node descriptor (TN1150, BTNodeDescriptor)."""
 NUM_KEYS_AT = 36
-"""In a node (Apple File System Reference, btree_node_phys_t)."""
+"""Offset in a node (Apple File System Reference, btree_node_phys_t)."""
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +29,14 @@ def spots(victim, structure):
 
 
 def put(victim, spot, at, data, *, mends=False):
-    """Change bytes of a node; its checksum is right again where that is asked for."""
+    """Change bytes of a node; with `mends`, correct its checksum."""
     node = bytearray(victim.read(spot.at, spot.length))
     node[at : at + len(data)] = data
     return Damage(spot, "bytes", mends, spot.at, with_checksum(bytes(node)) if mends else bytes(node))
 
 
 def losses(victim, *done):
-    """Read a mutant without and with a sweep; whatever is lost must be told by exit code and coverage."""
+    """Scan a mutant without and with a sweep; every loss must show in exit code and coverage."""
     with damaged(victim, done):
         readings = [read(victim, sweep=sweep)[0] for sweep in (False, True)]
     for reading in readings:
@@ -49,14 +49,14 @@ def losses(victim, *done):
 
 @pytest.mark.parametrize("kind", [0x00, 0x01, 0x02, 0x37])
 def test_a_leaf_that_calls_itself_no_leaf(victims, kind):
-    """HFS+: its bytes say that it is something else, so that no leaf seems to be lost."""
+    """HFS+: the node's kind is changed, so no leaf seems to be lost."""
     victim = victims[HFSPLUS]
     leaf = spots(victim, "catalog leaf")[3]
     losses(victim, put(victim, leaf, KIND_AT, bytes([kind])))
 
 
 def test_a_root_of_zeros(victims):
-    """HFS+: a node of kind 0 is an index node of no records."""
+    """HFS+: a node of kind 0 is an index node without records."""
     victim = victims[HFSPLUS]
     for spot in spots(victim, "catalog index"):
         losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
@@ -64,7 +64,7 @@ def test_a_root_of_zeros(victims):
 
 @pytest.mark.parametrize("left", [-1, -4, 0])
 def test_a_leaf_with_fewer_records_than_were_counted(victims, left):
-    """HFS+: nothing in the leaf itself is wrong; the header of the tree and that of the volume count more."""
+    """HFS+: the leaf itself is consistent, but the tree header and the volume header count more records."""
     victim = victims[HFSPLUS]
     leaf = spots(victim, "catalog leaf")[3]
     count = int.from_bytes(victim.read(leaf.at + NUM_RECORDS_AT, 2), "big")
@@ -73,7 +73,7 @@ def test_a_leaf_with_fewer_records_than_were_counted(victims, left):
 
 
 def test_a_leaf_of_zeros(victims):
-    """HFS+: index, chain and map lead to it, and nothing in it says what it held."""
+    """HFS+: index, chain and map lead to the leaf, and nothing in it shows its former content."""
     victim = victims[HFSPLUS]
     leaf = spots(victim, "catalog leaf")[3]
     lost = losses(victim, Damage(leaf, "zeroed", False, leaf.at, bytes(leaf.length)))
@@ -83,14 +83,14 @@ def test_a_leaf_of_zeros(victims):
 
 @pytest.mark.parametrize("structure", ["fs index", "omap leaf", "object-map", "volume-superblock"])
 def test_the_way_to_a_whole_tree_is_gone(victims, structure):
-    """APFS: with the root goes the number of nodes that it counts, and a share of what is left would always be 1."""
+    """APFS: the root holds the node count, so without it the share of what is left would always be 1."""
     victim = victims[APFS]
     for spot in spots(victim, structure)[:2]:
         losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
 
 
 def test_two_leaves_in_each_others_place(victims):
-    """APFS: both checksums are right, and both are another object than was looked for."""
+    """APFS: both checksums are right, but each place holds another object than expected."""
     victim = victims[APFS]
     one, other = spots(victim, "fs leaf")[1:3]
     nodes = [victim.read(spot.at, spot.length) for spot in (one, other)]
@@ -102,7 +102,7 @@ def test_two_leaves_in_each_others_place(victims):
 
 @pytest.mark.parametrize("fewer", [1, 3])
 def test_a_leaf_with_fewer_keys(victims, fewer):
-    """APFS: the checksum is right; the root counts more keys than there are."""
+    """APFS: the checksum is right, but the root counts more keys than there are."""
     victim = victims[APFS]
     leaf = spots(victim, "fs leaf")[2]
     count = int.from_bytes(victim.read(leaf.at + NUM_KEYS_AT, 4), "little")
@@ -110,7 +110,7 @@ def test_a_leaf_with_fewer_keys(victims, fewer):
 
 
 def test_more_gaps_than_are_listed(victims, monkeypatch):
-    """APFS: findings name the first of many gaps; leaves are found for all of them."""
+    """APFS: findings name only the first of many gaps; leaves are found for all of them."""
     victim = victims[DEEP]
     nodes = [spot for spot in spots(victim, "fs index") if int.from_bytes(victim.read(spot.at + 34, 2), "little") == 1]
     done = [Damage(spot, "zeroed", False, spot.at, bytes(spot.length)) for spot in nodes]

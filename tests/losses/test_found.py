@@ -1,4 +1,4 @@
-"""What the campaign found: damage that once lost entries without a word, each at its place of an image."""
+"""Damage found by the campaign that once lost entries silently, each at its place in an image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sounds(tmp_path_factory):
 
 @pytest.fixture
 def readings(sounds, tmp_path):
-    """Change bytes of some structures of a kind, by their order; return what is read without and with a sweep."""
+    """Return a function that changes bytes of chosen structures and returns the scans without and with a sweep."""
 
     def get(name, structure, at, data, which=(0,)):
         victim = victim_of(sounds[name], tmp_path)
@@ -33,14 +33,14 @@ def readings(sounds, tmp_path):
 
 
 def is_told(reading):
-    """Whether nothing is lost without a word: neither entries nor their names."""
+    """Whether every loss of entries or names is reported."""
     return not reading.is_silent and not reading.failure
 
 
 @pytest.mark.parametrize("flags", [0, 2, 3, 5, 6, 0x8000_0001, 0xA1B2_C3D2])
 @pytest.mark.parametrize("order", ["", "-big-endian"])
 def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order):
-    """Said to be elsewhere, or empty, a journal that lies on the volume and holds transactions is damage."""
+    """A journal that is on the volume and holds transactions, but is marked as elsewhere or empty, is damage."""
     found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, flags.to_bytes(4, "big"))
     assert all(is_told(reading) for reading in found)
     assert {reading.exit_code for reading in found} == {3}
@@ -49,7 +49,7 @@ def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order)
 @pytest.mark.parametrize("flags", [2, 4, 5, 6])
 @pytest.mark.parametrize("order", ["", "-big-endian"])
 def test_a_journal_said_to_be_elsewhere_at_a_place_that_holds_none(readings, flags, order):
-    """The file of the journal leads to it where the journal info block does not."""
+    """The journal file leads to the journal where the journal info block does not."""
     data = flags.to_bytes(4, "big") + bytes(32) + (1 << 20).to_bytes(8, "big")
     found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, data)
     assert all(is_told(reading) for reading in found)
@@ -58,7 +58,7 @@ def test_a_journal_said_to_be_elsewhere_at_a_place_that_holds_none(readings, fla
 
 @pytest.mark.parametrize("order", ["", "-big-endian"])
 def test_a_header_that_denies_its_journal(readings, order):
-    """Called not journaled, a volume that was last mounted with its journal may owe changes to it."""
+    """A volume that is marked as not journaled but was last mounted with its journal may have unreplayed changes."""
     found = readings(f"written-hfsplus-journal-pending{order}", "volume-header", 6, b"\xc0\0")
     assert all(is_told(reading) for reading in found)
     assert {reading.exit_code for reading in found} == {3}
@@ -66,19 +66,19 @@ def test_a_header_that_denies_its_journal(readings, order):
 
 @pytest.mark.parametrize("which", [(0,), (1,), (0, 1)])
 def test_superblocks_of_a_volume_and_its_snapshot(readings, which):
-    """Where the snapshot that is asked for cannot be opened, that is said; nothing else is shown in its place."""
+    """If the requested snapshot cannot be opened, the scan says so and shows nothing in its place."""
     found = readings("written-apfs-sealed-snapshot-view", "volume-superblock", 0, bytes(4096), which)
     assert [reading.failure for reading in found] == ["", ""]
     assert all(is_told(reading) for reading in found)
 
 
 def test_a_header_whose_catalog_claims_more_than_the_volume(sounds, tmp_path):
-    """A number of blocks that no volume has makes no nodes: the scan ends, and says what is wrong."""
+    """A block count larger than the volume creates no nodes: the scan ends and reports the fault."""
     victim = victim_of(sounds["written-hfsplus-deep"], tmp_path)
     header, root = (
         next(spot for spot in victim.spots if spot.structure == kind) for kind in ("volume-header", "catalog header")
     )
-    # The catalog's fork stands at byte 272 of the header, its number of blocks 12 bytes behind (HFSPlusForkData).
+    # The catalog's fork data start at byte 272 of the header; the block count is 12 bytes further on (HFSPlusForkData).
     claim = Damage(header, "bytes", False, header.at + 272 + 12, b"\xff" * 4)
     with damaged(victim, (claim, Damage(root, "zeroed", False, root.at, bytes(root.length)))):
         found = [read(victim, sweep=sweep, seconds=20)[0] for sweep in (False, True)]
@@ -88,12 +88,12 @@ def test_a_header_whose_catalog_claims_more_than_the_volume(sounds, tmp_path):
 
 @pytest.mark.parametrize("row", [0, 5, -1])
 def test_a_leaf_of_which_one_record_leaves_it(sounds, tmp_path, row):
-    """APFS, the checksum right: the record alone is lost, named with its place, and the leaf does not count as read."""
+    """APFS, checksum correct: only that record is lost and named with its place; the leaf does not count as read."""
     victim = victim_of(sounds["written-apfs-many"], tmp_path)
     spot = [spot for spot in victim.spots if spot.structure == "fs leaf"][2]
     leaf = bytearray(victim.read(spot.at, spot.length))
-    # Behind 32 bytes of object header, 4 of flags and level and 4 with the number of keys, the table's place is told;
-    # the table is counted from byte 56. Each entry is of 8 bytes: key offset and length, value offset and length.
+    # After 32 bytes of object header, 4 of flags and level, and 4 of key count comes the place of the table, counted
+    # from byte 56. Each entry has 8 bytes: key offset and length, value offset and length.
     count, start = (int.from_bytes(leaf[at : at + size], "little") for at, size in ((36, 4), (40, 2)))
     entry = 56 + start + 8 * (row % count)
     leaf[entry : entry + 2] = b"\xf0\xff"
@@ -111,7 +111,7 @@ def test_a_leaf_of_which_one_record_leaves_it(sounds, tmp_path, row):
 
 @pytest.mark.parametrize("row", [0, 2])
 def test_a_leaf_of_which_one_offset_leads_out_of_it(sounds, tmp_path, row):
-    """HFS+: a record ends where the next one starts, so that two are lost; the others of the leaf are read."""
+    """HFS+: a record ends where the next one starts, so two records are lost; the others of the leaf are read."""
     victim = victim_of(sounds["written-hfsplus-deep"], tmp_path)
     spot = [spot for spot in victim.spots if spot.structure == "catalog leaf"][2]
     at = spot.at + spot.length - 2 * (row + 1)
@@ -127,7 +127,7 @@ def test_a_leaf_of_which_one_offset_leads_out_of_it(sounds, tmp_path, row):
 
 
 def test_entries_without_a_single_inode(sounds, monkeypatch):
-    """Where every leaf with an inode is lost, what lists them is there: names and kinds, and the exit code says so."""
+    """If all leaves with inodes are lost, directory records still give names and kinds; the exit code reports it."""
     sound = sounds["written-apfs-many"]
     whole = layoutscope.scan(sound.path, drives=()).parts[1].layout.entries
     kept = RecordTables.get
@@ -140,11 +140,11 @@ def test_entries_without_a_single_inode(sounds, monkeypatch):
 
 
 def test_a_container_that_claims_more_blocks_than_numbers_count(sounds, tmp_path):
-    """The newest superblock's count is of 64 bits with a right checksum; it says that its data lie elsewhere."""
+    """The newest superblock has a 64-bit block count and a correct checksum; it says that its data are elsewhere."""
     victim = victim_of(sounds["written-apfs-group"], tmp_path)
     ring = [spot for spot in victim.spots if spot.structure == "container-superblock" and spot.at]
-    # Behind the checksum and the object's number, at byte 16, stands the transaction; at byte 40 the number of blocks,
-    # at 108 the number of data blocks, at 112 the address of the descriptors (nx_superblock_t).
+    # After the checksum and the object identifier, the transaction is at byte 16; the block count is at byte 40, the
+    # number of data blocks at 108, and the address of the descriptors at 112 (nx_superblock_t).
     newest = max(ring, key=lambda spot: int.from_bytes(victim.read(spot.at + 16, 8), "little"))
     block = bytearray(victim.read(newest.at, newest.length))
     block[40:48], block[108:116] = b"\xff" * 8, b"\x6b" * 8
@@ -156,9 +156,10 @@ def test_a_container_that_claims_more_blocks_than_numbers_count(sounds, tmp_path
 
 @pytest.mark.parametrize("key", [2, 1])
 def test_the_entry_of_the_root_or_of_the_private_directory_is_moved(sounds, tmp_path, key):
-    """No inode counts the entries of directory 1: that one of them is gone is told by the inode that it named."""
+    """No inode counts the entries of directory 1, so the inode that a lost entry named reveals the loss."""
     victim = victim_of(sounds["written-apfs-group"], tmp_path)
-    # A key's first eight bytes: the number in 60 bits, the kind of record, 9 for an entry, in the highest four.
+    # The first eight bytes of a key hold the object identifier in 60 bits and the record type in the top four: 9 for an
+    # entry.
     wanted = (1 | 9 << 60).to_bytes(8, "little")
     spot = next(
         spot for spot in victim.spots if spot.structure == "fs leaf" and wanted in victim.read(spot.at, spot.length)
@@ -175,7 +176,7 @@ def test_the_entry_of_the_root_or_of_the_private_directory_is_moved(sounds, tmp_
 
 
 def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
-    """Its hash is not that of the letters, which have folded as they do since Unicode 3.2: the name is damaged."""
+    """The stored hash does not match the changed letters, whose case folding is fixed since Unicode 3.2."""
     victim = victim_of(sounds["written-apfs-rich"], tmp_path)
     entries = layoutscope.scan(victim.path, drives=()).parts[1].layout.entries
     name = next(name for name in entries["name"] if name.isascii() and len(name) > 5).encode()
@@ -183,7 +184,7 @@ def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
         spot for spot in victim.spots if spot.structure == "fs leaf" and name in victim.read(spot.at, spot.length)
     )
     leaf = bytearray(victim.read(spot.at, spot.length))
-    # The same bytes stand in the inode's own field, too: every one of them is changed.
+    # The inode's own field holds the same bytes, so every copy is changed.
     leaf = leaf.replace(name, b"8\xc7\x8e" + name[3:])
     with damaged(victim, (Damage(spot, "bytes", True, spot.at, with_checksum(bytes(leaf))),)):
         found = [read(victim, sweep=sweep) for sweep in (False, True)]

@@ -1,4 +1,4 @@
-"""The campaign's short form: a few hundred mutants of the images that our writers make, the same in every run."""
+"""Short form of the campaign: a few hundred mutants of images from our writers, the same in every run."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def judged(campaign):
 
 @pytest.mark.full
 def test_nothing_is_lost_in_silence(judged):
-    """Entries lost mean exit code 3 and a coverage below 1, or unknown, whatever was damaged."""
+    """Lost entries give exit code 3 and a coverage below 1 or unknown, whatever was damaged."""
     silent = [item for item in judged if item.plain.is_silent or item.swept.is_silent]
     assert [(item.image, item.number, item.damages) for item in silent] == []
 
 
 def test_every_scan_ends_as_it_should(judged):
-    """With a result or with an error of the package."""
+    """Each scan ends with a result or with an error of the package."""
     failures = [reading.failure for item in judged for reading in (item.plain, item.swept)]
     assert set(failures) == {""}
 
 
 def test_damage_is_done_and_costs_something(judged):
-    """Otherwise nothing of this would be tested: every kind of damage is drawn, and entries are lost."""
+    """Guards the other tests: every kind of damage is drawn, and entries are lost."""
     assert {done.kind for item in judged for done in item.damages} == set(KINDS)
     assert sum(item.plain.lost > 0 for item in judged) > COUNT // 10
     assert figures(judged).kept < figures(judged).kept_swept < 1
 
 
 def test_copies_are_made_sound_again(campaign):
-    """After each mutant the working copy is as it was."""
+    """After each mutant the working copy is restored."""
     for victim in campaign.victims:
         before = pages_of(victim.path)
         with damaged(victim, damages(victim, random.Random(5), 8)):  # noqa: S311
@@ -73,13 +73,13 @@ def test_copies_are_made_sound_again(campaign):
     ],
 )
 def test_silence_is_told(reading, is_silent):
-    """By exit code and coverage; an image that cannot be opened is an error that says so."""
+    """Silence is judged by exit code and coverage; an image that cannot be opened raises an error."""
     assert reading.is_silent == is_silent
 
 
 @pytest.mark.parametrize(("exit_code", "is_told"), [(0, False), (3, True)])
 def test_other_names_are_losses_unless_told(campaign, monkeypatch, exit_code, is_told):
-    """An entry that is there under another name counts as lost where the exit code says that all is well."""
+    """A renamed entry counts as lost where the exit code reports no problem."""
     victim = next(item for item in campaign.victims if item.name == "written-hfsplus-everything")
     parent, number, name = min(victim.rows)
     rows = victim.rows - Counter({(parent, number, name): 1}) + Counter({(parent, number, "other"): 1})
@@ -91,7 +91,7 @@ def test_other_names_are_losses_unless_told(campaign, monkeypatch, exit_code, is
 
 
 def test_a_leaf_before_its_last_record_is_shorter_by_one(campaign):
-    """Of HFS+ the older version of a leaf has one entry less, and the tree still holds together."""
+    """The older version of an HFS+ leaf has one entry less, and the tree stays consistent."""
     victim = next(item for item in campaign.victims if item.name == "written-hfsplus-deep")
     leaf = next(spot for spot in victim.spots if spot.structure == "catalog leaf")
     old = victim.read(leaf.at, leaf.length)
@@ -101,7 +101,7 @@ def test_a_leaf_before_its_last_record_is_shorter_by_one(campaign):
 
 
 def test_figures_sum_up(judged):
-    """Structures alone and several at once make all."""
+    """Mutants with one damaged structure and those with several add up to all."""
     groups = by_structure(judged)
     assert sum(group.mutants for group in groups.values()) == COUNT
     assert [group.kept for group in groups.values()] == sorted(group.kept for group in groups.values())
@@ -109,7 +109,7 @@ def test_figures_sum_up(judged):
 
 
 def test_figures_go_into_a_page(judged):
-    """Between its two marks; what stands around them stays, and a second time nothing is left of the first."""
+    """The figures replace those between the two marks; text around the marks stays."""
     text = f"before\n{BEGIN}\nyesterday\n{END}\nafter\n"
     once = page(text, judged, SEED)
     assert once == page(once, judged, SEED)
@@ -120,7 +120,7 @@ def test_figures_go_into_a_page(judged):
 
 
 def test_what_fls_was_not_asked_it_does_not_answer(judged):
-    """Without ``--fls`` its column is empty and the command does not name it; asked, a mutant of its own is counted."""
+    """Without ``--fls`` its column is empty and the command does not name it; with it, a mutant gets its own count."""
     row = table([replace(item, peer_is_better=None) for item in judged]).splitlines()[-1]
     assert row.split(" | ")[-2] == ""
     first, *others = [replace(item, peer_is_better=False) for item in judged]

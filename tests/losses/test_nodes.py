@@ -1,4 +1,4 @@
-"""N damaged nodes are N causes at N addresses, and what follows from one is not put under another."""
+"""N damaged nodes are reported as N causes at N addresses, and no node's findings are attributed to another node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 APFS_LEAVES = (31_551_488, 195_112_960, 82_423_808)
 """Three leaves of the file-system tree of `apfs-scattered`."""
 ROOT_PARENT = 1
-"""The parent of the root directory, and of what no user sees beside it, in both file systems."""
+"""The parent ID of the root directory, and of the hidden directory next to it, in both file systems."""
 
 
 def of_fixture(name, folder):
@@ -61,7 +61,7 @@ NOTHING = ([], [], [], [], {}, {})
 
 @pytest.mark.parametrize("kind", ["zeroed", "noise", "sector", "bit"])
 def test_three_leaves_are_three_errors_at_their_addresses(scattered, kind):
-    """The object map that leads to them is sound, and no cause; no warning stands where there are errors."""
+    """The object map that leads to them is sound and is not a cause; there are no warnings where there are errors."""
     victim = scattered["apfs-scattered"]
     nodes = [node for node in nodes_of(victim) if node.spot.at in APFS_LEAVES]
     with damaged(victim, plant(victim, nodes, kind, random.Random(7))):  # noqa: S311
@@ -78,7 +78,7 @@ def test_three_leaves_are_three_errors_at_their_addresses(scattered, kind):
 @pytest.mark.parametrize(("number", "kind"), [(1, "zeroed"), (3, "noise"), (8, "zeroed"), (40, "noise")])
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
 def test_as_many_causes_as_damaged_nodes(scattered, name, number, kind):
-    """Leaves and index nodes of all trees; a header of HFS+ hides its tree, and is damaged below."""
+    """Leaves and index nodes of all trees. An HFS+ header node hides its tree, so another test damages it."""
     victim, rng = scattered[name], random.Random(number)  # noqa: S311
     nodes = cases(victim, rng, number, of=lambda node: not node.spot.structure.endswith(" header"))
     planted = judge(victim, nodes, kind, rng)
@@ -100,7 +100,7 @@ def test_every_kind_of_node_of_written_images(written):
 
 
 def test_a_node_below_a_lost_one_is_a_cause_too(scattered):
-    """Nothing leads to the leaf any more but the object map, or the map of nodes in use."""
+    """Only the object map, or the map of used nodes, still leads to the leaf."""
     for name, tree in (("apfs-scattered", "fs"), ("hfsplus-scattered", "catalog")):
         victim = scattered[name]
         every = {node.spot.at: node for node in nodes_of(victim)}
@@ -111,9 +111,9 @@ def test_a_node_below_a_lost_one_is_a_cause_too(scattered):
 
 
 TOGETHER = {
-    # Pointers of the attributes lead behind the end of a file that the overflow tree no longer continues.
+    # Pointers of the attributes lead past the end of a file that the overflow tree no longer continues.
     "written-hfsplus-attributes": ("extents-overflow leaf", "catalog index"),
-    # Behind a lost map node, other map nodes are no leaves either.
+    # Nor are other map nodes after a lost one leaves.
     "written-hfsplus-map-nodes": ("catalog map", "catalog index"),
     # The hot files are found by their name.
     "written-hfsplus-hot": ("hot-files header", "attributes header"),
@@ -123,7 +123,7 @@ TOGETHER = {
 @pytest.mark.parametrize("kind", ["zeroed", "noise"])
 @pytest.mark.parametrize("name", TOGETHER)
 def test_nodes_whose_damage_meets(written, name, kind):
-    """What is wrong with one of them hides nothing of the others, and adds nothing to them."""
+    """Damage to one of them neither hides findings about the others nor adds any."""
     victim = written[name]
     nodes = nodes_of(victim)
     chosen = [next(node for node in nodes if node.spot.structure == structure) for structure in TOGETHER[name]]
@@ -134,7 +134,7 @@ def test_nodes_whose_damage_meets(written, name, kind):
 
 @pytest.mark.parametrize("kind", ["zeroed", "noise"])
 def test_a_leaf_below_an_index_node_that_the_map_lost(scattered, kind):
-    """A sweep mends the object map with what is sound; the leaf was in the map as it was."""
+    """A sweep repairs the object map from sound nodes; the leaf was in the map before the damage."""
     victim = scattered["apfs-scattered"]
     every = {node.spot.at: node for node in nodes_of(victim)}
     leaf, index = next(
@@ -152,11 +152,11 @@ def test_a_leaf_below_an_index_node_that_the_map_lost(scattered, kind):
 
 
 def test_nodes_that_are_left_over_are_neither_causes_nor_rows(scattered):
-    """A node of HFS+ that the map calls used and that is empty is not damaged where leaves are."""
+    """An empty HFS+ node that the map marks as used is not damage, even where leaves are damaged."""
     victim = scattered["hfsplus-scattered"]
     nodes = nodes_of(victim)
     header = next(node for node in nodes if node.spot.structure == "catalog header")
-    # The map is the header node's third record, behind its descriptor, header record and 128 bytes (TN1150).
+    # The map is the third record of the header node, after its descriptor, header record and 128 bytes (TN1150).
     at, size = header.spot.at + 14 + 106 + 128, header.spot.length - 256
     used = int.from_bytes(victim.read(at, size))
     last = size - 1 - next(place for place in range(size) if used >> 8 * place & 0xFF)
@@ -174,7 +174,7 @@ def test_nodes_that_are_left_over_are_neither_causes_nor_rows(scattered):
 
 
 def test_the_first_error_that_is_quoted_is_a_cause(scattered):
-    """HFS+: the leaf that is lost, and not the links and pointers that lead to it."""
+    """HFS+: the lost leaf, not the links and pointers that lead to it."""
     from io import StringIO
 
     from layoutscope.report.text.console import make_console
@@ -191,7 +191,7 @@ def test_the_first_error_that_is_quoted_is_a_cause(scattered):
 @pytest.mark.parametrize("number", [1, 3, 8])
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered", "written-apfs-many", "written-hfsplus-deep"])
 def test_entries_that_are_missing_are_names_that_are_lost(scattered, written, name, number):
-    """Never more than are lost, by the sound image's own list; and some, where any name of a user was lost."""
+    """Never more than the sound image's list shows as lost; at least one if any user-visible name was lost."""
     victim = {**scattered, **written}[name]
     rng = random.Random(number)  # noqa: S311
     leaves = [node for node in nodes_of(victim) if node.spot.structure in ("fs leaf", "catalog leaf")]
@@ -205,7 +205,7 @@ def test_entries_that_are_missing_are_names_that_are_lost(scattered, written, na
 
 
 def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path):
-    """Its first half has the volume's superblock and nothing that lists a file."""
+    """The first half holds the volume superblock but nothing that lists a file."""
     from io import StringIO
 
     from layoutscope.report.text.console import make_console

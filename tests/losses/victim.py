@@ -1,4 +1,4 @@
-"""Sound images, with the places where their metadata lie and the entries that they hold."""
+"""Sound images, with the locations of their metadata and their entries."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tests.losses.images import Sound
 
 BLOCK_BYTES = 4096
-"""Damage hits no more than this much of a structure at once."""
+"""Each damage hits at most this many bytes of a structure."""
 
 NEVER_DAMAGED = frozenset({"snapshot-data", "reserved", "boot-blocks", "internal-pool"})
-"""Regions that hold no metadata of the state that is read, or nothing that a reader reads."""
+"""Regions without metadata of the state that is read, or that no reader reads."""
 
 Row = tuple[int, int, str | None]
 """An entry: its directory, its file number and its name."""
@@ -29,7 +29,7 @@ Row = tuple[int, int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A piece of metadata: what it is, such as ``fs leaf``, where it starts in the image, and its length."""
+    """A piece of metadata: its kind, such as ``fs leaf``, where it starts in the image, and its length."""
 
     structure: str
     at: int
@@ -38,7 +38,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A sound image in a file of its own, which is damaged and made sound again.
+    """A sound image in a file of its own, which is damaged and then restored.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Victim:
     path : path
         The working copy.
     spots : tuple of Spot
-        Where its metadata lie.
+        Locations of its metadata.
     rows : Counter of Row
         Its entries, of all volumes.
     older : dict of int to tuple of int
-        Where older versions of the object at an address lie (APFS).
+        Addresses of older versions of the object at an address (APFS).
     options : mapping
-        How it is read.
+        Options for reading the image.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Victim:
 
 
 def victim_of(sound: Sound, folder: Path) -> Victim:
-    """Copy a sound image, and look where its metadata lie."""
+    """Copy a sound image, and locate its metadata."""
     path = folder / f"{sound.name}{sound.path.suffix}"
     subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", sound.path, path], check=True)
     result = scan(path, drives=(), **sound.options)
@@ -92,7 +92,7 @@ def rows_of(result: ScanResult) -> Counter[Row]:
 
 
 def _spots(result: ScanResult) -> list[Spot]:
-    """List what lies on the image that was named; of a Fusion set the other half is damaged as an image of its own."""
+    """List metadata on the named image; the other half of a Fusion set is damaged as an image of its own."""
     spots = []
     for volume in result.parts:
         nodes = volume.layout.nodes.filter(device=0)
@@ -110,7 +110,7 @@ def _spots(result: ScanResult) -> list[Spot]:
 
 
 def _older(path: Path, spots: tuple[Spot, ...]) -> dict[int, tuple[int, ...]]:
-    """Find, for each object of APFS, blocks that hold it as an earlier transaction wrote it."""
+    """Find, for each APFS object, blocks that hold a version from an earlier transaction."""
     if not any(spot.structure.startswith("container") for spot in spots):
         return {}
     versions: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -135,7 +135,7 @@ def pages_of(path: Path) -> list[tuple[int, bytes]]:
         while at < size:
             try:
                 at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            except OSError:  # nothing but a hole is left
+            except OSError:  # only a hole is left
                 break
             at -= at % BLOCK_BYTES
             end = os.lseek(file.fileno(), at, os.SEEK_HOLE)

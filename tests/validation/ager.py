@@ -1,7 +1,7 @@
-"""Plans of the drivers beside the images that these drivers made of such files.
+"""Compares plans of drivers with images that these drivers made of similar files.
 
 ``python -m tests.validation.ager`` prints the table. Parameters come from the drivers' sources, from the fresh images
-(fill of the nodes) and from the transaction ids of the aged ones (files a commit); the rest follows.
+(fill of the nodes) and from the transaction ids of the aged ones (files per commit); the rest follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CASES: Final[dict[str, tuple[FileSet, Placement]]] = {
     "apfs-20000": (FileSet(files=20_000, order="numbered"), LINUX_APFS),
     "apfs-200000": (FileSet(files=200_000), LINUX_APFS_INTERLEAVED),
 }
-"""Images by their names: how their files were created, and the driver that did it."""
+"""Images by name: how their files were created, and the driver that wrote them."""
 
 CYCLES: Final = (0, 20)
 DRIVE: Final = "generic-5400-3.5"
@@ -38,7 +38,7 @@ DRIVE: Final = "generic-5400-3.5"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a plan may be off: a share of the measured value, or an absolute difference."""
+    """Allowed error of a plan: a share of the measured value, or an absolute difference."""
 
     share: float = 0.0
     absolute: float = 0.0
@@ -59,7 +59,7 @@ TOLERANCES: Final = {
     "reads in sequence": Tolerance(absolute=0.02),
     "service time, s": Tolerance(share=0.20),
 }
-"""What is compared. Plans and images have the same kind of files, not the same: other names, other hashes."""
+"""Quantities to compare. Plans and images have similar, not identical files: names and hashes differ."""
 
 
 MISSES: Final = {
@@ -72,7 +72,7 @@ MISSES: Final = {
     ),
     ("apfs-200000-c20", "records per leaf"): "the plan counts all extents of a file as one record",
 }
-"""What is known to be off, and why."""
+"""Known differences, with their causes."""
 
 
 def measures(layout: VolumeLayout) -> dict[str, float]:
@@ -103,13 +103,13 @@ def _nodes(layout: VolumeLayout, condition: str) -> pl.DataFrame:
 
 
 def planned(case: str) -> Iterator[tuple[int, dict[str, float]]]:
-    """Age a case and measure it at the cycles of which there are images."""
+    """Age a case and measure it at the cycles for which images exist."""
     for cycle, layout in zip(CYCLES, aging(*CASES[case], CYCLES), strict=True):
         yield cycle, measures(layout)
 
 
 def comparison(images: Traces) -> list[dict[str, object]]:
-    """Compare every case with its images: one row for each measure."""
+    """Compare every case with its images: one row per quantity."""
     rows: list[dict[str, object]] = []
     for case in CASES:
         for cycle, ours in planned(case):

@@ -1,9 +1,9 @@
 """A hard disk in a hundred lines, for readers who want to check the drive model's arithmetic.
 
-It knows a drive by its data sheet alone and shares no code with :mod:`layoutscope.drive`: tracks are all as long as the
-outermost, a seek takes the root of its distance, a platter's angle follows from the clock, and the buffer holds
-segments of a track that are filled as the platter turns. ``python -m tests.validation.arithmetic TRACE.csv PROFILE``
-prints the seconds of a trace that ``layoutscope trace IMAGE -o TRACE.csv`` wrote.
+It knows only a drive's data sheet and shares no code with :mod:`layoutscope.drive`. All tracks are as long as the
+outermost, seek time grows with the square root of the distance, a platter's angle follows from the clock, and the
+buffer holds segments of a track that are filled as the platter turns. ``python -m tests.validation.arithmetic TRACE.csv
+PROFILE`` prints the seconds of a trace that ``layoutscope trace IMAGE -o TRACE.csv`` wrote.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Segment:
-    """A part of the buffer: bytes from `begin` to `end` are in it, and look-ahead goes on up to `limit`."""
+    """A part of the buffer: bytes from `begin` to `end` are in it, and look-ahead continues up to `limit`."""
 
     begin: float
     end: float
@@ -32,23 +32,23 @@ class Segment:
 
 
 def serve_seconds(
-    reads: Iterable[tuple[int, int, float]],  # offset and length in bytes, seconds of the computer before it
+    reads: Iterable[tuple[int, int, float]],  # offset and length in bytes, host seconds before the read
     sheet: Mapping[str, float | str],  # the figures of a profile, by name
 ) -> float:
-    """Return how long reads take that are issued one after another."""
+    """Return the total time of reads that are issued one at a time."""
     turn_s, one_track_s = 60 / sheet["rpm"], sheet["track_to_track_ms"] / 1000
-    # The rate of a data sheet is a sustained one: a turn and the step to the next track bring one track.
+    # A data sheet gives the sustained rate: one revolution plus the step to the next track reads one track.
     bytes_per_s = sheet["outer_mb_s"] * 1e6
     track = int(bytes_per_s * (turn_s + one_track_s))
     mean_track = track * (1 + sheet["inner_mb_s"] / sheet["outer_mb_s"]) / 2
     cylinders = sheet["capacity_bytes"] / (mean_track * sheet["heads"])
-    # Two random cylinders are a third of the stroke apart: that distance takes the average seek.
+    # Two random cylinders are a third of the stroke apart, so that distance takes the average seek time.
     root_s = (sheet["average_seek_ms"] / 1000 - one_track_s) / math.sqrt(cylinders / 3)
     max_segments = int(sheet["buffer_bytes"] / track)
 
     now_s, cylinder = 0.0, 0
-    segments: list[Segment] = []  # the one used last is the last
-    active: Segment | None = None  # the one that look-ahead fills
+    segments: list[Segment] = []  # most recently used last
+    active: Segment | None = None  # the one that look-ahead is filling
     for offset, length, think_s in reads:
         now_s += think_s
         stop = offset + length
@@ -62,20 +62,20 @@ def serve_seconds(
             found = active
         is_running = active is not None and active.end < active.limit
         if found is None or (stop > found.end and not is_running):
-            # Look-ahead that has come to its limit goes on only after another read from the platter.
+            # Look-ahead that has reached its limit continues only after another read from the platter.
             first, begin = (offset, offset) if found is None else (found.end, found.begin)
             now_s += sheet["read_miss_ms"] / 1000
             target = first // track // int(sheet["heads"])
             if target != cylinder:
                 now_s += one_track_s + root_s * math.sqrt(abs(target - cylinder) - 1)
-            # Each track begins later by the time of a seek to it, so reading goes on without losing a turn.
+            # Track skew equals the time of a one-track seek, so sequential reading loses no revolution.
             angle = first / track + first // track * one_track_s / turn_s
             wait_s = (angle - now_s / turn_s) % 1 * turn_s
             now_s += wait_s + (stop - first) / bytes_per_s
             cylinder = target
             active = Segment(begin, stop, stop + track / 2, now_s)
             if sheet.get("on_arrival") == "track":
-                # What passed under the head on this track before the read began is in the buffer too.
+                # The buffer also holds the part of this track that passed under the head before the read began.
                 active.begin = min(begin, max(first - wait_s / turn_s * track, first // track * track))
             segments = [*(item for item in segments if item is not found), active][-max_segments:]
             continue
@@ -95,7 +95,7 @@ def serve_seconds(
 
 
 def _may_wait(active: Segment, offset: int, track: int) -> bool:
-    """Whether a read begins in the active segment, or less than a track ahead of what look-ahead reads now."""
+    """Whether a read begins in the active segment, or less than a track after the current look-ahead position."""
     return active.begin <= offset < min(active.limit, active.end + track)
 
 

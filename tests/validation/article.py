@@ -1,8 +1,8 @@
 """The article's experiment under each assumption that the article leaves open: ``results/article.json``.
 
 ``python -m tests.validation.article`` ages the article's million files as each `Story` assumes, and predicts what its
-tool would have measured. Nothing is fitted, but the stories were chosen with the article's four times in view. What a
-story does not settle of the drive and the computer is drawn, as for every prediction.
+tool would have measured. Nothing is fitted, but the stories were chosen with the article's four times in view. Drive
+and computer parameters that a story does not fix are drawn, as for every prediction.
 
 Measurement: "An analysis of APFS enumeration performance on rotational hard drives" (2019).
 """
@@ -32,20 +32,21 @@ if TYPE_CHECKING:
 
 AGES: Final = (0, 5, 10, 20)
 MEASURED: Final = {"hfsplus": ((20, 27),) * 4, "apfs": ((75, 85), None, (290, 310), (300, 380))}
-"""Seconds at each age, as ranges; "about" is 5 % or 10 s. Of 5 cycles the article says that the increase is linear."""
+"""Seconds at each age, as ranges; "about" means 5 % or 10 s. For 5 cycles the article only says that the increase is
+linear."""
 KEEP_ALL: Final = max(AGES)
 FILES: Final = 1_000_000
 ONE_DISK: Final = "wd-mybook-duo-disk"
 
 
 class Story(NamedTuple):
-    """What the article leaves open, assumed."""
+    """Assumptions about what the article leaves open."""
 
     creation: CreationOrder  # in which order files were created and replaced
     case: str  # `mirror` or `stripe`
-    on_arrival: str = "none"  # what the drive keeps of what passes under the head before the wanted sector
+    on_arrival: str = "none"  # what the drive buffers of the data that pass under the head before the wanted sector
     merge_share: float = MACOS_APFS.policy.merge_share  # of APFS leaves
-    snapshots: int = KEEP_ALL  # how many cycles back snapshots hold what was replaced
+    snapshots: int = KEEP_ALL  # for how many cycles snapshots hold replaced files
     temporary_names: bool = True  # whether files are replaced under a temporary name in their folder, or deleted first
 
 
@@ -67,8 +68,8 @@ STORIES: Final = (
 def walks(filesystem: str, story: Story, files: int = FILES) -> Iterator[AccessTrace]:
     """Age the files as a story assumes, and walk them at each age.
 
-    Where blocks are free again, the first free ones are taken: with next-fit, keeping snapshots would change nothing,
-    and the article saw that it does.
+    The first free blocks are reused: with next-fit, keeping snapshots would change nothing, but the article saw that it
+    does.
     """
     placement = MACOS_HFSPLUS if filesystem == "hfsplus" else MACOS_APFS
     if filesystem == "apfs":
@@ -80,7 +81,7 @@ def walks(filesystem: str, story: Story, files: int = FILES) -> Iterator[AccessT
 
 
 def predicted(reads: AccessTrace, story: Story) -> list[float]:
-    """Predict seconds on drives like the article's, set up as a story assumes: 5 %, median, 95 %, over both halves."""
+    """Predict seconds on drives like the article's under a story: 5 %, median, 95 %, over both halves."""
     profile = load_profile(ENCLOSURE)
     unknown = uncertain(profile, Host("macos"))
     settled = {"mirror": story.case == "mirror", "on_arrival": story.on_arrival}
@@ -94,7 +95,7 @@ def predicted(reads: AccessTrace, story: Story) -> list[float]:
 
 
 def verdict(story: Story, rows: dict[str, list[list[float]]]) -> dict[str, float]:
-    """Say by which factor the medians of a story miss what was measured where not even its range meets it.
+    """Return the factors by which a story's medians miss measurements that lie outside their ranges.
 
     The article's times are those of the simulation in which all snapshots were kept.
     """
@@ -109,7 +110,7 @@ def verdict(story: Story, rows: dict[str, list[list[float]]]) -> dict[str, float
 
 
 def collect(files: int = FILES) -> dict[str, Any]:
-    """Predict every story; those that differ in the drive alone share their walks."""
+    """Predict every story; stories that differ only in the drive share their workloads."""
     made: dict[tuple[str, Story], list[AccessTrace]] = {}
     told = []
     for story in STORIES:

@@ -1,8 +1,8 @@
 """Drives of a published simulator and of data sheets, measured as if they were devices: ``results/calibration.json``.
 
-``python -m tests.validation.calibration`` measures each by the drive model in place of the device, with an exact clock
-and with a computer whose reads come late by some microseconds, and holds what came out against the drive itself: the
-seek curve, and DiskSim's recorded walks.
+``python -m tests.validation.calibration`` measures each drive model in place of a device, with an exact clock and with
+a computer whose reads are late by some microseconds. It compares the fitted profile with the drive itself on the seek
+curve and on DiskSim's recorded workloads.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ DISKSIM: Final = (*CHEETAHS, "atlas10k5")
 KEEPING: Final = "generic-7200 that keeps its track on arrival"
 DRIVES: Final = (*DISKSIM, "generic-7200", KEEPING, "generic-5400-2.5", "st2000dm006")
 JITTERS_MS: Final = (0.0, 0.02)
-"""By how much the computer's reads come late, mean of an exponential distribution."""
+"""Delay of the computer's reads: mean of an exponential distribution."""
 WALKS: Final = tuple(
     f"{system}-{files}-stat"
     for system in ("apfs", "hfsplus")
     for files in ("20000-c00", "20000-c20", "200000-c00", "200000-c20")
 )
 SHORTEST: Final = 100
-"""Tracks from which on the seek curve is compared: nearer, heads and cylinders count, which reads do not tell apart."""
+"""Shortest distance in tracks at which the seek curve is compared. Below it heads and cylinders matter, which reads
+cannot distinguish."""
 CURVE_MUST, CURVE_LATE, WALK_MUST = 0.03, 0.055, 0.02
-"""How far off the curve may be, with an exact clock and a late one, and walks."""
+"""Allowed error of the curve with an exact clock and with late reads, and of the workloads."""
 BEFORE: Final = {
     "generic-7200": (0.077, 0.304),
     KEEPING: (0.171, 0.068),
     "generic-5400-2.5": (0.042, 0.155),
     "st2000dm006": (0.082, 0.568),
 }
-"""The worst walks of APFS and of HFS+ when the ways to read ahead were compared at coarse sizes of segments alone."""
+"""The worst APFS and HFS+ workloads when the ways to read ahead were compared only at coarse segment sizes."""
 
 
 def curve_error(drive: DriveProfile, disk: Disk) -> float:
-    """Return by how much a measured curve misses overhead and seeks of the drive: root mean square over distances.
+    """Return the error of a measured curve of overhead and seeks: root mean square over distances.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def curve_error(drive: DriveProfile, disk: Disk) -> float:
 
 
 def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
-    """Measure one of the drives, and say how far it is off.
+    """Measure one of the drives, and return its errors.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure all of them, and save what came out."""
+    """Measure all of them, and save the results."""
     from tests.conftest import shared_dir
 
     shared = shared_dir()

@@ -1,14 +1,14 @@
-"""What a Mac pays for an entry, a look-up and a read of flash, fitted to published times: no experiment judges itself.
+"""Costs of an entry, a lookup and a flash read on a Mac, fitted to the published times of other experiments.
 
-A time is the start of the program, what the computer does and what the drive does:
+A time is the sum of the program's start, the computer's work and the drive's work:
 
     start + machine x (entries of bulk listings x bulk_us + look-ups x stat_us) / gain
           + random reads x read_us / gain + sequential reads x 61 us / gain
 
-How often each happens is counted in the walks of drawn plans; `machine` is how many times as long the computer takes as
-one of 2017; `gain` is what several threads save, 1 for one. The costs that are fitted start from what was believed of
-them before these times were looked at. Two widths are tried: those of ``priors.toml``, which were set with all of these
-times in view, and the spread of the other experiments about their own fit.
+The counts come from the workloads of drawn plans. `machine` is the computer's time relative to one of 2017, and `gain`
+is the speedup by several threads, 1 for one. The fitted costs start from values that were assumed before these times
+were looked at. Two widths are tried: those of ``priors.toml``, which were set with all of these times in view, and the
+spread of the other experiments around their own fit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 COSTS: Final = ("bulk_us", "stat_us", "read_us", "gain")
 BELIEVED: Final = np.log([5.0, 13.0, 150.0, 2.5])
-"""Timings on warm caches, data sheets, and reports of locks in APFS (2018): the values to which few times are drawn."""
+"""Timings on warm caches, data sheets, and reports of locks in APFS (2018): the prior values that dominate where there
+are few times."""
 NINE_IN_TEN_NORMAL: Final = 1.645
 BELIEF: Final = np.log(2.0) / NINE_IN_TEN_NORMAL
-"""Nine in ten lie within a factor of 2 of these."""
+"""Nine in ten values are within a factor of 2 of these."""
 START_S: Final = 0.005
-"""What a program takes to begin on a computer of 2017. Assumed."""
+"""Start time of a program on a computer of 2017. Assumed."""
 SEQUENTIAL_US: Final = 61.4
-"""A read of 4 KiB behind the last one (apple-ap0256j-2017), which nothing is fitted to."""
+"""A read of 4 KiB that follows the previous one (apple-ap0256j-2017); no time is fitted to it."""
 STEPS: Final = 30
 
 
@@ -46,20 +47,20 @@ def seconds(work: F64, machine: F64 | float, cost: F64, is_parallel: bool) -> F6
 
 
 def middle_machine(row: dict[str, Any]) -> float:
-    """Return how fast the computer of a row is: as told, else the middle of those that are drawn."""
+    """Return the speed factor of a row's computer: as published, else the median of the drawn ones."""
     return float(row["machine"] or np.exp(np.mean(np.log(priors()["host"]["macos"]["machine"]["range"]))))
 
 
 def fitted_seconds(row: dict[str, Any], cost: F64) -> float:
-    """Return the time of a row by costs: on the middle of its volumes, on the middle computer if none is published."""
+    """Return a row's time for given costs: the median over its volumes, on the median computer if none is published."""
     return float(np.median(seconds(np.array(row["counts"]), middle_machine(row), cost, row["threads"] > 1)))
 
 
 def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
-    """Fit the costs to the middle of each measured range; an experiment counts once, however many rows it has.
+    """Fit the costs to the middle of each measured range; an experiment counts once, whatever its number of rows.
 
-    Gauss's and Newton's steps to what is most likely. The spread of the times about it, as the logarithm of a factor,
-    is found on the way.
+    Gauss-Newton steps to the most likely costs. The spread of the times around the fit, as the logarithm of a factor,
+    is estimated on the way.
     """
     rows = [row for row in rows if row["low"] > 0]
     names = [row["experiment"] for row in rows]
@@ -77,7 +78,7 @@ def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
         at = at + np.linalg.solve(
             slope.T @ scaled + np.eye(len(at)) / BELIEF**2, scaled.T @ left - (at - BELIEVED) / BELIEF**2
         )
-        # Times are told with two or three digits.
+        # Times are published with two or three digits.
         spread = max(float(np.sqrt(np.average(errors(at) ** 2, weights=weight))), 0.01)
     return np.asarray(np.exp(at)), spread
 
@@ -85,8 +86,8 @@ def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
 def predict(row: dict[str, Any], cost: F64, spread: float = 0.0) -> F64:
     """Draw the times of a row: costs, the computer where it is not published, and the volume.
 
-    With a spread that alone is drawn, about the middle: the differences among experiments are those of computers,
-    threads and volumes, too.
+    With a spread, only the spread is drawn, around the median: differences among experiments already include those of
+    computers, threads and volumes.
     """
     if spread:
         middle = fitted_seconds(row, cost)
@@ -102,7 +103,7 @@ def predict(row: dict[str, Any], cost: F64, spread: float = 0.0) -> F64:
 
 
 def left_out(rows: list[dict[str, Any]]) -> list[tuple[F64, float]]:
-    """Return for each row the costs and the spread that are fitted to the other experiments."""
+    """Return, for each row, the costs and the spread that are fitted to the other experiments."""
     names = dict.fromkeys(row["experiment"] for row in rows)
     others = {name: fit([row for row in rows if row["experiment"] != name]) for name in names}
     return [others[row["experiment"]] for row in rows]

@@ -1,4 +1,4 @@
-"""The drive model beside a published simulator: DiskSim 4.0, three drives, made-up reads and recorded walks.
+"""The drive model against a published simulator: DiskSim 4.0, three drives, synthetic and recorded workloads.
 
 ``python -m tests.validation.disksim`` prints the tables of docs/evidence.md and, with ``--figure FILE.html``, draws the
 cumulative service time of the walks.
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 CHEETAHS = ("cheetah15k5", "cheetah9lp")
 ATLAS = "atlas10k5"
-"""A drive whose look-ahead overruns its buffer; what profiles leave out was not tried on it."""
+"""A drive whose look-ahead overruns its buffer; the effect of incomplete profiles was not tested on it."""
 BUFFER_ON = {CHEETAHS[0]: "join", CHEETAHS[1]: "join", ATLAS: "own"}
-"""DiskSim's setting with the buffer on; of the Atlas there is no other."""
+"""DiskSim's setting with the buffer on; the Atlas has no other."""
 THINK_US = 100
-"""Think time of the runs that tables show; at 0 some results hang on ties."""
+"""Think time of the runs that tables show, in µs; at 0 some results depend on ties."""
 CLOSE = 0.002
-"""Runs whose times differ by no more than this share agree."""
+"""Runs agree if their times differ by at most this share."""
 OUR_CACHE = {(drive, "off"): "off" for drive in (*CHEETAHS, "atlas10k5")} | {
     (drive, setting): "no-join" for drive in CHEETAHS for setting in ("own", "bus")
 }
-"""DiskSim's settings in our words; its `join` is what our profiles do of themselves."""
+"""DiskSim's settings in our terms; its `join` is the default of our profiles."""
 BUS_MS = {"cheetah9lp": 0.105, "atlas10k5": 0.005}
 """Extracted time of a sector on the bus, used in the setting `bus`."""
 SPLIT = ("seek_ms", "latency_ms", "xfer_ms")
@@ -43,7 +43,7 @@ HITS = ("whole_hit", "part_hit")
 
 @dataclass(frozen=True)
 class Row:
-    """One workload on one drive: what DiskSim says and what we say."""
+    """One workload on one drive: the results of DiskSim and of our model."""
 
     drive: str
     setting: str
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Our service time over theirs."""
+        """Our service time divided by DiskSim's."""
         return self.ours["service_s"] / self.theirs["service_s"]
 
     @property
@@ -66,13 +66,13 @@ class Witness:
     """DiskSim's results and the reads that it was given."""
 
     def __init__(self, shared: Path) -> None:
-        """Take them from the folder of reference images."""
+        """Load them from the folder of reference images."""
         self.images = shared / "images"
         table = (self.images / "disksim" / "results.tsv").read_text()
         self.results = list(csv.DictReader(io.StringIO(table), delimiter="\t"))
 
     def trace(self, drive: str, workload: str, think_us: int = THINK_US) -> AccessTrace:
-        """Return the reads of a workload; the first comes at once."""
+        """Return the reads of a workload; the first one is issued at time 0."""
         names = (f"disksim/lists/{drive}.{workload}", f"disksim/lists/{workload}", f"traces/{workload}")
         paths = (self.images / f"{name}.trace.zst" for name in names)
         packed = next(path for path in paths if path.exists()).read_bytes()
@@ -83,7 +83,7 @@ class Witness:
         return reads
 
     def rows(self, drive: str, setting: str, *, geometry: str = "map", think_us: int = THINK_US) -> list[Row]:
-        """Run every workload of a drive in a setting; a datasheet's buffer is whatever it assumes."""
+        """Run every workload of a drive in a setting; for a data sheet the buffer is the profile's default."""
         profile = LESS[geometry](load_profile(drive))
         cache = OUR_CACHE.get((drive, setting), "own")
         if setting == "bus":
@@ -109,7 +109,7 @@ class Witness:
         ]
 
     def walk_errors(self, geometry: str, drives: tuple[str, ...] = CHEETAHS) -> list[float]:
-        """Return how far off the walks on some drives are, buffer off and on, as shares."""
+        """Return the errors of the directory workloads on some drives, buffer off and on, as shares."""
         return [
             abs(row.ratio - 1)
             for drive in drives
@@ -124,7 +124,7 @@ def _numbers(result: dict[str, str]) -> dict[str, float]:
 
 
 def comparison_table(witness: Witness) -> str:
-    """Return workload by workload DiskSim's seconds, ours, the ratio, and the split side by side, as Markdown."""
+    """Return a Markdown table of DiskSim's seconds, ours, the ratio and both splits, per workload."""
     lines = [
         "| drive | buffer | reads | DiskSim s | ours s | ratio | seek ms | rotation ms | transfer ms | hits |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -143,7 +143,7 @@ def _line(row: Row, buffer: str) -> str:
 
 
 def knowledge_table(witness: Witness) -> str:
-    """Return what knowing less costs, as Markdown."""
+    """Return the cost of less detailed drive data, as a Markdown table."""
     lines = ["| what is known of the drive | runs | largest error | root mean square |", "|---|---|---|---|"]
     for geometry, words in (
         ("map", "every sector"),
@@ -157,7 +157,7 @@ def knowledge_table(witness: Witness) -> str:
 
 
 def claim_table(witness: Witness) -> str:
-    """Return APFS over HFS+ for the same files, by DiskSim and by us, think times included, as Markdown."""
+    """Return APFS over HFS+ for the same files, by DiskSim and by our model, think times included, as Markdown."""
     lines = ["| drive | buffer | files | APFS / HFS+ by DiskSim | by us |", "|---|---|---|---|---|"]
     for drive in CHEETAHS:
         for setting, words in (("off", "off"), ("join", "on")):
@@ -172,7 +172,7 @@ def claim_table(witness: Witness) -> str:
 
 
 def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str = "200000-c20"):
-    """Draw the cumulative service time over the walk of both file systems; DiskSim's totals are marks at the end."""
+    """Draw the cumulative service time of the workload on both file systems, with DiskSim's totals as end marks."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -197,7 +197,7 @@ def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str =
 
 
 def main() -> None:
-    """Print the tables; draw the figure where asked to."""
+    """Print the tables; draw the figure if requested."""
     from tests.conftest import shared_dir
 
     shared = shared_dir()

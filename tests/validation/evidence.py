@@ -1,4 +1,4 @@
-"""All evidence anew: ``python -m tests.validation.evidence`` writes ``results/*.json``; docs/evidence.md follows.
+"""Recomputes all evidence: ``python -m tests.validation.evidence`` writes ``results/*.json`` for docs/evidence.md.
 
 ``python -m tests.validation.evidence witnesses`` (or ``reference``, ``ager``) does one part; ``--figure FILE.html``
 draws the cumulative service time of the walks, ours and DiskSim's. Afterwards
@@ -22,7 +22,7 @@ PARTS = ("ager", "witnesses", "reference")
 
 
 def part(name: str, folder: Path) -> dict[str, Any]:
-    """Make the results of one part."""
+    """Compute the results of one part."""
     images = Traces(folder, lambda image: cache_dir() / image)
     if name == "ager":
         return {"rows": ager.comparison(images)}
@@ -32,7 +32,7 @@ def part(name: str, folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write what is asked for."""
+    """Write the requested parts."""
     folder = shared_dir()
     if folder is None:
         sys.exit("the reference images (../shared) are absent")

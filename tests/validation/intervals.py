@@ -1,9 +1,10 @@
-"""Published measurements against intervals that were not fitted to them: ``results/intervals.json``.
+"""Published measurements against ranges that were not fitted to them: ``results/intervals.json``.
 
-``python -m tests.validation.intervals FOLDER`` predicts every row of ``measurements.toml``. Walks on hard disks are
-predicted by draws of drive, host and placement, with the walks that `tests.validation.placements` keeps in FOLDER; no
-prior is fitted to any. Those on flash and on warm caches have set priors, so each is predicted by costs that
-`tests.validation.costs` fits to the other experiments. An experiment is what is left out and what counts, not a row.
+``python -m tests.validation.intervals FOLDER`` predicts every row of ``measurements.toml``. Workloads on hard disks are
+predicted by draws of drive, host and placement, with the workloads that `tests.validation.placements` stores in FOLDER;
+no prior is fitted to any of them. Priors for flash and warm caches were set with these times in view, so each such row
+is predicted by costs that `tests.validation.costs` fits to the other experiments. Experiments, not rows, are left out
+and counted.
 """
 
 from __future__ import annotations
@@ -60,14 +61,15 @@ if TYPE_CHECKING:
 FILE: Final = Path(__file__).with_name("measurements.toml")
 MACOS: Final = Host("macos")
 PLANNED_FILES: Final = 60_000
-"""Files of the plans for rows on flash, where the time goes with the entries."""
+"""Files of the plans for rows on flash, where the time is proportional to the entries."""
 DRAWS: Final = np.arange(num_draws())
 AIM_SHARE, AIM_WIDTH = 0.85, 4.0
-"""How many experiments on flash and warm caches should be inside, and how many times the lower end the upper one be."""
+"""Targets for experiments on flash and warm caches: the share inside the range, and the ratio of its upper to its lower
+end."""
 
 
 class Predicted(NamedTuple):
-    """Seconds (or a ratio) of each draw, what was drawn, and the same for each volume by itself."""
+    """Seconds (or a ratio) of each draw, the drawn inputs, and the same for each volume separately."""
 
     values: F64
     columns: dict[str, tuple[str, NDArray[Any]]]
@@ -81,24 +83,24 @@ def rows() -> list[dict[str, Any]]:
 
 
 def volume_of(volumes: int = VOLUMES) -> NDArray[np.int64]:
-    """Return the volume that each draw is made on."""
+    """Return the volume that each draw uses."""
     return DRAWS % volumes
 
 
 def halves() -> NDArray[np.bool_]:
-    """Draw whether APFS has the outer half of the case."""
+    """Draw whether APFS is on the outer half of the enclosure."""
     return np.asarray(drawn("placement.half", {"span": [0.0, 1.0]}) < 0.5)
 
 
 def placement_columns() -> dict[str, tuple[str, NDArray[Any]]]:
-    """Return what was drawn of the volumes, draw by draw."""
+    """Return the drawn inputs of the volumes, draw by draw."""
     names = ("creation", "replacement", "transaction_files", "fill", "allocator")
     return {name: (PLACEMENT, draws()[name][volume_of()]) for name in names}
 
 
 @lru_cache(maxsize=16)
 def enumerated(folder: Path, filesystem: str, cycle: int) -> Predicted:
-    """Predict the seed's enumeration at an age: each volume on every drawn case, on the half that was drawn."""
+    """Predict the seed's enumeration at an age: each volume on every drawn enclosure, on the drawn half."""
     profile = load_profile(ENCLOSURE)
     unknown = uncertain(profile, MACOS)
     is_outer = halves() if filesystem == "apfs" else ~halves()
@@ -114,16 +116,16 @@ def enumerated(folder: Path, filesystem: str, cycle: int) -> Predicted:
 
 
 def ratio(folder: Path, cycle: int) -> Predicted:
-    """Predict APFS over HFS+ on the same drawn case; HFS+ at the age that was kept."""
+    """Predict APFS over HFS+ on the same drawn enclosure; HFS+ at the stored age."""
     apfs, hfs = enumerated(folder, "apfs", cycle), enumerated(folder, "hfsplus", min(cycle, 10))
     layouts = [one / other for one, other in zip(apfs.layouts, hfs.layouts, strict=True)]
     return Predicted(apfs.values / hfs.values, apfs.columns, layouts)
 
 
 def counted(asked: dict[str, Any]) -> list[list[float]]:
-    """Count what a walk on flash asks of a Mac, as `tests.validation.costs` takes it, on each of some drawn plans.
+    """Count the operations of a workload on flash for `tests.validation.costs`, on each of some drawn plans.
 
-    A name that is listed without attributes is a part of an entry: as large as the host's costs say.
+    A name that is listed without attributes counts as a fraction of an entry, which the host's costs give.
     """
     system, threads = asked["walk"], asked.get("threads", 1)
     known = property_values(MACOS_HOST)
@@ -149,7 +151,7 @@ def counted(asked: dict[str, Any]) -> list[list[float]]:
 
 @lru_cache(maxsize=64)
 def _plan(filesystem: str, number: int, folder_files: int, *, aged: bool) -> tuple[VolumeLayout, FileSet]:
-    """Return a drawn plan and its files: as many in a folder as are told, or drawn."""
+    """Return a drawn plan and its files, with the published or a drawn number of files per folder."""
     each = folder_files or round(float(draws()["files_per_directory"][number]))
     files, placement = volume(filesystem, number, FileSet(files=PLANNED_FILES, files_per_directory=each))
     cycles = int(draws()["age"][number]) if aged else 0
@@ -157,14 +159,14 @@ def _plan(filesystem: str, number: int, folder_files: int, *, aged: bool) -> tup
 
 
 def stand_in(name: str) -> DriveProfile:
-    """Return a profile for a drive of which only the class is told: whatever it has is assumed of that drive."""
+    """Return a profile for a drive of which only the class is published; everything else is assumed."""
     profile = load_profile(name)
     figures = {key: replace(figure, kind="assumed") for key, figure in profile.figures.items()}
     return replace(profile, figures=figures)
 
 
 def copied(asked: dict[str, Any]) -> Predicted:
-    """Predict the reading half of a copy: APFS over HFS+ on the same drawn disk, wherever the volumes lie."""
+    """Predict the reading half of a copy: APFS over HFS+ on the same drawn disk, at any place of the volumes."""
     profile = load_profile("generic-7200")
     unknown = uncertain(profile, MACOS, knows_offset=False)
     files = FileSet(files=asked["copy"], smallest_bytes=asked["smallest_bytes"], largest_bytes=asked["largest_bytes"])
@@ -181,13 +183,13 @@ def copied(asked: dict[str, Any]) -> Predicted:
 
 
 def read_through(asked: dict[str, Any]) -> Predicted:
-    """Predict the reading of whole files, one behind the other, at as many bytes a request as macOS asks for."""
+    """Predict sequential reading of whole files with the request size of macOS."""
     profile = stand_in(asked["drive"])
     unknown = uncertain(profile, MACOS)
     size = host_profile("macos").read_ahead_bytes
     each = asked["bytes"] // asked["files"] // size
     count = min(asked["files"], 2000)
-    # Files lie all over the drive; each is read from its first byte to its last.
+    # Files are spread over the whole drive; each is read from its first byte to its last.
     starts = np.sort(np.random.default_rng(5).permutation(asked["files"])[:count]) * (each * size)
     offset = (starts[:, None] + np.arange(each) * size).ravel()
     reads = AccessTrace.from_reads(offset, np.full(len(offset), size, np.int64))
@@ -196,7 +198,7 @@ def read_through(asked: dict[str, Any]) -> Predicted:
 
 
 def predicted(folder: Path, asked: dict[str, Any]) -> Predicted:
-    """Predict a row by the priors."""
+    """Predict a row from the priors."""
     if "plan" in asked:
         own = asked["plan"]
         return ratio(folder, asked["cycle"]) if own == "ratio" else enumerated(folder, own, asked["cycle"])
@@ -204,7 +206,7 @@ def predicted(folder: Path, asked: dict[str, Any]) -> Predicted:
 
 
 def told(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Predict a row and set it beside what was measured; of a row of flash, count what costs will be fitted to."""
+    """Predict a row and add the measured values; for flash, count the operations that costs will be fitted to."""
     plain = {key: row[key] for key in ("experiment", "name", "work", "filesystem", "low", "high", "unit", "url")}
     why = {key: row[key] for key in ("in_sample", "not_predicted") if key in row}
     if why:
@@ -219,7 +221,7 @@ def told(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def judged(row: dict[str, Any], found: Interval) -> dict[str, Any]:
-    """Set an interval beside a row, and by what factor its median is off, either way: 1 within what was measured."""
+    """Combine a range with a row, and add the factor by which its median is off: 1 within the measured range."""
     return row | {
         "p5": found.low_s, "p25": found.quarter_s, "p50": found.median_s, "p75": found.three_quarters_s,
         "p95": found.high_s, "is_hit": is_hit(row, found), "width": found.ratio, "shares": dict(found.shares),
@@ -228,7 +230,7 @@ def judged(row: dict[str, Any], found: Interval) -> dict[str, Any]:
 
 
 def leave_out(found: list[dict[str, Any]], *, by_spread: bool = False) -> list[dict[str, Any]]:
-    """Predict the rows of flash by costs fitted to the other experiments, as wide as the priors or as those spread."""
+    """Predict flash rows by costs fitted to the other experiments, with the width of the priors or of their spread."""
     flash = [row for row in found if "counts" in row]
     return [
         judged(row, interval_of(costs.predict(row, cost, spread if by_spread else 0.0), {}, VOLUME))
@@ -238,12 +240,12 @@ def leave_out(found: list[dict[str, Any]], *, by_spread: bool = False) -> list[d
 
 
 def is_hit(row: dict[str, Any], found: Interval) -> bool:
-    """Tell whether a measured range and the 90 % interval meet."""
+    """Whether a measured range and the 90 % range overlap."""
     return bool(found.low_s <= row["high"] and found.high_s >= row["low"])
 
 
 def coverage(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Count the experiments whose rows are all within their intervals, and say how wide and how far off these are."""
+    """Count the experiments whose rows are all within their ranges, and return the ranges' widths and errors."""
     tests = [row for row in found if "is_hit" in row]
     experiments = [[row for row in tests if row["experiment"] == name] for name in names(tests)]
     hits = sum(all(row["is_hit"] for row in rows) for rows in experiments)
@@ -257,7 +259,7 @@ def coverage(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def by_kind(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the coverage of flash and warm caches, predicted by costs, and of hard disks, predicted by the priors."""
+    """Return the coverage for flash and warm caches (predicted by costs) and for hard disks (predicted by priors)."""
     return {
         "flash": coverage(leave_out(found)),
         "flash_by_spread": coverage(leave_out(found, by_spread=True)),
@@ -271,7 +273,7 @@ def names(found: list[dict[str, Any]]) -> list[str]:
 
 
 def binomial(hits: int, tries: int) -> tuple[float, float]:
-    """Return the 90 % interval of a share (Clopper and Pearson): what makes as many hits, or as few, 5 % likely.
+    """Return the 90 % range of a share (Clopper-Pearson): at its ends, so many or so few hits have probability 5 %.
 
     Examples
     --------
@@ -295,7 +297,7 @@ def binomial(hits: int, tries: int) -> tuple[float, float]:
 
 
 def placed(folder: Path) -> list[dict[str, Any]]:
-    """Predict the seed's enumeration with each file system on each half: what of it is placement."""
+    """Predict the seed's enumeration with each file system on each half, to isolate the effect of placement."""
     profile = load_profile(ENCLOSURE)
     unknown = uncertain(profile, MACOS)
     found = []
@@ -312,7 +314,7 @@ def placed(folder: Path) -> list[dict[str, Any]]:
 
 
 def left_out(witness: Witness) -> list[dict[str, Any]]:
-    """Predict walks on each of DiskSim's drives by what is said of the other two, knowing zones or the data sheet."""
+    """Predict workloads on each of DiskSim's drives from the errors of the other two, by zones or data sheet."""
     found = []
     for drive in (*CHEETAHS, "atlas10k5"):
         for geometry in ("zones", "datasheet"):
@@ -322,14 +324,14 @@ def left_out(witness: Witness) -> list[dict[str, Any]]:
 
 
 def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) -> list[dict[str, Any]]:
-    """Predict the walks on one of DiskSim's drives, buffer off or on, without that drive's own errors.
+    """Predict workloads on one of DiskSim's drives, buffer off or on, without using that drive's own errors.
 
     Parameters
     ----------
     witness : Witness
         DiskSim's results.
     drive, geometry, setting : str
-        The drive, what is known of it, and the buffer.
+        The drive, the level of detail of its data, and the buffer.
     """
     profile = LESS[geometry](load_profile(drive)).with_cache("off" if setting == "off" else "own")
     unknown = uncertain(profile, UNSAID, left_out=drive)

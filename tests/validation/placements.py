@@ -1,7 +1,7 @@
-"""Volumes that nobody kept an image of: plans with what is not known of their placement drawn.
+"""Volumes without a preserved image: plans whose unknown placement is drawn.
 
-``python -m tests.validation.placements FOLDER`` ages the seed's volume once for each draw and keeps its walks (fresh,
-after 10 and after 20 cycles) in FOLDER, from which `tests.validation.intervals` predicts. Four minutes.
+``python -m tests.validation.placements FOLDER`` ages the seed's volume once per draw and stores its workloads (fresh,
+after 10 and after 20 cycles) in FOLDER, from which `tests.validation.intervals` predicts. This takes four minutes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 DRAWN: Final = 16
 VOLUMES: Final = 8
-"""Volumes that are drawn, and how many of them are made, the first ones; each takes its share of the drives."""
+"""Number of drawn volumes, and how many of them (the first ones) are made; each takes its share of the drives."""
 AGES: Final = {"apfs": (0, 10, 20), "hfsplus": (0, 10)}
-"""Cycles after which the walks are kept: of HFS+ the measurement says that it does not age."""
+"""Cycles after which the workloads are stored; HFS+ does not age according to the measurement."""
 FILES: Final = 200_000
 SCALE: Final = 1_000_000 / FILES
-"""A fifth of the seed's files is made, and its times count five times: on a volume that was made of all files, fresh
-times were 2 % less on APFS and 4 % more on HFS+ (median of the draws). Volumes of short transactions take minutes."""
+"""A fifth of the seed's files is made, and times are multiplied by five. On a volume with all files, fresh times were 2
+% less on APFS and 4 % more on HFS+ (median of the draws). Volumes with short transactions take minutes."""
 
 
 def draws(count: int = DRAWN) -> dict[str, np.ndarray[Any, Any]]:
-    """Draw what is not known of the placement: a value of each input for each volume."""
+    """Draw the unknown placement inputs: a value of each input for each volume."""
     return {name: drawn(f"placement.{name}", prior, count) for name, prior in priors()["placement"].items()}
 
 
@@ -45,7 +45,7 @@ def has_temporary_names(number: int) -> bool:
 
 
 def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Placement]:
-    """Return one drawn volume: its files in the order of their creation, and how they are placed.
+    """Return one drawn volume: its files in creation order, and their placement.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Place
     placement = MACOS_HFSPLUS if filesystem == "hfsplus" else MACOS_APFS
     policy = replace(placement.policy, next_fit=is_next_fit)
     if filesystem == "apfs":
-        # How HFS+ splits full nodes is published.
+        # How HFS+ splits full nodes is documented.
         length = round(float(chosen["transaction_files"]))
         policy = replace(policy, leaf_keep=fill, index_keep=fill, map_keep=fill, files_per_transaction=length)
     return made, replace(placement, policy=policy)
 
 
 def walks(filesystem: str, number: int) -> Iterator[tuple[int, AccessTrace]]:
-    """Age a drawn volume of the seed's files, and walk it at some ages."""
+    """Age a drawn volume of the seed's files, and yield its workload at some ages."""
     ages = AGES[filesystem]
     files, placement = volume(filesystem, number, FileSet(files=FILES))
     states = aging(files, placement, ages, has_temporary_names=has_temporary_names(number))
@@ -78,7 +78,7 @@ def walks(filesystem: str, number: int) -> Iterator[tuple[int, AccessTrace]]:
 
 
 def keep(folder: Path, filesystem: str, number: int) -> None:
-    """Walk a drawn volume and keep its reads."""
+    """Compute the reads of a drawn volume and store them."""
     for cycle, reads in walks(filesystem, number):
         np.savez_compressed(
             folder / f"{filesystem}-{number:02d}-c{cycle:02d}.npz",
@@ -88,14 +88,14 @@ def keep(folder: Path, filesystem: str, number: int) -> None:
 
 
 def kept(folder: Path, filesystem: str, number: int, cycle: int) -> AccessTrace:
-    """Return the reads that were kept of a drawn volume."""
+    """Return the stored reads of a drawn volume."""
     with np.load(folder / f"{filesystem}-{number:02d}-c{cycle:02d}.npz") as found:
         reads = AccessTrace.from_reads(found["image_offset"], found["length_bytes"])
         return msgspec.structs.replace(reads, think_us=found["think_us"], after_us=float(found["after_us"]))
 
 
 def main() -> None:
-    """Walk every drawn volume that the folder lacks."""
+    """Compute every drawn volume that is not yet in the folder."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(VOLUMES):

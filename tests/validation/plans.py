@@ -1,7 +1,7 @@
-"""Plans of aged volumes that nobody kept an image of: where the package's model of aging puts what is written.
+"""Plans of aged volumes without a preserved image, placed by the package's model of aging.
 
-A file set is created on an empty volume and a share of it replaced again and again. Trees, free blocks and transactions
-are those of `layoutscope.aging`; only the files, the size of the volume and where it begins are stated here.
+A file set is created on an empty volume, and a share of it is replaced repeatedly. Trees, free blocks and transactions
+are those of `layoutscope.aging`; only the files, the size of the volume and its start are defined here.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ BLOCK: Final = 4096
 
 @dataclass(frozen=True)
 class Placement:
-    """How a driver places what it is given on one volume; reasons are for each parameter that is not the package's."""
+    """How a driver places data on one volume; each parameter that differs from the package's has a reason."""
 
     name: str
     filesystem: str
     volume_bytes: int
-    data_offset: int  # first byte that files, or nodes of APFS, may take
+    data_offset: int  # first byte available to files, or to nodes of APFS
     policy: Policy
     reasons: tuple[tuple[str, str], ...]
-    # catalog_offset, catalog_bytes, clump_bytes, node_bytes: where the catalog begins, what it has from the start, by
-    # how much it grows, and its nodes
+    # catalog_offset, catalog_bytes, clump_bytes, node_bytes: start, initial size, growth step and node size of the
+    # catalog
     catalog_offset: int = 0
     catalog_bytes: int = 0
     clump_bytes: int = 0
     node_bytes: int = BLOCK
-    is_apart: bool = False  # whether nodes of APFS lie in the last chunk of the container, else among the data
-    # creates_per_transaction, fresh_share: files that are created in one transaction, and the share of a leaf that
-    # stays left of a split meanwhile, where these are others than when files are replaced
+    is_apart: bool = False  # whether APFS nodes are in the last chunk of the container, else among the data
+    # creates_per_transaction, fresh_share: files created per transaction, and the share of a leaf that stays left of a
+    # split during creation, where they differ from those during replacement
     creates_per_transaction: int = 0
     fresh_share: float = 0.0
 
     def state_reasons(self) -> list[str]:
-        """Return the reasons: for what is stated here, then what the package assumes of the driver."""
+        """Return the reasons: first for the values given here, then the package's assumptions about the driver."""
         return [f"{name}: {why}" for name, why in self.reasons] + [
             f"assumed: {why}" for why in self.policy.assumes.values()
         ]
@@ -144,17 +144,17 @@ MACOS_APFS: Final = Placement(
 )
 
 ROOT_NUMBERS: Final = {"hfsplus": (1, 2, 16), "apfs": (1, 2, 15)}
-"""Numbers that a new volume has used: the root's parent, the root, the last of those that no user gets."""
+"""Numbers that a new volume has used: the root's parent, the root, and the last reserved one."""
 
 FIRST_NODE_ID: Final = 1026
-"""Lowest virtual object id of a volume's nodes; those below are the container's."""
+"""Lowest virtual object id of a volume's nodes; lower ones belong to the container."""
 
 ROOT_RECORD_BYTES: Final = (2 + 8 + 10 + 8) + (2 + 8 + 8 + 88) - 2 * 2
 """Thread and folder record of a catalog's root, named ``root``, without their offsets (TN1150, Catalog File)."""
 
 NOTHING: Final = np.empty(0, np.int64)
 ROOT: Final = 1
-"""Place of the root among them."""
+"""Index of the root among them."""
 
 
 def aging(
@@ -165,7 +165,7 @@ def aging(
     keep_cycles: int = 0,
     has_temporary_names: bool = True,  # whether files are replaced under another name first, or deleted first
 ) -> Iterator[VolumeLayout]:
-    """Go through the states of a volume, each so many cycles old, the youngest first."""
+    """Yield the states of a volume at the given ages in cycles, the youngest first."""
     population = populate(file_set)
     layout = _new_layout(placement, _entries(population, ROOT_NUMBERS[placement.filesystem]))
     volume = _created(placement, population)
@@ -178,7 +178,7 @@ def aging(
 
 
 def _created(placement: Placement, population: Population) -> AgingVolume:
-    """Create all objects of a population on an empty volume, in the order of its turns."""
+    """Create all objects of a population on an empty volume, in order of their turns."""
     usual = placement.policy
     policy = replace(
         usual,
@@ -224,25 +224,25 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
     volume.policy = usual
     tree = volume.trees[volume.main]
     volume.trees[volume.main] = replace(tree, leaf=replace(tree.leaf, keep_share=usual.leaf_keep))
-    # How many blocks a file takes is another thing for one that is replaced.
+    # A replaced file takes another number of blocks.
     volume.a_file = None
     return volume  # type: ignore[no-any-return]
 
 
 def _phases(population: Population) -> list[I64]:
-    """Return what is created at once: where all directories come before all files, trees grow at two places then."""
+    """Return the groups to create: if all directories come before all files, trees grow at two places."""
     order = np.argsort(population.turn)[1:]
     is_directory = population.is_directory[order]
     return [order[is_directory], order[~is_directory]] if population.file_set.order == "numbered" else [order]
 
 
 def _replace_files(volume: Any, population: Population, cycle: int, *, has_temporary_names: bool) -> None:
-    """Replace the files that a cycle draws, in its order, by such of its sizes."""
+    """Replace the files that a cycle draws, in its order, with its drawn sizes."""
     files = volume.entries.is_file
     turn = np.full(len(population), len(population))
     chosen = replaced(population, cycle)
     turn[chosen] = np.arange(len(chosen))
-    # A cycle writes files in the order of their seats.
+    # A cycle writes files in order of their seats.
     volume.entries.seat = np.where(files, turn[volume.entries.source], -1)
     rng = np.random.default_rng([population.file_set.seed, cycle])
     work = CycleWork(np.arange(len(chosen)), NOTHING, NOTHING)
@@ -254,7 +254,7 @@ def _replace_files(volume: Any, population: Population, cycle: int, *, has_tempo
 
 
 def _entries(population: Population, numbers: tuple[int, ...]) -> dict[str, Any]:
-    """Return the columns of all objects, without places; numbers are given in the order of the turns."""
+    """Return the columns of all objects without places; numbers are assigned in order of the turns."""
     number = np.where(population.turn > 0, numbers[-1] + population.turn, numbers[ROOT])
     parent = number[population.parent]
     parent[0] = numbers[0]
@@ -289,7 +289,7 @@ def _root_entry(name_row: int, thread_row: int | None) -> dict[str, Any]:
 
 
 def _new_layout(placement: Placement, entries: dict[str, Any]) -> VolumeLayout:
-    """Lay out a volume that has nothing but its root."""
+    """Return the layout of a volume that holds only its root."""
     is_apfs = placement.filesystem == "apfs"
     count = len(entries["kind"][0])
     every = {"volume": 0, "link_count": 1, "create_time": None, "modify_time": None, "flags": 0}
@@ -323,7 +323,7 @@ def _new_layout(placement: Placement, entries: dict[str, Any]) -> VolumeLayout:
 
 
 def _free(placement: Placement) -> dict[str, Any]:
-    """Return the free space: everything from the first byte that may be taken on, but for the roots of APFS."""
+    """Return the free space: everything from the first available byte, except the roots of APFS."""
     first, end = placement.data_offset // BLOCK, placement.volume_bytes // BLOCK
     taken = _first_node(placement) if placement.filesystem == "apfs" else first
     behind = taken + len(TREES) if placement.filesystem == "apfs" else first
@@ -338,7 +338,7 @@ def _free(placement: Placement) -> dict[str, Any]:
 
 
 def _first_node(placement: Placement) -> int:
-    """Return the block where the nodes of an APFS volume begin."""
+    """Return the first block of an APFS volume's nodes."""
     if placement.is_apart:
         return (placement.volume_bytes // BLOCK - 1) // CHUNK_BLOCKS * CHUNK_BLOCKS
     return placement.data_offset // BLOCK
@@ -360,7 +360,7 @@ def _catalog_extent(placement: Placement) -> dict[str, Any]:
 
 
 def _catalog_nodes(placement: Placement) -> Table:
-    """Lay out a catalog: the header, the root with its two records, free nodes."""
+    """Return the nodes of a catalog: the header, the root with its two records, free nodes."""
     number = np.arange(placement.catalog_bytes // placement.node_bytes)
     return build_table(
         "nodes",
@@ -376,7 +376,7 @@ def _catalog_nodes(placement: Placement) -> Table:
 
 
 def _apfs_nodes(placement: Placement) -> Table:
-    """Lay out the roots of three empty trees at the beginning of the room for nodes."""
+    """Return the roots of three empty trees at the start of the node area."""
     number = _first_node(placement) + np.arange(len(TREES))
     return build_table(
         "nodes",
@@ -395,7 +395,7 @@ def _apfs_nodes(placement: Placement) -> Table:
 
 
 def _sound_nodes(kind: I64, words: tuple[str, ...], is_leaf: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the columns that nodes of a new volume share."""
+    """Return the columns that all nodes of a new volume share."""
     return {
         "device": 0,
         "volume": 0,

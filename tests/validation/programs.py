@@ -1,7 +1,7 @@
-"""How real programs meet the prediction on volumes that the lab makes: ``python -m tests.validation.programs FOLDER``.
+"""Real programs against predictions on lab volumes: ``python -m tests.validation.programs FOLDER``.
 
-The volumes are those of ``tests/images/test_programs_ages.py``; FOLDER keeps them and their traces. Removals are scored
-by the stored traces.
+The volumes are those of ``tests/images/test_programs_ages.py``; FOLDER stores them and their traces. Removals are
+scored against the stored traces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lab(folder: Path, *arguments: str) -> None:
 
 
 def made(folder: Path) -> dict[str, Path]:
-    """Make every volume that is not there yet."""
+    """Make every volume that does not exist yet."""
     volumes = {name: (name.split("-")[0], options) for name, options in AGES.items()}
     folders = ("--files", "2000", "--cycles", "1", "--seed", "5")
     volumes |= {f"{kind}-folders": (kind, (*folders, *size)) for kind, size in SIZES.items()}
@@ -70,7 +70,7 @@ def row(volume: str, program: str, real: np.ndarray[Any, Any], made_by: AccessTr
 
 
 def programs(folder: Path) -> list[dict[str, Any]]:
-    """Score du, rsync and the mounts before them."""
+    """Score du, rsync and the preceding mounts."""
     rows = []
     for name, image in made(folder).items():
         layout = layout_of(image)
@@ -87,7 +87,7 @@ def programs(folder: Path) -> list[dict[str, Any]]:
 
 
 def removals() -> list[dict[str, Any]]:
-    """Score ``rm -rf`` by the stored traces."""
+    """Score ``rm -rf`` against the stored traces."""
     rows = []
     for path in sorted(TRACES.glob("*-delete-*.trace.zst")):
         name, _, directory = path.name.removesuffix(".trace.zst").rpartition("-delete-")

@@ -1,10 +1,11 @@
-"""The reference measurements, predicted: what others timed, row by row, beside what layoutscope says.
+"""Predictions for the reference measurements: published times row by row, next to those of layoutscope.
 
 ``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
-docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of volumes,
-``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files, made by the Linux
-drivers, for the ratio alone. The article's times are those of `tests.validation.article`. Every parameter stands in a
-drive profile, a host profile or a plan, with its reason, and was fixed before anything was compared. Misses are shown.
+docs/evidence.md is made. No images of the measured volumes exist, so the predictions use plans of volumes,
+``macos-hfsplus`` and ``macos-apfs``, and are labelled so. For the ratio only, one prediction uses real images of
+200,000 files made by the Linux drivers. The article's times are those of `tests.validation.article`. Every parameter is
+in a drive profile, a host profile or a plan, with its reason, and was fixed before anything was compared. Misses are
+shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
 performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is
@@ -34,19 +35,20 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).with_name("results")
 ENCLOSURE: Final = "wd-mybook-duo-2tb"
 HALF_BYTES: Final = 1000 * 10**9
-"""The two file systems lay on different halves of the drive, which on which is not told: both are predicted."""
+"""The two file systems were on different halves of the drive; which on which is not published, so both are
+predicted."""
 PLACEMENTS: Final[dict[str, Placement]] = {"hfsplus": MACOS_HFSPLUS, "apfs": MACOS_APFS}
 GIT_THREADS: Final = 20
-"""Threads of git's preload-index: one for each 500 files, at most 20 (preload-index.c)."""
+"""Threads of git's preload-index: one per 500 files, at most 20 (preload-index.c)."""
 GIT_FILES: Final = 250_000
-"""Files of the repository that ``git status`` looks at, by that report: "over 250,000"; all repositories have more."""
+"""Files of the repository that ``git status`` checks, by that report: "over 250,000"; all repositories have more."""
 GIT_REMARK: Final = "processor time of the host set from this report"
 NAMES_REMARK: Final = "more names than the name cache holds; were all kept,"
 BUILD_FILES: Final = 100_000
-"""Paths that a null build looks at. Assumed: the report has 29,471 build steps and 40,000 built files; sources and
-headers beside them."""
+"""Paths that a null build checks. Assumed: the report has 29,471 build steps and 40,000 built files, plus sources and
+headers."""
 BUILD_WARM_S: Final = 2.0
-"""What the null build takes when all is cached, by the report, on both file systems: ninja's own work, given here."""
+"""Time of the null build with everything cached, by the report, on both file systems: ninja's own work, given here."""
 COPY_SET: Final = FileSet(files=160_000, smallest_bytes=8 * 1024, largest_bytes=80 * 1024 * 1024)
 """Files of the copied folders: 160,000, 12 GB."""
 
@@ -89,7 +91,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """How far the prediction is off the measured range: ``met`` inside, else the factor."""
+        """Error relative to the measured range: ``met`` inside, else the factor."""
         if self.predicted_high >= self.low and self.predicted_low <= self.high:
             return "met"
         nearest = self.low if self.predicted < self.low else self.high
@@ -97,7 +99,7 @@ class Row:
 
 
 def image_rows(images: Traces) -> list[Row]:
-    """Rows of the ratio on real images: a fifth of the files, the Linux drivers."""
+    """Return the rows of the ratio on real images: a fifth of the files, the Linux drivers."""
     profile, rows = load_profile(ENCLOSURE), []
     for age, state, text, low, high in (("fresh", "c00", "3 to 4", 3, 4), ("20 cycles", "c20", "15 to 20", 15, 20)):
         seconds = []
@@ -115,7 +117,7 @@ def image_rows(images: Traces) -> list[Row]:
 
 
 def git_rows() -> list[Row]:
-    """Rows of ``git status``: lstat of every path of the index by 20 threads, then every directory is listed."""
+    """Return rows of ``git status``: lstat of all index paths by 20 threads, then a listing of every directory."""
     measured = {
         "hfsplus": ((4.311, 1.174), (3.810, 0.684)),
         "apfs": ((7.654, 1.428), (7.797, 0.726)),
@@ -141,9 +143,9 @@ def git_rows() -> list[Row]:
 
 
 def _looked_up_s(layout: VolumeLayout, paths: list[str], *, warm: bool = False, **properties: object) -> float:
-    """Seconds of an lstat of each path by several threads.
+    """Return the seconds of an lstat of each path by several threads.
 
-    They read side by side, and share the host's work: the slower of the two decides.
+    The threads read concurrently and share the host's work; the slower of the two decides.
     """
     host = host_profile("macos", threads=GIT_THREADS, **properties)
     reads = trace(layout, order="paths", host=host, work=Work(paths=paths, warm=warm))
@@ -152,7 +154,7 @@ def _looked_up_s(layout: VolumeLayout, paths: list[str], *, warm: bool = False, 
 
 
 def index_paths(population: Population) -> list[str]:
-    """Return the paths of all files in the order of git's index: by their bytes."""
+    """Return the paths of all files in the order of git's index, which sorts by bytes."""
     names = [name.decode() for name in population.name.tolist()]
     parents = population.parent.tolist()
     folder = [""] * len(names)
@@ -162,7 +164,7 @@ def index_paths(population: Population) -> list[str]:
 
 
 def build_rows() -> list[Row]:
-    """Rows of the null build: one thread looks at every file; ninja's own work is given."""
+    """Return rows of the null build: one thread looks at every file; ninja's own work is given."""
     rows = []
     paths = index_paths(populate(FileSet(files=BUILD_FILES)))
     for system, label, measured in (("hfsplus", "HFS+", 6.014), ("apfs", "APFS", 8.193)):
@@ -179,7 +181,7 @@ def build_rows() -> list[Row]:
 
 
 def copy_rows() -> list[Row]:
-    """Row of copying 160,000 files: the reading half alone."""
+    """Return the row of copying 160,000 files: only the reading half."""
     seconds = {}
     for system, placement in PLACEMENTS.items():
         layout = next(aging(COPY_SET, placement, (0,)))
@@ -194,7 +196,7 @@ def copy_rows() -> list[Row]:
 
 
 def device_rows() -> list[Row]:
-    """Rows of the raw device: fitted, so that they only show that the profile says what it was made from."""
+    """Return rows of the raw device; they are fitted, so they only confirm that the profile matches its source."""
     profile, rows = load_profile("apple-ap0256j-2017"), []
     for size, text, measured in ((4096, "4 KiB", 66.7), (1 << 20, "1 MiB", 1349.0)):
         offsets = np.arange(1000, dtype=np.int64) * size
@@ -216,7 +218,7 @@ def collect(images: Traces | None) -> dict[str, object]:
 
 
 def rounded(value: object) -> object:
-    """Keep four digits of every number, so that the file changes where results do."""
+    """Round numbers to four digits, so the file changes only where results do."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):
@@ -225,7 +227,7 @@ def rounded(value: object) -> object:
 
 
 def save(name: str, results: dict[str, object]) -> None:
-    """Write results where the tables of docs/evidence.md are made from."""
+    """Write results to the files that the tables of docs/evidence.md are made from."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(rounded(results), indent=1) + "\n")
 

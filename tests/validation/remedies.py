@@ -1,7 +1,7 @@
-"""Remedies done for real, by real drivers, beside what a plan says that they would do.
+"""Remedies carried out by real drivers, compared with what a plan predicts for them.
 
-``python -m tests.validation.remedies`` makes aged volumes in the lab, does each remedy on them, records the cold reads
-of the work before and after it, and writes ``results/remedies.json`` for docs/reference/remedies-proven.md. It
+``python -m tests.validation.remedies`` makes aged volumes in the lab, applies each remedy to them, records the cold
+reads of the work before and after it, and writes ``results/remedies.json`` for docs/reference/remedies-proven.md. It
 takes about a quarter of an hour; ``--files 5000 --only names-only`` does less and prints it.
 """
 
@@ -43,7 +43,7 @@ FILESYSTEMS: Final = ("apfs", "hfsplus")
 CYCLES: Final = 10
 SEED: Final = 22
 DRIVES: Final = ("cheetah15k5", "generic-5400-2.5")
-"""A disk that is known to the sector, of which DiskSim says the same within 0.2 %, and the one that plans are for."""
+"""A disk whose every sector is mapped, on which DiskSim agrees within 0.2 %, and the disk that plans assume."""
 
 HOST: Final = host_profile("linux", apfs_looks_up_dstream=False)
 """The lab's APFS driver is 0.3.0, which does not look data streams up."""
@@ -66,7 +66,7 @@ for line in open(sys.argv[1]):
             left -= file.write(zeros[:left])
 os.sync()
 """
-"""Makes folders and files, line by line: what a copy does that is given their list."""
+"""Creates folders and files line by line, as a copy from a list does."""
 
 SORTED_STAT: Final = """
 import os, sys
@@ -94,7 +94,7 @@ else:
     for _, name, _ in sorted(every):
         os.lstat(name)
 """
-"""Lists, and stats in the order of inode numbers: folder by folder, or everything after all listings."""
+"""Lists folders, and stats in inode order: folder by folder, or everything after all listings."""
 
 SOME_FOLDERS: Final = """
 import os, sys
@@ -103,7 +103,7 @@ for line in open(sys.argv[1]):
     for name in os.listdir(path):
         os.lstat(path + "/" + name)
 """
-"""Looks into the folders of a list, and at what lies in them."""
+"""Visits the folders of a list, and stats the entries in them."""
 
 READ_LIST: Final = """
 import os, sys
@@ -113,21 +113,21 @@ for path in open(sys.argv[1], "rb").read().split(b"\\0")[:-1]:
         pass
     os.close(file)
 """
-"""Reads files to their ends, 128 KiB at a time, in the order of a list."""
+"""Reads files completely, 128 KiB at a time, in list order."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """How a remedy is done for real.
+    """How a remedy is carried out.
 
     Attributes
     ----------
     remedy : str
-        Which: its name in a plan; `{other}` stands for the other file system.
+        Its name in a plan; `{other}` stands for the other file system.
     order : str
         The work: as of :data:`layoutscope.walk.ORDERS`.
     does : str
-        What was done, in a few words.
+        The action, in a few words.
     record : callable
         Records the cold reads after it; of a copy, too, the new volume's path.
     """
@@ -154,7 +154,7 @@ class Lab:
 
     @classmethod
     def at(cls, program: Path, scratch: Path) -> Lab:
-        """Run it where it lies."""
+        """Return the lab at its location."""
 
         def run(*arguments: str) -> None:
             done = subprocess.run([program, *arguments], capture_output=True, text=True, cwd=scratch, check=False)
@@ -185,7 +185,7 @@ class Lab:
 
 
 class Aged:
-    """A volume that a real driver aged, and what is done with it."""
+    """A volume that a real driver aged, and the work on it."""
 
     def __init__(self, lab: Lab, filesystem: str, files: int, seed: int = SEED) -> None:
         self.lab, self.filesystem, self.files = lab, filesystem, files
@@ -204,16 +204,16 @@ class Aged:
         return volume_of(self.image)
 
     def case(self, order: str, drive: str = DRIVES[0]) -> Case:
-        """Some work on it."""
+        """Return some work on it."""
         return Case(self.layout, load_profile(drive), order, HOST)
 
     def paths(self, case: Case, chosen: np.ndarray[Any, Any]) -> list[str]:
-        """Paths of entries of the model, from the root of the volume."""
+        """Return the paths of entries of the model, from the root of the volume."""
         rows = np.arange(len(case.model.entries))[case.model.entries.order]
         return [f".{path}" for path in with_paths(self.layout)["path"].gather(rows[chosen]).to_list()]
 
     def copied(self, order: Callable[[Case], Any], filesystem: str) -> tuple[AccessTrace, Path]:
-        """Make its files anew, in an order, on an empty volume; record a walk of that."""
+        """Recreate its files in an order on an empty volume; record a listing of that."""
         case, entries = self.case("fts"), self.case("fts").model.entries
         chosen = order(case)
         chosen = chosen[~entries.is_hidden[chosen]]
@@ -248,7 +248,7 @@ def _sorted(how: str) -> Callable[[Aged], tuple[AccessTrace, Path | None]]:
 
 
 def _remembered(aged: Aged) -> tuple[AccessTrace, Path | None]:
-    """Look into every twentieth folder of the walk."""
+    """Visit every twentieth folder of the listing."""
     case = aged.case("fts")
     descent = case.descent
     chosen = descent.entry[::20]
@@ -272,7 +272,7 @@ def _emitted(aged: Aged) -> Path:
 
 
 def _by_place(aged: Aged) -> tuple[AccessTrace, Path | None]:
-    """Walk everything, then read files in the order in which they lie."""
+    """List everything, then read files in the order of their locations."""
     program, listed = aged.lab.program("read.py", READ_LIST), _emitted(aged)
     line = f"$LAB_TOOLS/walk stat /mnt; {sys.executable} -S -B {program} {listed}"
     return aged.lab.trace(aged.image, "exec", line), None
@@ -301,14 +301,14 @@ PROOFS: Final = (
     Proof("files-by-place", "copy", "walked, then files read in the order of --emit-order", _by_place),
     Proof("larger-requests", "copy", "read_ahead_kb 8192 instead of 128", _read_ahead),
 )
-"""Remedies that can be done with the drivers that there are."""
+"""Remedies that the available drivers can carry out."""
 
 WORK: Final = {"fts": "stat", "copy": "copy"}
-"""Workloads of the lab, by what the order is called here."""
+"""Workloads of the lab, by their names here."""
 
 
 def proven(aged: Aged, only: str = "") -> Iterator[dict[str, Any]]:
-    """Do the remedies on a volume; a row for each, and for each drive its times."""
+    """Apply the remedies to a volume; yield a row for each, with its times per drive."""
     before: dict[str, AccessTrace] = {}
     for proof in PROOFS:
         if only and only != proof.remedy:
@@ -329,7 +329,7 @@ def proven(aged: Aged, only: str = "") -> Iterator[dict[str, Any]]:
 
 
 def _agreement(real: AccessTrace, expected: AccessTrace, made: Path | None) -> dict[str, Any]:
-    """Say what is equal, block for block: the reads; of a copy those of a walk of the volume that was made."""
+    """Report what is equal block for block: the reads or, for a copy, those of a listing of the new volume."""
     if made is not None:
         layout = volume_of(made)
         expected = Case(layout, load_profile(DRIVES[0]), "fts", HOST).reads
@@ -339,7 +339,7 @@ def _agreement(real: AccessTrace, expected: AccessTrace, made: Path | None) -> d
 
 
 def _times(case: Case, name: str, recorded: tuple[AccessTrace, AccessTrace]) -> dict[str, Any]:
-    """Set what is saved by the recorded reads beside what the plan says, and its interval."""
+    """Compare the savings of the recorded reads with the plan's savings and range."""
     change: Any = change_of(name)
     row: PlannedRemedy = plan_of(case, [name]).remedies[0]
     think = [case.reads, change(case).parts[0].reads]
@@ -358,8 +358,8 @@ def _times(case: Case, name: str, recorded: tuple[AccessTrace, AccessTrace]) -> 
 
 
 def _seconds(case: Case, reads: AccessTrace, like: AccessTrace) -> float:
-    """Serve recorded reads, with the time between them that the computer is predicted to take."""
-    # Of more or fewer reads than were predicted, each takes its share of the time at its place in the walk.
+    """Serve recorded reads, with the predicted computer time between them."""
+    # If there are more or fewer reads than predicted, each takes its share of the time at its place in the workload.
     passed = np.concatenate([[0.0], np.cumsum(like.think_us)])
     at = np.interp(np.linspace(0, len(like), len(reads) + 1), np.arange(len(like) + 1), passed)
     plain = AccessTrace.from_reads(reads.image_offset, reads.length_bytes)
@@ -368,7 +368,7 @@ def _seconds(case: Case, reads: AccessTrace, like: AccessTrace) -> float:
 
 
 def main() -> None:
-    """Do everything and write the results; with a choice, print its rows."""
+    """Run everything and write the results; with a choice, print its rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, action="append")
     parser.add_argument("--filesystem", choices=FILESYSTEMS, action="append")

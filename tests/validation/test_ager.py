@@ -10,7 +10,7 @@ from tests.validation.traces import Traces
 
 @pytest.mark.parametrize("case", CASES)
 def test_plans_are_like_the_images(shared, reference_image, case):
-    """Fresh and after 20 cycles every measure lies within its tolerance, save the misses that are named."""
+    """Fresh and after 20 cycles every quantity is within its tolerance, except the known differences."""
     images = Traces(shared, reference_image)
     for cycle, ours in planned(case):
         image = f"{case}-c{cycle:02d}"

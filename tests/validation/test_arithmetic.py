@@ -1,4 +1,4 @@
-"""The drive model against a model of a hundred lines that shares no code with it."""
+"""The drive model against a hundred-line model that shares no code with it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SHEET = {
 
 
 def farther_off(image, share):
-    """List the listings of an image that the two models disagree about by more than a share, of all that are served.
+    """Return the listings of an image on which the two models differ by more than a share, among all served.
 
-    Both hosts, and drives that keep their track on arrival or not.
+    Both hosts are used, and drives with and without track buffering on arrival.
     """
     found = []
     for host in ("linux", "macos"):
@@ -62,30 +62,30 @@ def test_listings_of_reference_images(reference_image):
 @pytest.mark.parametrize(
     ("reads", "milliseconds"),
     [
-        # A turn is 10 ms and a step to the next track 1 ms. Both bring 1 MB, so 10,000 bytes take 0.11 ms. The clock
-        # starts with angle 0, of which 0.1 ms have passed: 9.9 ms to wait.
+        # One revolution takes 10 ms and a step to the next track 1 ms. Both bring 1 MB, so 10,000 bytes take 0.11 ms.
+        # The clock starts at angle 0, and 0.1 ms have passed: 9.9 ms to wait.
         ([(0, 10_000, 0.0)], 10 + 0.11),
-        # The next bytes come from the buffer as the platter brings them.
+        # The next bytes come from the buffer at the speed of the platter.
         ([(0, 10_000, 0.0), (10_000, 10_000, 0.0)], 10 + 0.22),
         # After 5 ms they have long been read: a hit.
         ([(0, 10_000, 0.0), (10_000, 10_000, 5e-3)], 10 + 0.11 + 5 + 0.1),
         # Bytes before the first read were never read. At 5.21 ms the head is at 521,000: 9.69 ms until 490,000 comes.
         ([(500_000, 10_000, 0.0), (490_000, 10_000, 0.0)], 5 + 0.11 + 0.1 + 9.69 + 0.11),
         # One track on: the seek ends at 11.21 ms. The track begins 1 ms later than the first, so its byte 700,000 comes
-        # at 8 ms of each turn: 6.79 ms to wait.
+        # at 8 ms of each revolution: 6.79 ms to wait.
         ([(0, 10_000, 0.0), (1_700_000, 10_000, 0.0)], 10 + 0.11 + 0.1 + 1 + 6.79 + 0.11),
-        # Look-ahead ends half a track behind a read, at 510,000, and a read across that place goes on from there. That
-        # place passes 5.1 ms after the start of the track; after the overhead 0.21 ms of a turn have passed.
+        # Look-ahead ends half a track after a read, at 510,000, and a read across that place continues from there. That
+        # place passes 5.1 ms after the start of the track; after the overhead 0.21 ms of a revolution have passed.
         ([(0, 10_000, 0.0), (505_000, 10_000, 20e-3)], 10 + 0.11 + 20 + 0.1 + 4.89 + 0.055),
     ],
 )
 def test_reads_that_are_worked_out_by_hand(reads, milliseconds):
-    """Rotation, transfer, buffer and seek, each by itself."""
+    """Rotation, transfer, buffer and seek, each separately."""
     assert serve_seconds(reads, SHEET) * 1000 == pytest.approx(milliseconds)
 
 
 def test_reading_on_has_the_rate_of_the_data_sheet():
-    """Twenty tracks in a row: on this disk, and on one of the drive model, whose tracks are as long."""
+    """Twenty contiguous tracks, on this disk and on one of the drive model with tracks of the same length."""
     reads = [(start, 250_000, 0.0) for start in range(0, 20 * 10**6, 250_000)]
     assert 20 / serve_seconds(reads, SHEET) == pytest.approx(1000 / 11, rel=0.06)
     profile = load_profile("generic-7200")
@@ -94,7 +94,7 @@ def test_reading_on_has_the_rate_of_the_data_sheet():
 
 
 def test_what_passed_under_the_head_is_a_hit():
-    """The head waits from byte 10,000 of the track on; of what it passed the first 490,000 bytes before x are kept."""
+    """The head waits from byte 10,000 of the track on; the first 490,000 bytes that passed before x are buffered."""
     reads = [(500_000, 10_000, 0.0), (490_000, 10_000, 0.0)]
     assert serve_seconds(reads, SHEET | {"on_arrival": "track"}) * 1000 == pytest.approx(5 + 0.11 + 0.1)
     reads[1] = (0, 10_000, 0.0)  # passed before the head was there

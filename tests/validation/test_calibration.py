@@ -1,4 +1,4 @@
-"""Three drives of a published simulator, measured as if they were devices, and recorded walks on what came out."""
+"""Three drives of a published simulator, measured as if they were devices, and recorded workloads on the result."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ LARGE_APFS = [walk for walk in WALKS if walk.startswith("apfs-200000")]
 
 @pytest.mark.parametrize("row", SAVED, ids=lambda row: f"{row['drive']}-{row['jitter_us']}")
 def test_long_walks_that_move_the_arm_are_within_two_per_cent(row):
-    """Of APFS, 200,000 files, on every drive, with an exact clock and with one that is late; others are in the docs."""
+    """APFS with 200,000 files, on every drive, with an exact and a late clock; other workloads are in the docs."""
     assert max(abs(row["walks"][walk]) for walk in LARGE_APFS) < WALK_MUST
     assert row["known"] < 0.05
 
 
 def test_every_drive_was_measured():
-    """With each clock, and over all walks."""
+    """Every drive has a result with each clock and over all workloads."""
     assert [(row["drive"], row["jitter_us"]) for row in SAVED] == [
         (drive, round(jitter * 1000)) for jitter in JITTERS_MS for drive in DRIVES
     ]
@@ -58,9 +58,9 @@ def test_every_measurement_ends_within_a_minute():
 
 
 def test_why_one_walk_is_far_off(shared):
-    """A walk of a volume that just fits the buffer: a seek to the next track that is 1 % shorter saves 43 %.
+    """The workload of a volume that just fits the buffer: a track-to-track seek shorter by 1 % saves 43 %.
 
-    On a drive that does not keep its track on arrival, or with ten times as many files, it changes next to nothing.
+    On a drive that does not buffer its track on arrival, or with ten times as many files, the effect is negligible.
     """
     (worst,) = (row for row in SAVED if row["walks"][UNSTABLE] < -0.2)
     assert (worst["drive"], worst["jitter_us"]) == (KEEPING, 20)
@@ -81,7 +81,7 @@ def test_why_one_walk_is_far_off(shared):
 @pytest.mark.images
 @pytest.mark.parametrize("name", DISKSIM)
 def test_what_is_saved_comes_out_again(name, shared):
-    """Measured anew, curve and walks are off by as much as the docs say; reads are drawn with a fixed seed."""
+    """A new measurement gives the curve and workload errors in the docs; reads are drawn with a fixed seed."""
     again = judge(Witness(shared), name, 0.0)
     (row,) = (row for row in SAVED if (row["drive"], row["jitter_us"]) == (name, 0))
     assert again["walks"] == pytest.approx(row["walks"], abs=0.005)
@@ -90,6 +90,6 @@ def test_what_is_saved_comes_out_again(name, shared):
 
 
 def test_the_curves_are_within_three_per_cent():
-    """Of every drive with an exact clock; one that is late by 20 us adds that to the shortest seeks, too."""
+    """Every drive with an exact clock; a clock that is late by 20 us adds that to the shortest seeks, too."""
     for row in SAVED:
         assert row["curve"] < (CURVE_LATE if row["jitter_us"] else CURVE_MUST), row["drive"]

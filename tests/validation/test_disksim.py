@@ -45,10 +45,10 @@ def test_every_workload_on_the_cheetahs(witness, drive, setting, think_us):
 
 
 def test_how_many_runs_agree(witness):
-    """Of DiskSim's 398 runs 378 are within 0.2 %; the others have the bus, or the look-ahead of the Atlas.
+    """Of DiskSim's 398 runs 378 agree within 0.2 %; the others involve the bus or the Atlas's look-ahead.
 
-    That look-ahead overruns its own segment of 64 KiB, and the bus of the 9LP is ten times slower than its medium:
-    both rules are DiskSim's and are not modelled.
+    That look-ahead overruns its own segment of 64 KiB, and the bus of the 9LP is ten times slower than its medium. Both
+    rules are DiskSim's and are not modelled.
     """
     rows = agreement_rows(witness)
     assert [rounded(row) for row in rows] == load("witnesses")["agreement"]
@@ -70,7 +70,7 @@ def test_how_many_runs_agree(witness):
 
 
 def test_the_run_that_is_farthest_off_waits_two_turns_less(witness):
-    """On the Cheetah 15K.5, whose turn takes 3.995 ms: 8.1 ms of 5.2 s, in a walk of 4,534 reads."""
+    """On the Cheetah 15K.5 (3.995 ms per revolution): 8.1 ms of 5.2 s, in a workload of 4,534 reads."""
     (row,) = (row for row in witness.rows("cheetah15k5", "join") if row.workload == "hfsplus-20000-c20-stat")
     turns = (row.theirs["service_s"] - row.ours["service_s"]) / (60 / 15_020)
     assert turns == pytest.approx(2, abs=0.05)
@@ -86,7 +86,7 @@ def test_percentiles_on_the_cheetahs(witness, drive, setting):
 
 
 def test_a_slow_bus(witness):
-    """With the time of the old drive's host adapter, ten times the medium's: within 2 %, the walks within 0.2 %."""
+    """With the old drive's host adapter, ten times slower than the medium: within 2 %, directory workloads 0.2 %."""
     for row in witness.rows("cheetah9lp", "bus"):
         assert row.ratio == pytest.approx(1, abs=0.002 if row.is_walk else 0.02), row.workload
 
@@ -101,7 +101,7 @@ def test_every_workload_on_the_atlas_without_buffer(witness):
 
 @pytest.mark.parametrize("geometry", ["map", "zones", "datasheet"])
 def test_what_knowing_less_costs(witness, geometry):
-    """On the two drives that profiles were tried on the largest error over the walks is below 15 %."""
+    """On the two drives used to test profiles the largest error over the workloads is below 15 %."""
     assert max(witness.walk_errors(geometry)) < 0.15
 
 
@@ -116,7 +116,7 @@ def test_the_claim_by_both_witnesses(witness):
 
 
 def test_tables_and_figure(witness):
-    """Every workload has its line, and the figure both file systems with DiskSim's total at the end of ours."""
+    """Every workload has its line; the figure has both file systems, each with DiskSim's total at the end of ours."""
     assert len(comparison_table(witness).splitlines()) == 2 + 80
     assert len(claim_table(witness).splitlines()) == 2 + 8
     figure = cumulative_figure(witness)
@@ -126,7 +126,7 @@ def test_tables_and_figure(witness):
 
 
 def test_the_map_is_the_one_that_was_published(witness):
-    """The sector maps in the package are those beside DiskSim's results."""
+    """The sector maps in the package equal those next to DiskSim's results."""
     for drive in (*CHEETAHS, "atlas10k5"):
         ours = (load_profile(drive).folder / f"{drive}.map.zst").read_bytes()
         assert ours == (witness.images / "disksim" / f"{drive}.map.zst").read_bytes()
@@ -134,7 +134,7 @@ def test_the_map_is_the_one_that_was_published(witness):
 
 @pytest.mark.parametrize("drive", [*CHEETAHS, "atlas10k5"])
 def test_the_published_figures_are_taken_as_they_are(witness, drive):
-    """The file beside DiskSim's results is a profile, and gives the times of ours."""
+    """The file next to DiskSim's results is a profile, and gives the times of ours."""
     reads = witness.trace(drive, "hfsplus-20000-c20-stat")
     published = load_profile(witness.images / "disksim" / f"{drive}.toml")
     ours = service(reads, load_profile(drive))

@@ -1,4 +1,4 @@
-"""The saved results that docs/evidence.md prints are those of the code and the witnesses as they are."""
+"""The saved results that docs/evidence.md prints match the current code and the independent data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 2e-3
 
 
 def test_every_trace_has_its_row(shared, reference_image):
-    """No recorded trace is left out, and what is saved meets the bar: 99.9 % of blocks and pairs, data orders 99 %."""
+    """No recorded trace is left out, and results meet the limits: 99.9 % of blocks and pairs, data orders 99 %."""
     rows = WITNESSES["traces"]
     assert {(row["image"], row["kind"]) for row in rows} == set(Traces(shared, reference_image))
     for row in rows:
@@ -45,7 +45,7 @@ def test_saved_simulator_figures_are_the_published_ones(shared):
 
 
 def test_saved_figures_of_a_walk_are_ours(shared):
-    """Run again, the aged walks on one drive give the seconds that are saved."""
+    """The aged workloads on one drive, run again, give the saved seconds."""
     saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
     for row in Witness(shared).rows("cheetah15k5", "join"):
         if row.workload.endswith("200000-c20-stat"):
@@ -54,7 +54,7 @@ def test_saved_figures_of_a_walk_are_ours(shared):
 
 
 def test_the_claim_follows_from_the_rows():
-    """Its ratios are quotients of saved totals; by both witnesses an aged APFS walk takes over ten times as long."""
+    """Its ratios are quotients of saved totals; by both sources an aged APFS listing takes over ten times as long."""
     saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
     assert len(WITNESSES["claim"]) == len(CHEETAHS) * len(SETTINGS) * 2
     for row in WITNESSES["claim"]:
@@ -66,7 +66,7 @@ def test_the_claim_follows_from_the_rows():
 
 
 def test_without_buffers_the_claim_is_another():
-    """With the buffer off a fresh APFS walk is the quicker one: each read of HFS+ waits a turn of 3.99 or 5.97 ms."""
+    """With the buffer off a fresh APFS listing is faster: each HFS+ read waits a revolution of 3.99 or 5.97 ms."""
     for row in WITNESSES["claim"]:
         if row["buffer"] == "off":
             assert (row["disksim"] < 1) == row["files"].endswith("c00")
@@ -81,7 +81,7 @@ def test_without_buffers_the_claim_is_another():
 
 
 def test_distance_explains_the_fresh_walk_and_order_the_aged_one():
-    """What nearness alone saves is over nine tenths of what nearness and order save; after 20 cycles under a half."""
+    """Proximity alone gives over nine tenths of the savings of proximity and order; after 20 cycles under half."""
     seconds = {(row["files"], row["case"]): row["seconds"] for row in WITNESSES["why"]}
     for files, low, high in (("200000-c00", 0.9, 1), ("200000-c20", 0, 0.5)):
         apfs, near, packed = (seconds[files, case] for case in ("apfs", "clumped-like-hfs", "packed"))
@@ -89,7 +89,7 @@ def test_distance_explains_the_fresh_walk_and_order_the_aged_one():
 
 
 def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
-    """Both Cheetahs, and the Atlas, on which a data sheet is off by most; run again, the largest errors are saved."""
+    """Both Cheetahs, and the Atlas, where a data sheet has the largest error; a new run gives the saved errors."""
     witness = Witness(shared)
     rows = WITNESSES["knowledge"]
     assert [tuple(row["drives"]) for row in rows] == [CHEETAHS, (ATLAS,)] * 3
@@ -101,7 +101,7 @@ def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
 
 
 def test_the_saved_story_is_what_a_plan_gives():
-    """One of the article's volumes, fresh, predicted anew."""
+    """One of the article's volumes, fresh, predicted again."""
     story, saved = article.STORIES[0], ARTICLE["stories"][0]
     assert [saved[name] for name in article.Story._fields] == [*story]
     found = article.predicted(next(article.walks("hfsplus", story)), story)
@@ -109,7 +109,7 @@ def test_the_saved_story_is_what_a_plan_gives():
 
 
 def test_what_refutes_a_story_is_told():
-    """At each age that was measured: a range that does not meet it counts, and nothing else."""
+    """At each measured age, only a range that does not overlap the measurement counts."""
     assert [row["creation"] for row in ARTICLE["stories"]] == [story.creation for story in article.STORIES]
     for row in (row for row in ARTICLE["stories"] if row["snapshots"] == article.KEEP_ALL):
         missed = {
@@ -122,7 +122,7 @@ def test_what_refutes_a_story_is_told():
 
 
 def test_what_the_page_says_of_the_stories():
-    """Aged HFS+ refutes all but one; else stripes, and creation by name on drives that keep nothing on arrival."""
+    """Aged HFS+ refutes all but one; else stripes, or creation by name without buffering on arrival, are refuted."""
     rows = [row for row in ARTICLE["stories"] if row["snapshots"] == article.KEEP_ALL]
     (held,) = (row for row in rows if not row["missed"])
     assert (held["creation"], held["temporary_names"]) == ("hash", False)
@@ -140,13 +140,13 @@ def test_what_the_page_says_of_the_stories():
 
 
 def is_main(row):
-    """Whether a story is that of which snapshots were varied."""
+    """Whether a story is the one whose snapshots were varied."""
     varied = row["creation"], row["case"], row["on_arrival"], row["temporary_names"]
     return varied == ("hash", "mirror", "none", True)
 
 
 def test_without_snapshots_a_listing_is_slower_at_every_age():
-    """With the last three kept it lies between, as in the article's fourth simulation."""
+    """With the last three kept the time is in between, as in the article's fourth simulation."""
     same = [row for row in ARTICLE["stories"] if is_main(row)]
     none, some, every = (
         [median for _, median, _ in row["apfs"]] for row in sorted(same, key=lambda row: row["snapshots"])
@@ -156,7 +156,7 @@ def test_without_snapshots_a_listing_is_slower_at_every_age():
 
 
 def test_hfsplus_is_quiet_and_apfs_is_not():
-    """Seconds of seeks on one disk, created by hash: a second when fresh, and 66 after ten cycles on APFS."""
+    """Seconds of seeks on one disk, created by hash: one second when fresh, and 66 on APFS after ten cycles."""
     (row,) = (row for row in ARTICLE["stories"] if is_main(row) and row["snapshots"] == article.KEEP_ALL)
     waited = row["seek_and_rotation_s"]
     assert waited["hfsplus"][0][0] == pytest.approx(1.2, abs=0.05)
@@ -164,9 +164,9 @@ def test_hfsplus_is_quiet_and_apfs_is_not():
 
 
 def test_apfs_is_slower_at_every_age_in_every_story():
-    """And an aged volume is slower than a fresh one; HFS+ hardly changes after five cycles.
+    """An aged volume is also slower than a fresh one; HFS+ hardly changes after five cycles.
 
-    Names that pass make it slower at once, and so do, by less, records of files that were deleted first.
+    Temporary names make it slower at once; so do, to a lesser degree, records of files that were deleted first.
     """
     for row in ARTICLE["stories"]:
         apfs, hfs = ([median for _, median, _ in row[system]] for system in ("apfs", "hfsplus"))
@@ -179,19 +179,19 @@ def test_apfs_is_slower_at_every_age_in_every_story():
 
 
 def test_misses_are_told():
-    """A prediction whose interval does not touch the measured range carries the factor by which it is off."""
+    """A prediction whose range does not overlap the measured range has the factor by which it is off."""
     for row in REFERENCE["rows"]:
         touches = row["predicted_high"] >= row["low"] and row["predicted_low"] <= row["high"]
         nearest = row["low"] if row["predicted"] < row["low"] else row["high"]
         assert (row["verdict"] == "met") == touches, row
-        # Saved to four digits, the factor may end in the next hundredth.
+        # Saved to four digits, the factor may differ in the last hundredth.
         assert touches or float(row["verdict"].removesuffix(" x")) == pytest.approx(
             row["predicted"] / nearest, abs=0.006
         )
 
 
 def test_index_paths_are_sorted_and_complete():
-    """Every file once, in the order of bytes, and as deep as its directory."""
+    """Every file appears once, in byte order, and as deep as its directory."""
     population = populate(FileSet(files=200))
     paths = reference.index_paths(population)
     assert paths == sorted(paths)
@@ -203,6 +203,6 @@ def test_index_paths_are_sorted_and_complete():
 
 
 def test_git_looks_at_the_files_of_one_repository():
-    """Rows of the report on `git status` are predicted for as many files as the report tells, not for those of all."""
+    """Rows for `git status` are predicted for the number of files in the report, not for those of all repositories."""
     (row,) = (row for row in intervals.rows() if row["name"] == "B1-8")
     assert f"{reference.GIT_FILES:,} files" in row["known"]

@@ -1,4 +1,4 @@
-"""The saved intervals are those of the frozen priors, and what is said of them follows from their rows."""
+"""The saved ranges come from the frozen priors, and the statements about them follow from their rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROWS = intervals.rows()
 
 
 def test_the_priors_are_those_that_were_frozen():
-    """Whoever changes the file has to predict everything anew."""
+    """After a change of the file everything must be predicted again."""
     assert SAVED["priors"] == fingerprint()
     assert SAVED["draws"] == num_draws()
     assert SAVED["volumes"] == VOLUMES
 
 
 def test_every_measurement_is_data():
-    """Each row says where it stands, what is known and what is not, and is predicted or says why it is no test."""
+    """Each row names its source, the known and unknown inputs, and is predicted or says why it is no test."""
     for row in ROWS:
         assert row["url"].startswith("http") or row["source"], row["name"]
         assert row["known"], row["name"]
@@ -38,9 +38,9 @@ def test_every_measurement_is_data():
 
 
 def test_what_set_a_prior_is_no_test():
-    """The priors name measurements that there are, and none of these is predicted by the priors.
+    """The priors name existing measurements, and none of these is predicted by the priors.
 
-    Experiments of which a row is in-sample have no row that counts.
+    Experiments with an in-sample row have no row that counts.
     """
     lines = [*intervals.priors()["drive"].values(), *intervals.priors()["host"]["macos"].values()]
     set_by = {name for line in lines for name in line.get("set_by", ())}
@@ -54,7 +54,7 @@ def test_what_set_a_prior_is_no_test():
 
 
 def test_hits_and_widths_follow_from_the_rows():
-    """Fitted and counted again from what was counted in the walks, costs, ranges and sums are those that are saved."""
+    """Costs, ranges and sums, fitted and counted again from the saved workload counts, equal the saved ones."""
     again = intervals.leave_out(SAVED["rows"])
     for row, saved in zip(again, (row for row in SAVED["rows"] if "counts" in row), strict=True):
         for name in ("p5", "p50", "p95", "costs"):
@@ -68,7 +68,7 @@ def test_hits_and_widths_follow_from_the_rows():
 
 
 def test_of_the_article_aged_hfsplus_alone_is_outside():
-    """Predicted at 30 s or more; what APFS takes at each age and both ratios are inside."""
+    """HFS+ is predicted at 30 s or more; the APFS times at each age and both ratios are inside."""
     rows = [row for row in SAVED["rows"] if row["experiment"] == "aging-2019"]
     (aged,) = (row for row in rows if not row["is_hit"])
     assert (aged["filesystem"], aged["low"], aged["high"]) == ("HFS+", 20, 27)
@@ -77,14 +77,14 @@ def test_of_the_article_aged_hfsplus_alone_is_outside():
 
 
 def test_the_aim_is_missed_either_way():
-    """By the widths of the priors too few are inside; by the spread of the others the ranges are too wide."""
+    """With the widths of the priors too few are inside; with the spread of the others the ranges are too wide."""
     narrow, wide = (SAVED["coverage"][name] for name in ("flash", "flash_by_spread"))
     assert narrow["width"] <= intervals.AIM_WIDTH < wide["width"]
     assert narrow["hits"] / narrow["experiments"] < wide["hits"] / wide["experiments"] < intervals.AIM_SHARE
 
 
 OPEN_US = 7.4 / 0.42
-"""What a folder takes that is opened, read and closed, on a computer of 2017: measured on an M3 Max by Bun (#12101)."""
+"""Time to open, read and close a folder on a computer of 2017: measured on an M3 Max by Bun (#12101)."""
 
 
 def folders_of(asked):
@@ -99,7 +99,7 @@ def folders_of(asked):
 
 
 def test_why_the_aim_is_missed(monkeypatch):
-    """Experiments that differ too much, and what they do not publish; a cost of folders would not bring it home."""
+    """Experiments differ too much and leave inputs unpublished; a cost per folder would not reach the target."""
     flash = {(row["experiment"], row["name"]): row for row in ROWS if "walk" in row.get("predict", {})}
     unknown = {}
     for (experiment, _), row in flash.items():
@@ -113,7 +113,7 @@ def test_why_the_aim_is_missed(monkeypatch):
     either_way = np.exp(costs.NINE_IN_TEN_NORMAL * SAVED["costs"]["spread"])
     assert (round(either_way, 1), round(either_way**2, 1)) == (2.2, 4.8)
 
-    # Work has a column more: the time of folders on a computer of 2017.
+    # The work has one more column: the time of folders on a computer of 2017.
     summed = costs.seconds
     monkeypatch.setattr(
         costs, "seconds", lambda work, machine, cost, is_parallel: summed(work, machine, cost, is_parallel)
@@ -130,14 +130,14 @@ def test_why_the_aim_is_missed(monkeypatch):
 
 
 def made_up(name, counts, threads=1, machine=1.0, cost=(6.0, 20.0, 200.0, 2.0)):
-    """Return a row whose time follows from costs."""
+    """Return a row whose time follows from given costs."""
     taken = float(costs.seconds(np.array(counts), machine, np.array(cost), threads > 1))
     return {"experiment": name, "name": name, "counts": [counts], "threads": threads, "machine": machine, "low": taken,
             "high": taken, "unit": "s"}  # fmt: skip
 
 
 def test_costs_of_made_up_times_are_found():
-    """Five experiments, each of another mix: their costs come out, pulled a little to what was believed."""
+    """Five experiments with different mixes: the fit recovers their costs, pulled slightly to the prior values."""
     rows = [
         made_up("bulk", [10**6, 0, 0, 0]), made_up("stat", [0, 10**6, 0, 0]), made_up("read", [0, 0, 10**5, 0]),
         made_up("threads", [10**6, 0, 0, 0], threads=8), made_up("old", [0, 10**6, 0, 10**4], machine=2.0),
@@ -148,7 +148,7 @@ def test_costs_of_made_up_times_are_found():
 
 
 def test_no_experiment_judges_itself():
-    """Ten times as slow, it is predicted as before, and the others are not."""
+    """An experiment made ten times slower is predicted as before, and the others are not."""
     rows = [made_up(name, [10**6 * (name == "a"), 10**6, 10**5, 0]) for name in "abc"]
     slow = [{**rows[0], "low": 10 * rows[0]["low"], "high": 10 * rows[0]["high"]}, *rows[1:]]
     before, after = (intervals.leave_out(each) for each in (rows, slow))
@@ -158,9 +158,9 @@ def test_no_experiment_judges_itself():
 
 @pytest.mark.parametrize("order", ["bulk", "git-status"])
 def test_the_sum_of_costs_is_what_a_walk_is_predicted_to_take(order):
-    """Counted in a walk, entries, look-ups and reads give its time on an Apple SSD within a tenth, by macOS's costs.
+    """Counts of entries, lookups and reads times macOS's costs give the time on an Apple SSD within a tenth.
 
-    A look-up of a new name has its vnode and two searches besides, a read what the host does to a node.
+    A lookup of a new name also costs its vnode and two searches, and a read the host's work on a node.
     """
     asked = {"walk": "apfs", "order": order, "entries": 0}
     layout, files = intervals._plan("apfs", 1, 0, aged=False)
@@ -176,7 +176,7 @@ def test_the_sum_of_costs_is_what_a_walk_is_predicted_to_take(order):
 
 
 def test_the_costs_in_use_are_those_that_are_fitted():
-    """An entry of a listing, a look-up, a read: within a quarter; threads save as much within what is drawn of them."""
+    """Entry, lookup and read costs agree within a quarter; the gain of threads is within its drawn range."""
     known, fitted = intervals.property_values(intervals.MACOS_HOST), SAVED["costs"]
     read_us = load_profile("apple-ap0256j-2017").numbers("latency_us")[0] + known["apfs.node_us"]
     assert known["apfs.list_us"] + known["apfs.bulk_entry_us"] == pytest.approx(fitted["bulk_us"], rel=0.25)
@@ -187,21 +187,21 @@ def test_the_costs_in_use_are_those_that_are_fitted():
 
 
 def test_an_experiment_is_inside_only_with_all_of_its_rows():
-    """One row of two outside: no hit, though the row counts."""
+    """If one of two rows is outside, the experiment is no hit, though the row counts."""
     row = {"experiment": "a", "is_hit": True, "width": 2.0, "off": 1.5}
     found = intervals.coverage([row, {**row, "is_hit": False}, {**row, "experiment": "b"}, {"experiment": "c"}])
     assert (found["experiments"], found["hits"], found["rows"], found["row_hits"]) == (2, 1, 3, 2)
 
 
 def test_binomial_intervals():
-    """The textbook's: of none in ten at most 25.9 %, of ten at least 74.1 %, of five 22.2 to 77.8 %."""
+    """Textbook values: for none of ten at most 25.9 %, for ten at least 74.1 %, for five 22.2 to 77.8 %."""
     assert intervals.binomial(0, 10) == pytest.approx((0, 0.2589), abs=1e-3)
     assert intervals.binomial(10, 10) == pytest.approx((0.7411, 1), abs=1e-3)
     assert intervals.binomial(5, 10) == pytest.approx((0.2224, 0.7776), abs=1e-3)
 
 
 def test_the_article_is_inside():
-    """The seed's times, fresh, at cycle 10 and at cycle 20, meet their intervals."""
+    """The seed's times, fresh, at cycle 10 and at cycle 20, are within their ranges."""
     own = {row["name"]: row for row in SAVED["rows"] if row["experiment"] == "aging-2019"}
     for name in ("A2 fresh", "A2 cycle 10", "A2 cycle 20"):
         assert own[name]["is_hit"], name
@@ -221,13 +221,13 @@ def test_drawn_volumes_are_made_of_the_draws():
 
 
 def test_each_half_of_the_case_is_predicted():
-    """The inner half is slower wherever the rate counts, and the part that is placement is the quotient."""
+    """The inner half is slower wherever the rate matters, and the share of placement is the quotient."""
     for row in SAVED["halves"]:
         assert row["inner_over_outer"] == pytest.approx(row["inner_s"] / row["outer_s"], rel=0.1)
 
 
 def test_a_drive_known_by_its_data_sheet_alone(shared):
-    """All walks on the third drive, buffer off, lie within what its data sheet and the other two drives say."""
+    """All workloads on the third drive, buffer off, are within the ranges from its data sheet and the other drives."""
     found = intervals.walks_left_out(Witness(shared), "atlas10k5", "datasheet", "off")
     assert len(found) == 8
     assert all(row["is_hit"] for row in found)
@@ -241,7 +241,7 @@ def test_a_drive_known_by_its_data_sheet_alone(shared):
 
 
 def test_errors_of_the_model_are_those_of_the_walks(shared):
-    """What the priors say of each drive is the root mean square of its errors, rounded up in the fourth digit."""
+    """The priors give each drive's root mean square error, rounded up in the fourth digit."""
     witness = Witness(shared)
     for geometry in ("map", "zones", "datasheet"):
         for drive in (*CHEETAHS, "atlas10k5"):
@@ -265,13 +265,13 @@ def test_errors_of_the_model_are_those_of_the_walks(shared):
 
 
 def test_the_case_of_the_article_may_be_set_up_either_way():
-    """Of its draws some are mirrors, so that this is in its intervals."""
+    """Some of its draws are mirrors, so the mirror is within its ranges."""
     unknown = intervals.uncertain(load_profile(reference.ENCLOSURE), intervals.MACOS)
     assert 0 < unknown.choice["mirror"].sum() < num_draws()
 
 
 def test_the_page_names_what_is_outside():
-    """Its words speak of each experiment that has a row outside, and of no other."""
+    """The text mentions exactly the experiments that have a row outside."""
     text = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text()
     told = text[text.index("## Misses") :]
     outside = [row for row in SAVED["rows"] if not row.get("is_hit", True)]

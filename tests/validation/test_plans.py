@@ -1,4 +1,4 @@
-"""Plans of aged volumes: nothing lies twice, nothing is lost, and the same seed gives the same plan."""
+"""Plans of aged volumes: no overlaps, no losses, and the same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_of(placement, file_set=SMALL, cycles=3):
 
 
 def tree_nodes(layout):
-    """Return the columns of the live nodes of all trees, by name, as signed numbers or words."""
+    """Return the columns of the live nodes of all trees, by name, as signed numbers or strings."""
     nodes = layout.columns("nodes")
     rows = np.flatnonzero(nodes["level"].is_known & nodes["state"].equals("live"))
     found = {"tree": np.array(nodes["tree"].words)[nodes["tree"].data[rows]]}
@@ -52,7 +52,7 @@ def placement(request):
 
 
 def test_nothing_lies_twice(placement):
-    """Nodes, extents of live files and free space are disjoint, and lie in the volume."""
+    """Nodes, extents of live files and free space are disjoint, and within the volume."""
     layout = plan_of(placement)
     nodes, extents, free = tree_nodes(layout), layout.columns("extents"), layout.columns("free")
     own = extents["file_id"].signed() >= FIRST_ID
@@ -66,7 +66,7 @@ def test_nothing_lies_twice(placement):
 
 
 def test_files_have_their_blocks(placement):
-    """The extents of a file follow one another and are as long as its size in blocks."""
+    """The extents of a file are in sequence and add up to its size in blocks."""
     layout = plan_of(placement)
     extents, entries = layout.columns("extents"), layout.columns("entries")
     own = extents["file_id"].signed() >= FIRST_ID
@@ -82,7 +82,7 @@ def test_files_have_their_blocks(placement):
 
 
 def test_entries_lead_to_leaves_that_hold_their_keys(placement):
-    """Each entry's name lies in a leaf that begins at its directory or before, its inode in one for its own number."""
+    """Each entry's name is in a leaf that starts at its directory or before, its inode in one for its own number."""
     layout = plan_of(placement)
     nodes, entries = tree_nodes(layout), layout.columns("entries")
     first = dict(zip(nodes["row"].tolist(), nodes["first_key_id"].tolist(), strict=True))
@@ -95,7 +95,7 @@ def test_entries_lead_to_leaves_that_hold_their_keys(placement):
 
 
 def test_records_are_conserved(placement):
-    """Two records an object in HFS+; in APFS four a file and two a directory, two more after renames by Linux."""
+    """HFS+ has two records per object; APFS four per file and two per directory, two more after renames by Linux."""
     cycles, population = 3, populate(SMALL)
     layout = plan_of(placement, cycles=cycles)
     nodes = tree_nodes(layout)
@@ -110,7 +110,7 @@ def test_records_are_conserved(placement):
 
 
 def test_every_node_has_its_parent_and_its_map(placement):
-    """One root a tree; every other node hangs on an index node one level up whose range begins before it."""
+    """Each tree has one root; every other node has a parent one level up whose range begins before it."""
     nodes = tree_nodes(plan_of(placement, FileSet(files=5000)))
     at = np.full(int(nodes["row"].max()) + 1, -1)
     at[nodes["row"]] = np.arange(len(nodes["row"]))
@@ -129,7 +129,7 @@ def test_every_node_has_its_parent_and_its_map(placement):
 
 
 def test_nodes_fit_into_their_room(placement):
-    """No node holds more than its bytes, and half of the leaves of a fresh volume are 0.4 full or more."""
+    """No node holds more than its size, and half of the leaves of a fresh volume are at least 0.4 full."""
     nodes = tree_nodes(plan_of(placement, cycles=0))
     assert np.all(nodes["used_bytes"] < nodes["size_bytes"])
     leaves = (nodes["level"] == 0) & np.isin(nodes["tree"], ["catalog", "fs"])
@@ -146,7 +146,7 @@ def test_the_same_seed_gives_the_same_plan(placement):
 
 
 def test_apfs_scatters_with_age_and_hfs_stays_in_its_catalog():
-    """Leaves of an aged APFS tree follow one another ever less, all over the data; those of HFS+ fill their file."""
+    """Leaves of an aged APFS tree are less and less contiguous, all over the data; those of HFS+ fill their file."""
     adjacent, span = {}, {}
     for placement in (MACOS_HFSPLUS, MACOS_APFS):
         for cycles in (0, 10):
@@ -164,7 +164,7 @@ def test_apfs_scatters_with_age_and_hfs_stays_in_its_catalog():
 
 @pytest.mark.parametrize("order", ["alphabetical", "hash", "numbered"])
 def test_a_catalog_of_macos_splits_as_its_driver_does(order):
-    """As many leaves as the driver's rule gives, fresh and after each cycle."""
+    """The number of leaves follows the driver's rule, fresh and after each cycle."""
     file_set = FileSet(files=5000, order=order)
     plans = aging(file_set, MACOS_HFSPLUS, range(6))
     planned = [int((tree_nodes(layout)["level"] == 0).sum()) for layout in plans]
@@ -172,7 +172,7 @@ def test_a_catalog_of_macos_splits_as_its_driver_does(order):
 
 
 def test_names_that_pass_split_the_leaves_of_a_catalog():
-    """Leaves and time after ten cycles: 25 % and 1.3 times as much, or 11 % and 1.1 without temporary names."""
+    """After ten cycles leaves grow by 25 % and time by 1.3 times; without temporary names by 11 % and 1.1 times."""
     drive = load_profile("wd-mybook-duo-disk").with_figures(on_arrival="track")
     for has_names, leaves, times in ((True, 1.25, 1.3), (False, 1.105, 1.07)):
         states = list(aging(FileSet(files=50_000, order="hash"), MACOS_HFSPLUS, (0, 10), has_temporary_names=has_names))
@@ -183,7 +183,7 @@ def test_names_that_pass_split_the_leaves_of_a_catalog():
 
 
 def count_leaves_record_by_record(file_set, cycles):
-    """Create and replace files one by one: thread and name, and a name that passes where a file is replaced."""
+    """Create and replace files one by one: thread and name, and a temporary name where a file is replaced."""
     population = populate(file_set)
     letters, ident = population.name_length, np.where(population.turn > 0, 2 + population.turn, 1)
     folder = ident[population.parent]
@@ -208,7 +208,7 @@ def count_leaves_record_by_record(file_set, cycles):
             write(item, last)
             passing = key_of(folder[item], NAME) - 1
             steps += [(passing, longer[item]), (name[item], 0), (key_of(old, THREAD), 0)]
-            # A file is renamed: its record is inserted at its new place before the old one is deleted.
+            # Rename of a file: its record is inserted at its new place before the old one is deleted.
             steps += [(name[item], record[item]), (passing, 0)]
         ends.append(len(steps))
     keys = np.array([key for key, _ in steps])
@@ -225,7 +225,7 @@ def count_leaves_record_by_record(file_set, cycles):
 
 
 def test_every_reason_is_for_a_parameter(placement):
-    """Reasons name fields of the placement, and every parameter has one but its name, sizes and policy."""
+    """Reasons name fields of the placement; every parameter except name, sizes and policy has one."""
     named = {name for name, _ in placement.reasons}
     stated = {field.name for field in fields(placement) if getattr(placement, field.name) != field.default}
     assert named <= {field.name for field in fields(placement)}

@@ -1,4 +1,4 @@
-"""Predicted reads beside those of real drivers, order by order and file system by file system.
+"""Predicted reads compared with those of real drivers, by workload and file system.
 
 ``python -m tests.validation.traces`` prints the table of docs/evidence.md. Each trace was recorded below a Linux driver
 on a cold cache; it is compared request by request, and by blocks and pairs of consecutive first touches.
@@ -42,10 +42,10 @@ class Row:
 
 
 class Traces:
-    """The recorded traces and the images that they belong to."""
+    """The recorded traces and their images."""
 
     def __init__(self, shared: Path, image_path: Callable[[str], Path]) -> None:
-        """Take them from the folder of reference images; `image_path` gives a raw image on disk."""
+        """Load them from the folder of reference images; `image_path` gives a raw image on disk."""
         self.folder = shared / "images" / "traces"
         self.image_path = image_path
 
@@ -92,7 +92,7 @@ class Traces:
         return np.array([int(line.split("\t")[1]) for line in lines])
 
     def rows(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Row]:
-        """Compare every trace of the images that are wanted."""
+        """Compare every trace of the selected images."""
         held: tuple[str, VolumeLayout] | None = None
         for image, kind in self:
             if not wanted(image):
@@ -104,7 +104,7 @@ class Traces:
 
 
 def _same(real: AccessTrace, here: AccessTrace) -> int:
-    """Count requests that have the same offset and length at the same place."""
+    """Count requests that have the same offset and length at the same position."""
     n = min(len(real), len(here))
     return int(
         ((real.image_offset[:n] == here.image_offset[:n]) & (real.length_bytes[:n] == here.length_bytes[:n])).sum()
@@ -112,7 +112,7 @@ def _same(real: AccessTrace, here: AccessTrace) -> int:
 
 
 def table(rows: list[Row]) -> str:
-    """Make the table of docs/evidence.md: a line for each file system and order, the worst of its traces."""
+    """Make the table of docs/evidence.md: one line per file system and order, with the worst of its traces."""
     lines = [
         "| file system | order | traces | requests | blocks predicted | extra | pairs |",
         "|---|---|--:|--:|--:|--:|--:|",

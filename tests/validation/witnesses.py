@@ -1,4 +1,4 @@
-"""What the witnesses say: recorded reads of real drivers, times of a published simulator, and the claim by both.
+"""Independent checks: recorded reads of real drivers, times of a published simulator, and the claim by both.
 
 Collected as plain rows for ``results/witnesses.json``, from which docs/evidence.md is made.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.validation.traces import Traces
 
 SETTINGS: Final = {"off": "off", "join": "on"}
-"""DiskSim's settings that are shown, and what the buffer does in them."""
+"""DiskSim's settings that are shown, and the matching buffer setting."""
 
 GEOMETRIES: Final = {
     "map": "every sector",
@@ -74,7 +74,7 @@ def _plain(row: Row, buffer: str) -> dict[str, Any]:
 
 
 def agreement_rows(witness: Witness) -> list[dict[str, Any]]:
-    """Count, for each drive and setting, the runs whose times agree, and name the one that is farthest off."""
+    """Count the runs per drive and setting whose times agree, and name the one that differs most."""
     rows = []
     for (drive, setting), group in groupby(witness.every_row(), key=lambda row: (row.drive, row.setting)):
         own = list(group)
@@ -94,7 +94,7 @@ def agreement_rows(witness: Witness) -> list[dict[str, Any]]:
 
 
 def knowledge_rows(witness: Witness) -> list[dict[str, Any]]:
-    """Measure what knowing less of a drive costs, over all walks: on both Cheetahs, and on the Atlas."""
+    """Measure the cost of less detailed drive data over all workloads: on both Cheetahs, and on the Atlas."""
     rows = []
     for geometry, words in GEOMETRIES.items():
         for drives in (CHEETAHS, (ATLAS,)):
@@ -112,7 +112,7 @@ def knowledge_rows(witness: Witness) -> list[dict[str, Any]]:
 
 
 def claim_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Set APFS over HFS+ for the same files, think times included, by DiskSim and by us."""
+    """Compute APFS over HFS+ for the same files, think times included, by DiskSim and by our model."""
     by_place = {(row["drive"], row["buffer"], row["workload"]): row for row in rows}
     claims = []
     for drive in CHEETAHS:
@@ -134,7 +134,7 @@ def claim_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def why_rows(images: Traces) -> list[dict[str, Any]]:
-    """Serve the same APFS nodes as they lie, and laid out otherwise, beside HFS+."""
+    """Serve the same APFS nodes at their locations and in other layouts, next to HFS+."""
     profile, rows = load_profile(CLAIM_DRIVE), []
     for files in FILES:
         layouts = {system: images.layout(f"{system}-{files}") for system in ("hfsplus", "apfs")}
@@ -149,7 +149,7 @@ def why_rows(images: Traces) -> list[dict[str, Any]]:
 
 
 def collect(images: Traces, witness: Witness) -> dict[str, Any]:
-    """Ask all witnesses."""
+    """Collect all independent checks."""
     rows = disksim_rows(witness)
     return {
         "traces": trace_rows(images),

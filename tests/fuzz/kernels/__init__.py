@@ -1,1 +1,1 @@
-"""The kernels under a fuzzer: libFuzzer where clang is there, a small one of our own elsewhere; always sanitized."""
+"""The kernels under a fuzzer: libFuzzer if clang has it, else a small one of our own; always with sanitizers."""

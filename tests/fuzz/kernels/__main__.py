@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.kernels --seconds 60``: fuzz each kernel for so long; ``--record`` renews the corpus."""
+"""``python -m tests.fuzz.kernels --seconds 60``: fuzz each kernel this long; ``--record`` renews the corpus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.kernels.targets import build, prototypes
 
 
 def main() -> int:
-    """Fuzz; 1 if a sanitizer found something."""
+    """Fuzz the kernels; return 1 if a sanitizer found something."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kernels", description=__doc__)
     parser.add_argument("--kernel", choices=sorted(prototypes()), action="append", help="all without it")
     parser.add_argument("--seconds", type=float, default=60, help="for each kernel")

@@ -1,4 +1,4 @@
-"""Calls of kernels as inputs of the fuzzer: the corpus is what the tests of the kernels hand over."""
+"""Calls of kernels as fuzzer inputs: the corpus holds arguments from the kernels' tests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 SMALL = 3000
 FEW = 4
-"""Inputs a kernel, each as unlike in length as calls come."""
+"""Inputs per kernel, chosen for different lengths."""
 
 
 def encoded(takes: str, given: tuple[Any, ...]) -> bytes:
-    """Write arguments as ``input.h`` reads them."""
+    """Encode arguments as ``input.h`` reads them."""
     return b"".join(map(_written, takes, given))
 
 
@@ -36,7 +36,7 @@ def _written(code: str, value: Any) -> bytes:
 
 
 def _largest(value: Any) -> int:
-    """Bytes of an array, or of the largest of several; those of a number do not count."""
+    """Return the bytes of an array, or of the largest of several; numbers do not count."""
     if isinstance(value, Columns):
         return max((each.length for each in value.data[: value.length]), default=0)
     if isinstance(value, list | tuple):
@@ -45,7 +45,7 @@ def _largest(value: Any) -> int:
 
 
 def record() -> dict[str, int]:
-    """Run the tests of the kernels and keep some small calls that were accepted; how many, by kernel."""
+    """Run the tests of the kernels and store some small accepted calls; return their number per kernel."""
     found: dict[str, dict[int, bytes]] = {}
     call: Callable[..., int | None] = Kernel.attempt
 

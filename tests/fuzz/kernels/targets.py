@@ -1,4 +1,4 @@
-"""One program with a target for each kernel, made from the prototypes in the C sources."""
+"""One program with a target per kernel, generated from the prototypes in the C sources."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def prototypes() -> dict[str, list[list[str]]]:
 
 
 def source() -> str:
-    """Write the targets in C; which of them runs is said by the variable ``KERNEL`` of the environment."""
+    """Return the C source of the targets; the environment variable ``KERNEL`` selects one."""
     declared, functions, cases = [], [], []
     for name, arguments in prototypes().items():
         types = ", ".join(kind for kind, _ in arguments)
         declared.append(f"int64_t {name}({types});")
-        # C does not say in which order arguments are computed: each is read on its own.
+        # C does not specify the order in which arguments are evaluated, so each is read in its own statement.
         taken = [f"    const {kind} {word} = take_{READERS[kind]}(input);" for kind, word in arguments]
         words = ", ".join("open_zeros()" if word == "descriptor" else word for _, word in arguments)
         ignored = ["    (void)descriptor;"] if "open_zeros" in words else []
@@ -60,13 +60,13 @@ def source() -> str:
 
 @dataclass(frozen=True)
 class Fuzzer:
-    """A program that was built, and whether libFuzzer drives it."""
+    """A compiled program, and whether it uses libFuzzer."""
 
     program: Path
     is_guided: bool
 
     def run(self, kernel: str, seconds: float, seed: int) -> int:
-        """Run a target for some time, its seeds first; returns how many inputs were tried.
+        """Run a target for some time, corpus first; return the number of inputs tried.
 
         Parameters
         ----------
@@ -89,7 +89,8 @@ class Fuzzer:
             grown = folder / kernel
             grown.mkdir(exist_ok=True)
             words = [f"-max_total_time={max(1, round(seconds))}", f"-seed={seed}", str(grown), str(SEEDS / kernel)]
-            # Linux counts the memory of whoever started a program as its own: a long run of tests is over the limit.
+            # Linux counts the starting process's memory as the program's own, so a long test run would exceed the
+            # limit.
             words.insert(0, "-rss_limit_mb=0")
         else:
             words = [str(seconds), str(seed), *seeds]
@@ -102,7 +103,7 @@ class Fuzzer:
 
 
 def _has_fuzzer(clang: str, folder: Path) -> bool:
-    """Whether libFuzzer is there: distributions pack it apart from the compiler."""
+    """Whether libFuzzer is installed: distributions package it separately from the compiler."""
     probe = folder / "probe.c"
     probe.write_text(
         "int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { return !data && size; }"

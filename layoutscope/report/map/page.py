@@ -13,7 +13,18 @@ import numpy as np
 from layoutscope.findings import MAX_CASES
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid as encode
-from layoutscope.report.map.figure import BINS, CHANGES, MAX_DOTS, MAX_ROWS, ROLES, role_of, scale_of, skeleton, unit_of
+from layoutscope.report.map.figure import (
+    BINS,
+    CHANGES,
+    MAX_DOTS,
+    MAX_ROWS,
+    ROLES,
+    TIME_UNITS,
+    role_of,
+    scale_of,
+    skeleton,
+    unit_of,
+)
 from layoutscope.report.map.panels import (
     NODE_BUDGET,
     charts_of,
@@ -88,6 +99,7 @@ def _figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict
         "unit": unit_of(span),
         "bins": BINS,
         "dots": MAX_DOTS,
+        "times": [(least, length, name) for least, length, name, _ in TIME_UNITS],
         "roles": [role.key for role in known],
     }
 

@@ -1209,11 +1209,6 @@
   var NEAR = 9;
   var TURN = 200;
   var LABEL_TURNS = 0.38;
-  var TIME_UNITS = [
-    [7200, 3600, "hours"],
-    [120, 60, "minutes"],
-    [0, 1, "seconds"]
-  ];
   var LETTER = 6.6;
   var Figure = class {
     constructor(page, disks, view, holder) {
@@ -1311,7 +1306,7 @@
         const axis = layout[key];
         if (key.startsWith("yaxis")) layout[key] = { ...axis, range: [low / unit, high / unit] };
         else if (/^xaxis\d*[02468]$/.test(key))
-          layout[key] = { ...axis, range: [from, to], ...timeTicks(from, to, isNarrow, !!axis.title) };
+          layout[key] = { ...axis, range: [from, to], ...timeTicks(this.made.times, [from, to], isNarrow, !!axis.title) };
         else if (key.startsWith("xaxis") && isNarrow) layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
       }
       const most = Math.floor((width - 70) / LETTER);
@@ -1441,8 +1436,8 @@
     const letters = text.match(/&\w+;|./gu) ?? [];
     return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
   }
-  function timeTicks(from, to, isNarrow, isTitled) {
-    const [, length, name] = TIME_UNITS.find(([least]) => to - from >= least);
+  function timeTicks(units, [from, to], isNarrow, isTitled) {
+    const [, length, name] = units.find(([least]) => to - from >= least);
     const title = isTitled ? { title: { text: isNarrow ? name : `${name} since the start of the listing` } } : {};
     if (length === 1) return { tickmode: "auto", ...title };
     const rough = (to - from) / length / (isNarrow ? 5 : 8);

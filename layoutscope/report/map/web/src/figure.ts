@@ -19,12 +19,6 @@ const NEAR = 9;
 const TURN = 200;
 /** Labels of walks that end beyond this share of the axis stand before their end. */
 const LABEL_TURNS = 0.38;
-/** Units of the time axis: from how many seconds on, their length, their name. */
-const TIME_UNITS: [number, number, string][] = [
-  [7200, 3600, "hours"],
-  [120, 60, "minutes"],
-  [0, 1, "seconds"],
-];
 /** Letters of a caption take about so many pixels. */
 const LETTER = 6.6;
 
@@ -132,7 +126,7 @@ export class Figure {
       const axis = layout[key] as Fields;
       if (key.startsWith("yaxis")) layout[key] = { ...axis, range: [low / unit, high / unit] };
       else if (/^xaxis\d*[02468]$/.test(key))
-        layout[key] = { ...axis, range: [from, to], ...timeTicks(from, to, isNarrow, !!axis.title) };
+        layout[key] = { ...axis, range: [from, to], ...timeTicks(this.made.times, [from, to], isNarrow, !!axis.title) };
       else if (key.startsWith("xaxis") && isNarrow) layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
     }
     const most = Math.floor((width - 70) / LETTER);
@@ -280,8 +274,13 @@ function cut(text: string, most: number): string {
 }
 
 /** Round times in the unit of what is seen; those of seconds are found by Plotly. */
-function timeTicks(from: number, to: number, isNarrow: boolean, isTitled: boolean): Fields {
-  const [, length, name] = TIME_UNITS.find(([least]) => to - from >= least)!;
+function timeTicks(
+  units: FigureMade["times"],
+  [from, to]: [number, number],
+  isNarrow: boolean,
+  isTitled: boolean,
+): Fields {
+  const [, length, name] = units.find(([least]) => to - from >= least)!;
   const title = isTitled ? { title: { text: isNarrow ? name : `${name} since the start of the listing` } } : {};
   if (length === 1) return { tickmode: "auto", ...title };
   const rough = (to - from) / length / (isNarrow ? 5 : 8);

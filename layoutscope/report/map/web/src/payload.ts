@@ -151,6 +151,8 @@ export interface FigureMade {
   unit: [number, string];
   bins: number;
   dots: number;
+  /** Units of the time axis: from how many seconds on, their length, their name. */
+  times: [number, number, string][];
   /** What bytes are there for; the page has no other colors. */
   roles: string[];
 }

@@ -257,7 +257,7 @@ def make_fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPl
 
 
 def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], bool] | None = None) -> FixedPlaces:
-    """Find the regions of one type in address order; return none if there is no layout."""
+    """Find the regions of one type in address order; without a layout, return none."""
     if layout is None:
         none = np.empty(0, np.int64)
         return FixedPlaces(kind, none.astype(np.uint8), none, none)

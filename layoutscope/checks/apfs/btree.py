@@ -536,7 +536,7 @@ NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, 
 class DecodedKeys(NamedTuple):
     """Keys of consecutive records: two numbers that sort like the tree, the position of the name, and the address.
 
-    `name` is the start of the name in the buffer, and `stop` the end of the key; they are equal if there is no name.
+    `name` is the start of the name in the buffer, and `stop` the end of the key; a key without a name has them equal.
     `child` is the node that an index record leads to.
     """
 

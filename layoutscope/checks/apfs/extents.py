@@ -43,7 +43,7 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
     add(length == 0, "it is empty", LENGTH)
     odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
-    # Holes have their own records, so there are no gaps between the extents of a stream.
+    # Holes have their own records, so each extent of a stream begins where the previous one ends.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
     expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]

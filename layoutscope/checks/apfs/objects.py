@@ -1,7 +1,7 @@
 """Rules of the fields of objects: superblocks, maps, the reaper, key bags, boot records, the write cache, seals.
 
-Apple File System Reference. Rules that only apfsck has were confirmed on containers made by macOS. There are no rules
-for times, counters, identifiers without a second copy, file counts in states that were not read, key versions, and the
+Apple File System Reference. Rules that only apfsck has were confirmed on containers made by macOS. These have no rules:
+times, counters, identifiers without a second copy, file counts in states that were not read, key versions, and the
 newest version that mounted the container.
 """
 

@@ -276,7 +276,7 @@ class Extended(Struct, frozen=True):
 def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     """Check the extended fields of records.
 
-    Return the fields of records whose lengths are consistent, or None if there are no fields.
+    Return the fields of records whose lengths are consistent, or None if no record has such fields.
     """
     batch, size = rows.batch, rows.lengths("val") - width
     long_enough = size >= XF_BLOB_HEAD.width

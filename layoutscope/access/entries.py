@@ -180,8 +180,8 @@ def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.in
     names = table.stored_names.take(places)
     if names.is_ascii():
         return _lengths(names)
-    # HFS+ stores é as two characters, three bytes in UTF-8. The driver composes them for listings (its unicode.c), so
-    # more names fit into a buffer than their stored lengths suggest.
+    # A name on disk can hold é as two characters, three bytes in UTF-8. The driver composes them for listings (its
+    # unicode.c), so more names fit into a buffer than their stored lengths suggest.
     # ASCII names do not change, and few names are not ASCII.
     lengths, others = _lengths(names), np.flatnonzero(names.num_chars() != names.lengths())
     lengths[others] = table.stored_names.composed_lengths(places[others])

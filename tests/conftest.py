@@ -55,47 +55,65 @@ def shared() -> Path:
     return folder
 
 
+def find_reference(name: str) -> Path | None:
+    """Return a file of the reference set, such as ``aged/hfsplus-20000-c20.img.zst``, or None where it is absent.
+
+    A part of the set is in fixtures/images; ``python -m tests.fetch`` brings the rest to the cache.
+    """
+    beside = shared_dir()
+    folders = [ROOT / "fixtures" / "images", cache_dir() / "reference", *([beside / "images"] if beside else [])]
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
 @pytest.fixture(scope="session")
-def reference_image(shared):
+def reference_image():
     """Return a function that maps a name such as ``aged/hfsplus-20000-c20.img`` to a raw image on disk."""
 
     def get(name: str) -> Path:
         target = cache_dir() / name
         if not target.exists():
-            _decompress(shared / "images", name, target)
+            packed = find_reference(f"{name}.zst") or find_reference(f"{name}.tar.zst")
+            if packed is None:
+                pytest.skip(f"{name} is not among the images of the checkout: python -m tests.fetch --help")
+            _decompress(packed, target)
         return target
 
     return get
 
 
-def _decompress(images: Path, name: str, target: Path) -> None:
+def _decompress(packed: Path, target: Path) -> None:
     """Decompress an image to a sparse file; large images are stored as sparse tars."""
-    if shutil.which("zstd") is None:
-        pytest.skip("zstd is not installed")
     target.parent.mkdir(parents=True, exist_ok=True)
-    archive = images / f"{name}.tar.zst"
-    if archive.exists():
-        # Several runs may share the cache, so a file gets its final name only when it is complete.
-        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", folder], check=True)
-            Path(folder, target.name).replace(target)
-        return
-    part = target.with_name(f"{target.name}.part{os.getpid()}")
-    subprocess.run(["zstd", "-q", "-d", "--long=31", "--sparse", images / f"{name}.zst", "-o", part], check=True)
-    part.replace(target)
+    # Several runs may share the cache, so a file gets its final name only when it is complete.
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        part = Path(folder, target.name)
+        if packed.name.endswith(".tar.zst"):
+            if shutil.which("zstd") is None:
+                pytest.skip("zstd is not installed")
+            subprocess.run(["tar", "--zstd", "-xSf", packed, "-C", folder], check=True)
+        else:
+            options = {zstd.DecompressionParameter.window_log_max: 31}
+            with zstd.open(packed, options=options) as source, part.open("wb") as file:
+                while block := source.read(1 << 20):
+                    if block == bytes(len(block)):  # stays a hole
+                        file.seek(len(block), os.SEEK_CUR)
+                    else:
+                        file.write(block)
+                file.truncate()
+        part.replace(target)
 
 
 @pytest.fixture(scope="session")
-def truth(shared):
+def truth():
     """Return a function that maps a file name under truth/ or traces/ to its decompressed bytes."""
 
     def get(name: str) -> bytes:
-        for folder in ("truth", "traces", "disksim", "disksim/lists"):
-            path = shared / "images" / folder / name
-            if path.exists():
-                data = path.read_bytes()
-                return zstd.decompress(data) if name.endswith(".zst") else data
-        raise FileNotFoundError(name)
+        found = (find_reference(f"{folder}/{name}") for folder in ("truth", "traces", "disksim", "disksim/lists"))
+        path = next(filter(None, found), None)
+        if path is None:
+            pytest.skip(f"{name} is not among the references of the checkout: python -m tests.fetch --help")
+        data = path.read_bytes()
+        return zstd.decompress(data) if name.endswith(".zst") else data
 
     return get
 

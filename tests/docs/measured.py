@@ -1,11 +1,10 @@
-"""Tables of what was measured, from saved results: evidence, ranges, forecasts, speed, fuzzing, remedies."""
+"""Tables of what was measured, from saved results: evidence, ranges, forecasts, remedies, speed."""
 
 from __future__ import annotations
 
 import json
 from itertools import groupby
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.docs.markdown import percent, table
@@ -28,39 +27,6 @@ def results(name: str, folder: str = "validation/results") -> Any:
 
 
 # Reads and times, compared with recordings and a simulator
-
-
-def claim() -> str:
-    """State the claim by recorded reads and the simulator alone, with the buffers off too, then why it is so."""
-    witnesses = results("witnesses")
-    rows = {(row["drive"], row["buffer"], row["files"][-3:]): row for row in witnesses["claim"]}
-    why = {(row["files"][-3:], row["case"]): f"{row['seconds']:.0f} s" for row in witnesses["why"]}
-    fresh, aged, fresh_off, aged_off = (
-        " and ".join(f"{rows[drive, buffer, age]['disksim']:.1f}" for drive in DRIVES)
-        for buffer in ("on", "off")
-        for age in ("c00", "c20")
-    )
-    ours = ", ".join(f"{rows[drive, 'on', age]['ours']:.1f}" for age in ("c00", "c20") for drive in DRIVES)
-    hfs, apfs = (
-        rows["cheetah15k5", "off", "c20"][key] / rows["cheetah15k5", "on", "c20"][key]
-        for key in ("hfsplus_s", "apfs_s")
-    )
-    return (
-        f"Listing the same 200,000 files takes {fresh} times as long on APFS as on HFS+ if the volume is fresh. After "
-        f"20 cycles that each replace 5 % of the files, it takes {aged} times as long. These figures do not depend on "
-        "layoutscope: the reads were recorded below Linux drivers, and DiskSim computed the times for two drives "
-        f"({' and '.join(DRIVES.values())}) with their buffers on. The times of layoutscope give {ours}. With the "
-        f"buffers off the factors are {fresh_off} if fresh and {aged_off} after the cycles, because each contiguous "
-        "read of HFS+ then waits for a turn of the disk.\n\n"
-        "According to layoutscope, fresh APFS volumes are slower because of the distance between their nodes, and aged "
-        f"ones mostly because of their order. On the first drive the listing of the fresh volume takes "
-        f"{why['c00', 'apfs']}. With no data between the nodes (what-if `clumped-like-hfs`) it takes "
-        f"{why['c00', 'clumped-like-hfs']}, and with the nodes contiguous and in key order (`packed`) "
-        f"{why['c00', 'packed']}. The listing of the aged volume takes {why['c20', 'apfs']}, "
-        f"{why['c20', 'clumped-like-hfs']} and {why['c20', 'packed']}. The buffer of that drive makes the listing of "
-        f"aged HFS+ {hfs:.0f} times faster and that of aged APFS {apfs:.2f} times, because its look-ahead only serves "
-        "reads that come in order."
-    )
 
 
 SHARES = "blocks predicted | blocks predicted but not read | pairs of consecutive reads predicted"
@@ -200,52 +166,6 @@ def _factor(verdict: str) -> float:
     """Return the factor by which a prediction is off, in either direction."""
     ratio = 1.0 if verdict == "met" else float(verdict.partition(" ")[0])
     return max(ratio, 1 / ratio)
-
-
-KEEP_ALL = 20
-
-
-def article() -> str:
-    """Return the article's experiment under each set of assumptions: those that most of its times refute come first."""
-    stories = results("article")["stories"]
-    case = lambda row: [row[name] for name in ("creation", "case", "on_arrival", "merge_share", "temporary_names")]  # noqa: E731
-    kept = [(case(row), [point[1] for point in row["apfs"]]) for row in stories if row["snapshots"] == KEEP_ALL]
-    rows = []
-    for row in sorted(stories, key=lambda row: (row["snapshots"] != KEEP_ALL, -len(row["missed"]))):
-        if row["snapshots"] == KEEP_ALL:
-            result = _refuted(row["missed"])
-        else:
-            with_all = next(medians for known, medians in kept if known == case(row))
-            is_slower = all(point[1] >= other for point, other in zip(row["apfs"], with_all, strict=True))
-            result = f"{'slower' if is_slower else 'not slower'} than with all snapshots" + ", as measured" * is_slower
-        rows.append((
-            result,
-            {"hash": "by hash, as APFS lists", "alphabetical": "by name"}[row["creation"]],
-            "under a temporary name" if row["temporary_names"] else "after deletion",
-            row["case"],
-            {"track": "yes", "none": "no"}[row["on_arrival"]],
-            f"{row['merge_share']:.2g}",
-            {KEEP_ALL: "all", 0: "none"}.get(row["snapshots"], f"the last {row['snapshots']}"),
-            *(f"{median:.0f} ({low:.0f} to {high:.0f})" for low, median, high in (*row["hfsplus"][::2], *row["apfs"])),
-        ))  # fmt: skip
-    known = ("20 to 27", "20 to 27", "about 80", "not published", "about 300", "300 to 380")
-    rows.append(("**measured**", "", "", "", "", "", "all", *known))
-    return table(
-        "result | created | replaced | case | on-arrival read-ahead | leaves merge at | snapshots kept | HFS+ fresh, s"
-        " | 10 cycles | APFS fresh, s | 5 cycles | 10 cycles | 20 cycles",
-        rows,
-    )
-
-
-def _refuted(missed: dict[str, float]) -> str:
-    """Return the times that refute a set of assumptions, with the factors by which the medians are off."""
-    found = []
-    for name, group in groupby(missed, key=lambda key: key.split()[0]):
-        keys = list(group)
-        ages, factors = ", ".join(key.split()[1] for key in keys), sorted(missed[key] for key in keys)
-        ends = dict.fromkeys(f"{factor:.2g}" for factor in (factors[0], factors[-1]))
-        found.append(f"{SYSTEMS[name]} after {ages} cycles ({' to '.join(ends)} x)")
-    return f"refuted by {' and '.join(found)}" if found else "not refuted"
 
 
 def ager() -> str:
@@ -619,63 +539,50 @@ def is_inside(found: dict[str, Any]) -> bool:
 
 
 def remedies() -> str:
-    """Return the remedies that real drivers did: misses first, then all."""
+    """Return the remedies that real drivers did, what was missed first."""
     every = results("remedies")
-    same = [row for row in every if row["of"] == "the volume"]
-    new = [row for row in every if row["of"] != "the volume"]
+    same, new = ([row for row in every if (row["of"] == "the volume") is whole] for whole in (True, False))
     differences = [abs(row["predicted_reads"] / row["reads"] - 1) for row in new]
-    off = [row for row, difference in zip(new, differences, strict=True) if difference > MANY]
-    times = [(row, found) for row in every for found in row["times"]]
-    missed = [(row, found) for row, found in times if not is_inside(found)]
-    by_place = sorted(times, key=lambda item: (item[1]["drive"], item[0]["filesystem"], item[0]["files"]))
+    times = sorted(
+        ((row, found) for row in every for found in row["times"]),
+        key=lambda item: (is_inside(item[1]), item[1]["drive"], item[0]["filesystem"], item[0]["files"]),
+    )
     summary = (
         f"{len(same)} times the same volume was read otherwise: {sum(map(is_exact, same))} times as predicted, to "
         f"99.9 % of blocks and pairs. {len(new)} times a volume was remade: {sum(map(is_exact, new))} times a walk of "
-        f"it reads what is predicted of it, and {len(off)} times the plan had said over a tenth more or fewer reads "
-        f"({max(differences):.1%} at most). Of {len(times)} savings, {len(times) - len(missed)} are within their "
-        "intervals."
+        f"it reads what is predicted of it, and {sum(one > MANY for one in differences)} times the plan had said over "
+        f"a tenth more or fewer reads ({max(differences):.1%} at most). Of {len(times)} savings, "
+        f"{sum(is_inside(found) for _, found in times)} are within their intervals."
     )
-    done = dict(sorted((row["remedy"], row["does"]) for row in every)[::-1])
-    return "\n\n".join([
-        fill(summary, 110),
-        "## Missed",
-        _saved(missed) if missed else "No saving is outside of its interval.",
-        _reads([row for row in every if not is_exact(row)], "No reads were predicted to less than 99.9 %."),
-        "New volumes whose walk has over a tenth more or fewer reads than predicted:",
-        _reads(off, "None."),
-        "## Reads", _reads(every, ""), "## Savings", _saved(by_place), "## What was done",
-        "\n".join(f"- `{name}`: {text}" for name, text in sorted(done.items())),
-    ])  # fmt: skip
-
-
-def _reads(rows: list[dict[str, Any]], otherwise: str) -> str:
-    lines = [
-        (
-            row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}", f"{row['reads']:,}",
-            f"{row['predicted_reads']:,}", row["of"], *(f"{row[name]:.2%}" for name in ("blocks", "extra", "pairs")),
-        )
-        for row in rows
-    ]  # fmt: skip
-    head = "remedy | file system | files | reads | said | of | blocks | extra | pairs"
-    return table(head, lines) if lines else otherwise
-
-
-def _saved(times: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+    place = lambda row: (row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}")  # noqa: E731
+    reads = [
+        (*place(row), f"{row['reads']:,}", f"{row['predicted_reads']:,}", row["of"], *_shares(row))
+        for row in sorted(every, key=is_exact)
+    ]
     drives = {"cheetah15k5": "Cheetah 15K.5", "generic-5400-2.5": "2.5-inch disk"}
-    lines = [
+    savings = [
         (
-            row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}", drives[found["drive"]],
+            INSIDE[is_inside(found)], *place(row), drives[found["drive"]],
             *(f"{found[name]:.2f}" for name in ("before_s", "after_s", "predicted_s", "saved_s")),
             f"{found['predicted_saved_s']:.2f} ({found['low_s']:.2f} to {found['high_s']:.2f})",
-            INSIDE[is_inside(found)],
         )
         for row, found in times
     ]  # fmt: skip
-    head = "remedy | file system | files | drive | before, s | after, s | said | saved, s | said (90 %) | inside"
-    return table(head, lines)
+    done = sorted({row["remedy"]: row["does"] for row in reversed(every)}.items())
+    head = "inside | remedy | file system | files | drive | before, s | after, s | said | saved, s | said (90 %)"
+    return "\n\n".join([
+        summary,
+        "## Savings", table(head, savings),
+        "## Reads", table("remedy | file system | files | reads | said | of | blocks | extra | pairs", reads),
+        "## What was done", "\n".join(f"- `{name}`: {text}" for name, text in done),
+    ])  # fmt: skip
 
 
-# Speed and fuzzing
+def _shares(row: dict[str, Any]) -> Iterator[str]:
+    return (f"{row[name]:.2%}" for name in ("blocks", "extra", "pairs"))
+
+
+# Speed
 
 
 def speed() -> str:
@@ -703,24 +610,3 @@ def reads() -> str:
         for verb, row in found.items()
     ]  # fmt: skip
     return table("image | verb | requests | MiB | seconds | of two sweeps", rows)
-
-
-def campaign() -> str:
-    """Return the counts of the longest campaign by target."""
-    from tests.fuzz.campaign import entries_of
-    from tests.fuzz.campaign import table as counts
-
-    return str(counts(entries_of(TESTS / "fuzz" / "campaigns" / "90210077.jsonl")))
-
-
-def campaign_in_short(counts: str = "") -> str:
-    """Return how many changed files were read in all, and how that ended."""
-    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in (counts or campaign()).splitlines()[2:]]
-    cases, ok, refused, damaged, failed = (sum(int(row[n].replace(",", "")) for row in rows) for n in range(1, 6))
-    slowest, peak = (max(float(row[n].split()[0]) for row in rows) for n in (6, 7))
-    return (
-        f"In the longest campaign, {cases:,} changed files of {len(rows)} kinds were read. "
-        f"{ok:,} gave a result, {damaged:,} one with damage reported, "
-        f"{refused:,} were refused in one line, and {failed} failed and were fixed. "
-        f"The slowest took {slowest} s, the most memory was {peak:.0f} MiB."
-    )

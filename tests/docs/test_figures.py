@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from layoutscope.aging import hfsplus as writing
@@ -11,6 +12,7 @@ from layoutscope.checks.apfs.names import MAX_SLOW_HASHES
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
+from layoutscope.image.signatures import SIGNATURES
 from layoutscope.results import explanation
 from layoutscope.results.predict import NAMED_SHARE
 from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, SLOW_FROM, WORTH_S
@@ -64,3 +66,13 @@ def test_sentences_have_the_figures_of_the_code():
     """What the code has for a number is what its page says."""
     texts = {page: " ".join((ROOT / page).read_text(encoding="utf-8").split()) for page in HELD}
     assert [(page, each) for page, sentences in HELD.items() for each in sentences if each not in texts[page]] == []
+
+
+def test_the_table_of_images_has_every_signature():
+    """With what becomes of such a file, and what to do if it is not read."""
+    table = (ROOT / "docs" / "images.md").read_text(encoding="utf-8").split("| what | state |")[1].split("\n\n")[0]
+    rows = {cells[1]: cells[2:5] for cells in (re.split(r" ?\| ?", line) for line in table.splitlines()[2:])}
+    for each in SIGNATURES:
+        state, _, advice = rows[each.name.replace(" image", "")]
+        is_read = each.reader or each.code == "encrypted-image"  # with its password
+        assert (state, advice) == (("read", "") if is_read else ("named", each.advice)), each.name

@@ -89,16 +89,21 @@ def test_remedies_with_real_drivers():
     assert min(done.values()) >= 6
     inside = [measured.is_inside(found) for row in rows for found in row["times"]]
     assert sum(inside) > 0.9 * len(inside)
-    text = measured.remedies()
-    assert text.index("## Missed") < text.index("## Reads") < text.index("## Savings")
+    savings = measured.remedies().split("## Savings\n\n")[1].split("\n\n")[0].splitlines()[2:]
+    assert len(savings) == len(inside)
+    assert [line[2:5].strip() == "yes" for line in savings] == sorted(inside)
 
 
-def test_counts_of_campaigns_are_sums():
-    """The threat model's counts are those of all targets together, its worst figures the worst of any."""
-    rows = "| a | 1,500 | 1,000 | 490 | 10 | 0 | 0.5 s | 90 MiB |\n| b | 3 | 1 | 0 | 1 | 1 | 12.25 s | 80 MiB |"
-    head = "| target | cases | exit 0 | exit 1 | exit 3 | failed | slowest | peak |\n|---|---|---|---|---|---|---|---|"
-    printed = measured.campaign_in_short(f"{head}\n{rows}")
-    for words in ("1,503 changed files of 2 kinds", "1,001 gave", "11 one with damage", "490 were refused", "12.25 s"):
-        assert words in printed
-    assert "1 failed" in printed
-    assert "90 MiB" in printed
+def test_the_claim_has_the_figures_of_the_results():
+    """How much longer APFS takes by recorded reads and the simulator alone, and the times that give the reasons."""
+    witnesses, text = results("witnesses"), pages.read(pages.DOCS / "evidence.md")
+    rows = {(row["drive"], row["buffer"], row["files"][-3:]): row for row in witnesses["claim"]}
+    for buffer, words in (("on", "{} times as long on APFS as on HFS+ if"), ("off", "the factors are {} if fresh")):
+        for age, sentence in (("c00", words), ("c20", {"on": "it takes {} times", "off": "and {} after"}[buffer])):
+            factors = " and ".join(f"{rows[drive, buffer, age]['disksim']:.1f}" for drive in measured.DRIVES)
+            assert sentence.format(factors) in text
+    ours = ", ".join(f"{rows[drive, 'on', age]['ours']:.1f}" for age in ("c00", "c20") for drive in measured.DRIVES)
+    assert f"The times of layoutscope give {ours}." in text
+    why = [f"{row['seconds']:.0f} s" for row in witnesses["why"] if row["case"] != "hfsplus"]
+    assert len(why) == 6
+    assert all(f"{each}" in text.split("## The article's")[0] for each in why)

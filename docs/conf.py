@@ -2,6 +2,7 @@
 
 The same files are read in a repository's browser, so links between them are plain ones. Three pages stand in the root
 of the repository, where tools look for them; here each is included by a page of its own, and links are led there.
+Pages and tables that are made from the code are written by ``tests/docs/pages.py``, and not committed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from layoutscope.version import RELEASE
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
+sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent / "_ext")]
+
+from tests.docs import pages as made  # noqa: E402  (it is found by the line above)
 
 project = "layoutscope"
 copyright = (ROOT / "LICENSE").read_text(encoding="utf-8").split("Copyright (c) ")[1].split("\n")[0]  # noqa: A001
@@ -66,10 +70,11 @@ LINK = re.compile(r"\]\(([^)#]+)\.(?:md|ipynb)\)")
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Lead links of a page to the pages of the root, and give it the tables of contents that a theme is made of.
+    """Give a page its tables, lead links to the pages of the root, and add the tables of contents for the theme.
 
     The list of the first page is that of the sidebar; the first page of a folder has the others below it.
     """
+    source[0] = made.fill(source[0])
     up = "../" * (1 + name.count("/"))
     for target, page in INCLUDED.items():
         source[0] = source[0].replace(f"]({up}{target}", f"]({up[3:]}{page}")
@@ -106,7 +111,14 @@ def prepare_included(_app: Sphinx, path: Path, _name: str, source: list[str]) ->
     source[0] = re.sub(r"\]\((?:(?:\.\./)?docs/)?([^)]+)\)", _from_here, source[0])
 
 
+def with_made_tables(_app: Sphinx, env: BuildEnvironment, *_changes: set[str]) -> list[str]:
+    """Return the pages with tables from the code, which are read again even if they are as they were."""
+    return [name for name in env.found_docs if made.BUILT.search(env.doc2path(name).read_text(encoding="utf-8"))]
+
+
 def setup(app: Sphinx) -> None:
-    """Have pages prepared as they are read."""
+    """Have pages made before they are looked for, and prepared as they are read."""
+    app.connect("builder-inited", lambda _app: made.write())
+    app.connect("env-get-outdated", with_made_tables)
     app.connect("source-read", prepare)
     app.connect("include-read", prepare_included)

@@ -1,7 +1,4 @@
-"""Writes the second half of ``docs/remedies.md`` from ``layoutscope/remedies/words.toml``.
-
-``python -m tests.docs.remedies``; a test keeps it fresh.
-"""
+"""The list of remedies in ``docs/remedies.md``, from ``layoutscope/remedies/words.toml``."""
 
 from __future__ import annotations
 
@@ -10,39 +7,29 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.remedies.case import all_words
-from tests.conftest import ROOT
+from tests.docs.markdown import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PAGE = ROOT / "docs" / "remedies.md"
 LONG = 200
 """Characters of an assumption that is written once if several remedies share it."""
 
 LABEL = "another file system"
 WHERE = {"software": "the program that reads", "volume": "the layout of the volume", "hardware": "the drives"}
 
-MARK = "<!-- Everything below is written by python -m tests.docs.remedies. -->\n"
-HEAD = """
-## All remedies
 
-`layoutscope plan IMAGE` tries each of them on a volume and ranks them by the time they save. Remedies in the program
-that reads write nothing to the disk. A remedy without *Risk* or *Side effects* has none.
-"""
-
-
-def page() -> str:
-    """Write the page; the first half is kept."""
+def sections() -> str:
+    """Return a table for each kind of remedy, a section for each remedy, and the assumptions that they share."""
     shared = _shared()
-    lines, sections = [PAGE.read_text("utf-8").partition(MARK)[0] + MARK + HEAD], list[str]()
+    tables, sections = list[str](), list[str]()
     for kind, where in WHERE.items():
         chosen = [(name, about) for name, about in all_words().items() if about["kind"] == kind]
-        rows = [f"| [{name}](#{name}) | {_plain(about['title'])} | {about['helps']} |" for name, about in chosen]
-        table = "\n".join(["| remedy | action | when it helps |", "|---|---|---|", *rows])
-        lines.append(f"### In {where}\n\n{table}\n")
+        rows = [(f"[{name}](#{name})", _plain(about["title"]), about["helps"]) for name, about in chosen]
+        tables.append(f"### In {where}\n\n{table('remedy | action | when it helps', rows)}")
         sections += [_section(name, about, shared) for name, about in chosen]
-    notes = [f"### {title}\n\n{_sentence(text)}\n" for text, title in shared.items()]
-    return "\n".join([*lines, *sections, *notes])
+    notes = [f"### {title}\n\n{_sentence(text)}" for text, title in shared.items()]
+    return "\n\n".join([*tables, *sections, *notes])
 
 
 def _shared() -> dict[str, str]:
@@ -66,7 +53,7 @@ def _section(name: str, about: dict[str, Any], shared: dict[str, str]) -> str:
         f"**Assumed.** {assumed} Source: {about['source']}.{_links(about.get('links', ()))}",
         f"**Evidence.** {_linked(about['proof'])}",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(part for part in parts if part)
 
 
 def _drawbacks(about: dict[str, Any]) -> str:
@@ -94,7 +81,3 @@ def _plain(text: str) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

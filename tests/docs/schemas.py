@@ -1,9 +1,8 @@
-"""Writes ``docs/reference/schemas``: a JSON Schema of what each verb prints with ``--json``.
+"""JSON Schemas of what each verb prints with ``--json``: ``python -m tests.docs.schemas FOLDER`` writes them.
 
-``python -m tests.docs.schemas``. Types, members and descriptions come from the types of results and from
-:data:`layoutscope.report.json.SHAPES`. A field has its annotation and its entry in the docstring of its class; a
-property has the type that it returns and its own docstring; what is computed says both. A test compares many documents
-with them.
+Types, members and descriptions come from the types of results and from :data:`layoutscope.report.json.SHAPES`. A field
+has its annotation and its entry in the docstring of its class; a property has the type that it returns and its own
+docstring; what is computed says both. A test compares many documents with them.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ import layoutscope
 from layoutscope.report.json import IDS, SCHEMAS, SHAPES, Member, shape_of
 from layoutscope.results.inspect import StateLine
 from layoutscope.results.predict import DriveFacts
+from tests.docs.imports import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 READ_AS = {
@@ -96,7 +95,7 @@ def object_schema(kind: Any, shape: Any) -> dict[str, Any]:
 @cache
 def summary_schema() -> dict[str, Any]:
     """Describe the totals of a service, whose names are those of any result."""
-    reads = layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst")
+    reads = layoutscope.trace(ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst")
     found = layoutscope.service(reads, layoutscope.load_profile("generic-7200")).summary()
     return members_schema({name: type(value) for name, value in found.items()})
 
@@ -233,11 +232,18 @@ def faults(value: Any, schema: dict[str, Any], place: str = "$") -> list[str]:
     return found
 
 
-def written(schema: dict[str, Any]) -> str:
-    """Write a schema as the text of a file."""
-    return json.dumps(schema, indent=1) + "\n"
+def files() -> dict[str, str]:
+    """Return the text of each schema by the name of its file."""
+    return {f"{verb}.json": json.dumps(schema, indent=1) + "\n" for verb, schema in schemas().items()}
+
+
+def listed() -> str:
+    """Return links to the schemas."""
+    return "\n".join(f"- [{name}]({name})" for name in sorted(files()))
 
 
 if __name__ == "__main__":
-    for verb, made in schemas().items():
-        (FOLDER / f"{verb}.json").write_text(written(made))
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for name, text in files().items():
+        (folder / name).write_text(text, encoding="utf-8")

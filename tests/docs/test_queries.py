@@ -1,17 +1,18 @@
-"""The queries of docs/images.md run on a capture as it is on the disk."""
+"""The queries of docs/images.md run on a capture; those of docs/reference/queries.md have the answers shown there."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from layoutscope import read_layouts, scan
 from layoutscope.api.save import save
+from tests.cases import for_each
+from tests.docs.fleet_questions import PAGE, QUESTION, answer, make_fleet
+from tests.docs.imports import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "images.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -58,3 +59,26 @@ def test_steps_between_leaves(ask, folder):
     leaves = leaves.sort("key_rank")
     step = leaves["image_offset"] - (leaves["image_offset"] + leaves["size_bytes"]).shift(1)
     assert dict(ask(2))["fs"] == step.abs().median()
+
+
+# A fleet
+
+TEXT = PAGE.read_text("utf-8")
+QUESTIONS = [found.groups() for found in QUESTION.finditer(TEXT)]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """The small fleet that the page asks."""
+    pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    return make_fleet(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.mark.full
+@for_each("question", QUESTIONS)
+def test_answers_are_those_of_the_page(fleet, question):
+    """Each heading has a question, and each question the answer that is below it, with a row at least."""
+    assert len(QUESTIONS) == TEXT.count("\n## ") == 10
+    _, sql, shown = question
+    assert answer(fleet, sql) == shown, "python -m tests.docs.fleet_questions"
+    assert shown.count("\n") > 2

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 
-import pytest
 import yaml
 
 from layoutscope.tables.capture import FORMAT
 from layoutscope.version import RELEASE
-from tests.docs import campaign_tables
 from tests.docs.imports import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -62,23 +60,3 @@ def test_what_pages_lead_to_is_in_the_source_distribution():
     """Tests and pages that are in it read files outside of their folders: these are in it as well."""
     included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert {".ci", ".github", "Containerfile", "CITATION.cff", "noxfile.py", "ksy", "fixtures"} <= set(included)
-
-
-@pytest.fixture
-def page(tmp_path, monkeypatch):
-    """Write a page with a table of two targets in place of that of the campaigns."""
-    rows = "| a | 1,500 | 1,000 | 490 | 10 | 0 | 0.5 s | 90 MiB |\n| b | 3 | 1 | 0 | 1 | 1 | 12.25 s | 80 MiB |\n"
-    path = tmp_path / "threat-model.md"
-    path.write_text(f"{campaign_tables.HEAD}\n|---|---|---|---|---|---|---|---|\n{rows}\nOther words | 5 |\n")
-    monkeypatch.setattr(campaign_tables, "PAGE", path)
-
-
-@pytest.mark.usefixtures("page")
-def test_counts_of_campaigns_are_sums(capsys):
-    """The threat model's counts are those of all targets together, its worst figures the worst of any."""
-    campaign_tables.in_short()
-    printed = capsys.readouterr().out
-    for words in ("1,503 changed files of 2 kinds", "1,001 gave", "11 one with damage", "490 were refused", "12.25 s"):
-        assert words in printed
-    assert "1 failed" in printed
-    assert "90 MiB" in printed

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.docs import site_search
 from tests.docs.imports import ROOT
 
 nodes = pytest.importorskip("docutils.nodes", reason="Sphinx is not installed (pip install -e '.[docs]')")
@@ -86,11 +85,3 @@ def test_columns_of_sentences_are_marked(sections, document):
     assert marked == {"a"}
     names = {cell.astext() for cell in document.findall(nodes.entry) if "name" in cell["classes"]}
     assert names == {"three", "nine", "9"}
-
-
-def test_a_wrong_answer_is_told():
-    """A right one in the first three is enough; a fourth place is not, nor an answer to nonsense."""
-    right = dict(site_search.ASKED)
-    assert list(site_search.faults(lambda question: ["x", "y", right[question]] if question in right else [])) == []
-    late = list(site_search.faults(lambda question: ["x", "y", "z", right[question]] if question in right else ["x"]))
-    assert len(late) == len(right) + 1

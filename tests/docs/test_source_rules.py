@@ -6,9 +6,12 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.docs.imports import imports, read_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "layoutscope"
@@ -64,6 +67,31 @@ def test_file_systems_are_named_in_their_packages_alone():
     }
     assert named == FILE_SYSTEMS_NAMED
     assert len(named) <= 10
+
+
+def test_no_module_outside_the_formats_has_a_file_system_as_a_value():
+    """Only modules and packages of that name compare with it or pass it on."""
+    outside = [each for each in read_modules().values() if each.name.split(".")[2:3] not in (["hfsplus"], ["apfs"])]
+    values = lambda module: {node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant)}  # noqa: E731
+    assert [each.name for each in outside if values(each) & {"hfsplus", "apfs"}] == []
+
+
+def test_no_function_is_given_a_list_of_findings():
+    """Who finds something has a log of findings; no list goes round that anybody appends to."""
+    given = [
+        f"{module.name}.{node.name}"
+        for module in read_modules().values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef) and "list[Finding]" in ast.unparse(node.args)
+    ]
+    assert given == []
+
+
+def test_no_imports_make_a_circle():
+    """Imports for type checkers and inside functions count, too."""
+    graph = imports(read_modules())
+    assert len(graph) > 100
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def _texts(tree: ast.Module) -> list[str]:

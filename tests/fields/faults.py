@@ -13,8 +13,8 @@ from layoutscope.api.check import _check_volumes
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs.checksum import fletcher64
-from tests.docs.spec.grammars import place
-from tests.docs.spec.sightings import look_at, watched
+from tests.fields.grammars import place
+from tests.fields.sightings import look_at, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from layoutscope.image import open_image
 from layoutscope.structs import grammar
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, SPACEMAN_PHYS
-from tests.docs.spec.grammars import place
-from tests.docs.spec.sightings import look_at, watched
 from tests.fields.faults import CHECKSUM_BYTES, HEADER_BYTES, WORD, Field, changes
+from tests.fields.grammars import place
+from tests.fields.sightings import look_at, watched
 
 if TYPE_CHECKING:
     import random

@@ -12,7 +12,7 @@ from tests.docs.claims import REVIEWED, ROOT, all_claims, blocks, is_generated, 
 from tests.docs.held import HELD
 
 PAGE = "docs/page.md"
-KINDS = {"definition", "format", "option", "count", "advice"}
+KINDS = {"definition", "format", "option", "count", "advice", "history"}
 MAX_EXCEPTIONS = 10
 
 

@@ -107,7 +107,7 @@ def test_code_and_generated_parts_are_no_prose():
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("Never (`tests/cli/test_calls.py`).", "test"),
+        ("Never (`tests/cli/test_evidence.py`).", "test"),
         ("5 % by `python -m tests.losses`.", "command"),
         ("5 %: [see](walks.ipynb).", "notebook"),
         ("5 %, says [Apple](https://example.org).", "source"),

@@ -15,8 +15,7 @@ from layoutscope.errors import LayoutscopeError
 from layoutscope.options import ReadOptions
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables.layout import layout_findings
-from tests.fuzz.bounds import limited_time
-from tests.fuzz.runner import signature
+from tests.fuzz.runner import limited_time, signature
 from tests.losses.victim import Row, rows_of
 
 if TYPE_CHECKING:

@@ -794,7 +794,7 @@ BACKUP_FILES = 60
 def backups(num_snapshots):
     """Plan a backup volume with a number of snapshots; before each a file is touched and one is added."""
     steps = tuple(
-        TransactionPlan((Touch(f"file {number % FILES:04}"), TakeSnapshot(f"backup {number:03}")))
+        TransactionPlan((Touch(f"file {number % BACKUP_FILES:04}"), TakeSnapshot(f"backup {number:03}")))
         for number in range(num_snapshots)
     )
     volume = ApfsVolume("Backups", many(BACKUP_FILES), role=VolumeRole.BACKUP, fs_shape=TreeShape(16, 8))

@@ -266,14 +266,16 @@ def meets(lab, image, folder):
     return layout
 
 
-@pytest.fixture(autouse=True)
-def _programs():
+@pytest.fixture
+def du_and_rsync():
+    """Skip where du or rsync is not installed."""
     for name in ("du", "rsync"):
         if shutil.which(name) is None:
             pytest.skip(f"{name} is not installed")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("du_and_rsync")
 @pytest.mark.parametrize("name", AGES)
 def test_du_rsync_and_mounts_at_other_ages(lab, tmp_path, name):
     """After 3 and 12 cycles, full, journaled, binary names: every request in its place."""
@@ -283,6 +285,7 @@ def test_du_rsync_and_mounts_at_other_ages(lab, tmp_path, name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("du_and_rsync")
 @pytest.mark.parametrize("filesystem", SIZES)
 def test_aged_folders_on_both_sides_of_the_limit(lab, tmp_path, filesystem):
     """9,990, 10,050 and 14,000 entries, including folders, links and replaced files."""
@@ -298,6 +301,7 @@ def test_aged_folders_on_both_sides_of_the_limit(lab, tmp_path, filesystem):
     assert not np.array_equal(by_number, as_listed)
 
 
+@pytest.mark.usefixtures("du_and_rsync")
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", SIZES)
 @pytest.mark.parametrize(("program", "order"), [("ls -lR .", "ls"), ("tar cf - . | cat", "archive")])
@@ -316,6 +320,7 @@ def test_a_second_pass_finds_all_in_memory(lab, tmp_path, filesystem, program, o
     assert len(trace(layout, order=order, host=small, work=Work(passes=2))) > len(reads)
 
 
+@pytest.mark.usefixtures("du_and_rsync")
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", SIZES)
 def test_mount_after_a_crash(lab, tmp_path, filesystem):

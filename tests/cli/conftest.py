@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from layoutscope.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "fixtures" / "images"
+HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def decompressed(name: str, target: Path) -> Path:
     """Write a committed image to a sparse file."""
     from layoutscope.image import open_image
 
-    with open_image(ROOT / "fixtures" / "images" / f"{name}.img.zst") as source, target.open("wb") as file:
+    with open_image(IMAGES / f"{name}.img.zst") as source, target.open("wb") as file:
         file.truncate(source.size_bytes)
         chunk = 1 << 20
         for start in range(0, source.size_bytes, chunk):

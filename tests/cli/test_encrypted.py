@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from io import BytesIO
 
 import pytest
 
+from fixtures.apfs import locate as at
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.structures.container import CONTAINER_FLAG_CRYPTO_SW, NX_SUPERBLOCK
+from fixtures.apfs.structures.objects import OBJECT_HEADER_SIZE, ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import planted
@@ -18,10 +22,10 @@ from fixtures.faults_apfs import FAULTS
 from layoutscope import predict, scan
 from layoutscope.errors import LockedError
 from tests.cli.conftest import ROOT
+from tests.sparse import write_sparse
 
 SHOWING = ("scan --json", "check", "inspect --at 0", "export --table nodes", "map -o OUT")
 """Commands whose output needs no key."""
-
 REFUSING = ("predict", "plan", "trace", "compare LOCKED", "series")
 """Verbs that need the names."""
 
@@ -153,3 +157,103 @@ def test_a_key_that_asks_for_too_much_is_not_tried(run, locked, monkeypatch):
     assert result.exit_code == 3
     assert "rounds of PBKDF2" in result.stdout
     assert "opens none" not in result.stderr
+
+
+# ``inspect`` on an encrypted APFS volume.
+
+
+@pytest.fixture(scope="module")
+def locked_views(tmp_path_factory):
+    """Write an encrypted volume; return its image and planned layout."""
+    path = tmp_path_factory.mktemp("locked") / "a.img"
+    return path, write(SCENARIOS["encrypted"], path)
+
+
+def leaf_of(expected):
+    """Return the first leaf of the file-system tree."""
+    return next(n for n in expected.live.nodes if (n.tree, n.level, n.key_rank) == ("fs", 0, 0))
+
+
+@pytest.mark.parametrize("by", ["address", "number"])
+def test_with_the_password_the_plain_records_are_shown(run, locked_views, by):
+    """The header has the planned identifier and transaction, and every record is decoded."""
+    path, expected = locked_views
+    leaf = leaf_of(expected)
+    place = ("--at", leaf.paddr * 4096) if by == "address" else ("--node", f"fs:{leaf.oid}")
+    result = run("inspect", path, "--json", "--password", PASSWORD, *place)
+    assert result.exit_code == 0, result.stderr
+    parts = json.loads(result.stdout)["structures"]
+    head = {field["path"]: field["value"] for field in parts[0]["fields"]}
+    assert (int(head["hdr.oid"]), int(head["hdr.xid"])) == (leaf.oid, leaf.xid)
+    assert int(head["num_keys"]) == leaf.num_keys
+    assert not any(part["error"] for part in parts)
+    if by == "number":
+        assert len([part for part in parts if " record " in part["title"]]) == leaf.num_keys
+
+
+def test_a_file_is_found_by_its_path(run, locked_views):
+    """The records of a file are those of its inode number."""
+    result = run("inspect", locked_views[0], "--json", "--password", PASSWORD, "--path", "Folder/plain.txt")
+    assert result.exit_code == 0, result.stderr
+    entry = next(item for item in locked_views[1].live.entries if item.name == "plain.txt")
+    values = [field["value"] for part in json.loads(result.stdout)["structures"] for field in part["fields"]]
+    assert str(entry.file_id) in values
+
+
+def test_without_it_the_node_is_named_and_not_decoded(run, locked_views):
+    """The owner is known from the object map; the ciphertext is not taken for a node."""
+    path, expected = locked_views
+    leaf = leaf_of(expected)
+    result = run("inspect", path, "--json", "--at", leaf.paddr * 4096)
+    found = json.loads(result.stdout)
+    assert found["owners"][0]["facts"]["node id"] == str(leaf.oid)
+    (part,) = found["structures"]
+    assert part["fields"] == []
+    assert "encrypted" in part["error"]
+
+
+# Volumes whose keys are known only to the hardware that made them.
+
+
+BLOCK_BYTES = 4096
+LOCKED = "volume-hardware-locked"
+
+
+@pytest.fixture(scope="module")
+def hardware_image(tmp_path_factory):
+    """Write an encrypted volume, and clear the software encryption flag in every superblock."""
+    path = tmp_path_factory.mktemp("hardware") / "disk.img"
+    expected = write(SCENARIOS["encrypted"], path)
+    data = bytearray(path.read_bytes())
+    area = next(item for item in expected.live.regions if item.type == "checkpoint-descriptor-area")
+    for block in (0, *range(area.paddr, area.paddr + area.num_blocks)):
+        where = block * BLOCK_BYTES
+        if int.from_bytes(data[where + 24 : where + 26], "little") == ObjectType.NX_SUPERBLOCK & 0xFFFF:
+            start = where + OBJECT_HEADER_SIZE
+            at.put_field(data, start, NX_SUPERBLOCK, "nx_flags", lambda old: old & ~CONTAINER_FLAG_CRYPTO_SW)
+            at.fix_checksum(data, where, BLOCK_BYTES)
+    write_sparse(path, BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize("verb", ["scan", "check"])
+@pytest.mark.parametrize("password", [(), ("--password", PASSWORD)])
+def test_hardware_encryption_is_named_with_advice(run, hardware_image, verb, password):
+    """No password is requested or tried: the finding gives advice, and data that need no key are shown."""
+    result = run(verb, hardware_image, "--json", *password)
+    document = json.loads(result.stdout)
+    told = [item for volume in document["volumes"] for item in volume["findings"] if item["code"] == LOCKED]
+    assert result.exit_code == 3
+    assert [item["level"] for item in told] == ["warning"]
+    assert "bound to the hardware" in told[0]["message"]
+    assert "on the Mac it belongs to" in told[0]["message"]
+    assert "password or recovery key unlocks" not in result.stdout
+
+
+def test_what_needs_no_key_is_still_shown(run, hardware_image):
+    """Name, object map and regions of the volume are in the report, and the advice is in its text."""
+    document = json.loads(run("scan", hardware_image, "--json").stdout)
+    assert document["volumes"][-1]["name"] == "Secret"
+    text = " ".join(run("scan", hardware_image).stdout.split())
+    assert LOCKED in text
+    assert "Mac it belongs to" in text

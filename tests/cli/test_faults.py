@@ -1,4 +1,4 @@
-"""Machine faults: one clear line, the right exit code, and the rest is read if possible."""
+"""Machine faults, signals and lack of memory: one clear line, the right exit code, and no partial file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from itertools import cycle
+from typing import TYPE_CHECKING
 
 import pytest
 
+import layoutscope
 from fixtures.apfs.scenarios import SCENARIOS as APFS
 from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
+from layoutscope import memory
+from tests.cli.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 VERBS = ("scan", "check", "verify", "predict", "trace", "checkpoints")
 
 
@@ -401,3 +407,275 @@ def test_a_disk_that_goes_away_is_told(disks):
         result = python(code, "scan", disks / name)
         assert "Traceback" not in result.stderr
         assert result.returncode in (1, 3)
+
+
+# Ends other than Ctrl-C: signals from service managers and terminals, and lack of memory, leave no partial file.
+
+
+ENDED = {"SIGTERM": 143, "SIGHUP": 129, "SIGXCPU": 152}
+WRITING = {
+    "export": ("export", "H", "--table", "nodes", "-o", "out.parquet"),
+    "map": ("map", "A", "-o", "out.html"),
+    "trace": ("trace", "H", "-o", "out.csv"),
+    "kit": ("kit", "-o", "out.sh"),
+    "extract": ("extract", "H", "-o", "out.img"),
+    "compressed extract": ("extract", "A", "-o", "out.img.zst"),
+    "save": ("scan", "A", "--save", "out.lscope"),
+    "query": ("query", "H", "SELECT count(*) FROM nodes"),
+    "cache": ("scan", "zst", "--cache-dir", "."),
+}
+"""Commands that write, and what they write."""
+STOPS = {
+    "save": "from layoutscope.tables import capture\ncapture.parquet = stop",
+    "query": "from layoutscope.fleet import query\nquery._answer_query = stop",
+}
+"""Where they are stopped in the middle of writing; the others stop after their file is complete and before its
+rename."""
+WAIT = "print('writing', flush=True)\n    while True: time.sleep(0.1)"
+"""Code that stops a command until a signal comes. A signal just before a sleep does not end the sleep, a gap of
+Python."""
+PROGRAM = """
+import os, signal, sys, time
+from layoutscope import __main__
+def stop(*_, **__):
+    {what}
+{place}
+__main__.main()
+"""
+
+
+@pytest.fixture(scope="module")
+def two_disks(tmp_path_factory):
+    """Return an image of each file system, and a compressed one."""
+    folder = tmp_path_factory.mktemp("ends")
+    write(SCENARIOS["hard-links"], folder / "H")
+    write_apfs(APFS["basic"], folder / "A")
+    (folder / "zst").write_bytes((ROOT / "fixtures/images/hfsplus-scattered.img.zst").read_bytes())
+    return folder
+
+
+def started(two_disks, folder, words, what, place, **more):
+    """Start a command that runs other code at a stop point, in a folder for its results."""
+    if words[0] == "query":
+        pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    named = [str(two_disks / word) if (two_disks / word).is_file() else word for word in words]
+    around = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    code = PROGRAM.format(what=what, place=place)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *named],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=around, **more,
+    )  # fmt: skip
+
+
+def usual_signals():
+    """Restore default signal handling, because the parent of the tests may ignore signals."""
+    for name in ENDED:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize(("verb", "name"), [*zip(WRITING, cycle(ENDED), strict=False)])
+def test_a_signal_in_the_middle_of_writing_leaves_nothing(two_disks, tmp_path, verb, name):
+    """The exit status is the signal's, standard error has one line, and the folder is empty as before."""
+    place = STOPS.get(verb, "os.fsync = stop")
+    with started(two_disks, tmp_path, WRITING[verb], WAIT, place, preexec_fn=usual_signals) as process:
+        assert process.stdout.readline() == "writing\n"
+        assert list(tmp_path.iterdir()), "it was not in the middle of writing"
+        process.send_signal(getattr(signal, name))
+        said = process.communicate(timeout=120)[1]
+    assert (process.returncode, said) == (ENDED[name], f"layoutscope: ended by {name}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_signals_that_follow_do_not_interrupt_tidying_up(two_disks, tmp_path):
+    """``timeout`` sends its signal to the process and to its group; service managers send SIGHUP as well."""
+    wait = "for _ in range(2): os.kill(os.getpid(), signal.SIGTERM)"
+    place = (
+        "os.fsync = stop\nfrom pathlib import Path\nunlink = Path.unlink\n"
+        "def slow(*given, **more):\n"
+        "    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM): os.kill(os.getpid(), each)\n"
+        "    unlink(*given, **more)\nPath.unlink = slow"
+    )
+    with started(two_disks, tmp_path, WRITING["kit"], wait, place, preexec_fn=usual_signals) as process:
+        said = process.communicate(timeout=120)[1]
+    assert (process.returncode, said) == (143, "layoutscope: ended by SIGTERM\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ENDED)
+def test_signals_that_were_ignored_at_the_start_stay_so(two_disks, tmp_path, name):
+    """As with ``nohup``: the result is written."""
+    program = f"os.kill(os.getpid(), signal.{name})"
+    ignore = lambda: signal.signal(getattr(signal, name), signal.SIG_IGN)  # noqa: E731
+    with started(two_disks, tmp_path, WRITING["kit"], program, "os.fsync = stop", preexec_fn=ignore) as process:
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert [path.name for path in tmp_path.iterdir()] == ["out.sh"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_batch_that_is_ended_leaves_what_it_has_read(two_disks, tmp_path):
+    """No work remains in progress, no partial file is left, and the batch can be resumed."""
+    pytest.importorskip("polars", reason="polars is not installed")
+    images = [f"{number}.img" for number in range(3)]
+    for name in images:
+        (tmp_path / name).write_bytes((two_disks / "H").read_bytes())
+    place = "from layoutscope.fleet.store import FleetFolder\nFleetFolder.check_room = stop"
+    words = ("batch", *images, "-o", "fleet", "--jobs", "2", "--quiet")
+    with started(two_disks, tmp_path, words, WAIT, place, preexec_fn=usual_signals) as process:
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=120)[1]
+    assert (process.returncode, said.splitlines()[-1]) == (143, "layoutscope: ended by SIGTERM")
+    assert [path for path in tmp_path.rglob("*") if path.name.endswith(".part")] == []
+    assert list((tmp_path / "fleet/work").iterdir()) == []
+    assert layoutscope.batch([tmp_path / name for name in images], tmp_path / "fleet", resume=True).kept >= 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_report_of_an_examination_names_the_signal(two_disks, tmp_path):
+    """The exit code in the report is the one that the process ends with."""
+    words = ("export", "H", "--table", "nodes", "-o", "out.csv", "--evidence", "report.txt")
+    place = "from layoutscope.api import export\nexport.write_table = stop"
+    what = "os.kill(os.getpid(), signal.SIGTERM)"
+    with started(two_disks, tmp_path, words, what, place, preexec_fn=usual_signals) as process:
+        process.communicate(timeout=120)
+    assert process.returncode == 143
+    report = (tmp_path / "report.txt").read_text()
+    assert "143" in report
+    assert "ended by SIGTERM" in report
+    assert [path.name for path in tmp_path.iterdir()] == ["report.txt"]
+
+
+def under_limit():
+    """Limit the address space, far above actual needs."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+@pytest.mark.parametrize("verb", WRITING)
+def test_too_little_memory_in_the_middle_of_writing_leaves_nothing(two_disks, tmp_path, verb):
+    """One line, and no partial file."""
+    place = STOPS.get(verb, "os.fsync = stop")
+    with started(two_disks, tmp_path, WRITING[verb], "raise MemoryError", place, preexec_fn=under_limit) as process:
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 1
+    assert said.startswith("layoutscope: not enough memory: limited to 8,192 MiB (ulimit -v)")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# Too little memory: one line and exit code 1, or the result, at any limit at which the interpreter starts.
+
+
+LACK = "layoutscope: not enough memory: limited to {:,} MiB (ulimit -v)"
+COMFORTABLE_MIB = 8192
+VERBS_IN_LITTLE_MEMORY = {
+    "scan": ("H",), "check": ("H",), "verify": ("H",), "predict": ("H",), "trace": ("H",), "checkpoints": ("A",),
+    "inspect": ("H", "--at", "1024"), "export": ("A", "--table", "entries"), "map": ("A", "-o", "O"),
+    "extract": ("H", "-o", "O"), "compare": ("H", "A"), "series": ("H", "A"), "explain": ("sweep",), "drives": (),
+    "kit": (), "cache": (),
+}  # fmt: skip
+"""Commands to run: H and A stand for images of HFS+ and APFS, O for an output."""
+
+
+@pytest.fixture(scope="module")
+def small_disks(tmp_path_factory):
+    """Return an image of each file system."""
+    folder = tmp_path_factory.mktemp("memory")
+    write(SCENARIOS["hard-links"], folder / "H")
+    write_apfs(APFS["basic"], folder / "A")
+    return folder
+
+
+SHELL = ["sh", "-c", 'ulimit -v $0 && exec "$@"']
+
+
+def limited(mib: int | None, *words: object, **options):
+    """Run a Python program under ``ulimit -v``, which the shell sets before anything is loaded."""
+    limit = "unlimited" if mib is None else str(mib * 1024)
+    return subprocess.run(
+        [*SHELL, limit, sys.executable, *map(str, words)],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=120, stdin=subprocess.DEVNULL, **options,
+    )  # fmt: skip
+
+
+def command(code: str, mib: int | None = COMFORTABLE_MIB):
+    """Run some lines as the command of a program."""
+    lines = "\n    ".join(["import os, signal, sys", "from layoutscope import memory", *code.splitlines()])
+    return limited(mib, "-c", f"from layoutscope import memory\nwith memory.report_lack():\n    {lines}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+@pytest.mark.parametrize("mib", [20, 130, 400])
+@pytest.mark.parametrize("verb", VERBS_IN_LITTLE_MEMORY)
+def test_any_limit_gives_the_result_or_says_what_is_missing(small_disks, tmp_path, verb, mib):
+    """From limits at which libraries fail to load to some that work; a library that ends the process says why."""
+    words = [
+        {"H": small_disks / "H", "A": small_disks / "A", "O": tmp_path / "out"}.get(word, word)
+        for word in VERBS_IN_LITTLE_MEMORY[verb]
+    ]
+    result = limited(mib, "-m", "layoutscope", verb, *words)
+    if result.returncode in (0, 3):
+        assert mib > 20
+        assert all(line.startswith("layoutscope: ") for line in result.stderr.splitlines())
+    elif result.stderr != LACK.format(mib) + "\n":
+        assert memory.mentions_lack(result.stderr), result.stderr[-600:]
+        assert "Traceback" not in result.stderr, result.stderr[-600:]
+    else:
+        assert result.returncode == 1
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+def test_with_enough_memory_a_limit_changes_nothing(small_disks):
+    """The same text, the same codes."""
+    for words in (["scan", small_disks / "H"], ["scan", small_disks / "absent"], ["scan", "--nonsense"], ["--help"]):
+        one, other = (limited(mib, "-m", "layoutscope", *words) for mib in (COMFORTABLE_MIB, None))
+        assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise MemoryError",
+        "bytearray(1 << 36)",
+        "try: raise MemoryError\nexcept MemoryError as error: raise ValueError('damaged') from error",
+        "raise ImportError('a.so: failed to map segment from shared object')",
+        "raise OSError(12, 'Cannot allocate memory')",
+        'raise RuntimeError("can\'t start new thread")',
+    ],
+)
+def test_whatever_lacks_memory_ends_in_the_same_line(code):
+    """Errors of Python, of its loader, and of libraries."""
+    result = command(code)
+    assert (result.returncode, result.stderr) == (1, LACK.format(COMFORTABLE_MIB) + "\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
+@pytest.mark.parametrize(
+    ("code", "exit_code", "said"),
+    [
+        ("raise KeyError('a fault of the program')", 1, "KeyError: 'a fault of the program'"),
+        ("import layoutscope.absent", 1, "ModuleNotFoundError"),
+        ("raise FileNotFoundError(2, 'No such file', 'out of memory.img')", 1, "FileNotFoundError"),
+        ("os.write(2, b'a library warns')", 0, "a library warns"),
+        ("sys.stderr.write('layoutscope: it has findings\\n')\nsys.exit(3)", 3, "layoutscope: it has findings"),
+        ("sys.exit('said at the end')", 1, "said at the end"),
+        ("sys.exit(130)", 130, ""),
+        ("os.kill(os.getpid(), signal.SIGXCPU)", -signal.SIGXCPU, ""),
+    ],
+)
+def test_other_ends_are_what_they_are(code, exit_code, said):
+    """A program error or a timeout is not a lack of memory; earlier output is kept."""
+    result = command(code)
+    assert result.returncode == exit_code
+    assert said in result.stderr
+    assert "not enough memory" not in result.stderr

@@ -1,4 +1,4 @@
-"""No output ever replaces an input, whatever its name and even if forced."""
+"""Output: files that replace no input, streams, formats, progress, and what other programs read."""
 
 from __future__ import annotations
 
@@ -8,19 +8,31 @@ import hashlib
 import io
 import json
 import os
+import pty
+import re
 import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
 
+import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS as APFS
+from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import inputs
 from layoutscope.api.outputs import disk_in
+from layoutscope.cli import running
 from layoutscope.errors import UsageError
 from layoutscope.fleet.query import write_answer
+from layoutscope.progress import Step
+from layoutscope.units import format_bytes
 from tests.cases import for_each
-from tests.conftest import ROOT
+from tests.cli.conftest import ROOT
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
 VERBS = {
@@ -710,3 +722,489 @@ def test_a_plot_that_fit_does_not_draw_is_refused(run, tmp_path):
     result = run("drives", "fit", "mine", "--random-ms", "12", "-o", tmp_path / "a.toml", "--plot", tmp_path / "a.html")
     assert (result.exit_code, names(tmp_path)) == (2, [])
     assert "No such option: --plot" in result.stderr
+
+
+# Standard output and standard error: never an image, and ``-o -`` for printable results.
+
+
+WAYS = {"appended": os.O_WRONLY | os.O_APPEND, "read and written": os.O_RDWR, "written from the start": os.O_WRONLY}
+NAMES = {"stdout": "standard output", "stderr": "standard error"}
+
+
+@pytest.fixture
+def disks(tmp_path):
+    """Return a folder with an image of each file system."""
+    write(SCENARIOS["hard-links"], tmp_path / "H")
+    write_apfs(APFS["basic"], tmp_path / "A")
+    return tmp_path
+
+
+def printed_into(place: Path, way: int, stream: str, *words: object, folder: Path, both=False):
+    """Run a command with a file as one or both standard streams; return its result and whether the file changed."""
+    before = place.read_bytes()
+    descriptor = os.open(place, way)
+    try:
+        streams = dict.fromkeys(NAMES, subprocess.PIPE) | {stream: descriptor}
+        result = subprocess.run(
+            [sys.executable, "-m", "layoutscope", *map(str, words)], text=True, check=False, timeout=120, cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, **(dict.fromkeys(NAMES, descriptor) if both else streams),
+        )  # fmt: skip
+    finally:
+        os.close(descriptor)
+    return result, place.read_bytes() == before
+
+
+PRINTING_VERBS = [
+    ("export", "H", "--table", "nodes"),
+    ("scan", "H"),
+    ("scan", "H", "--json", "--evidence", "report.txt"),
+    ("map", "H", "-o", "-"),
+    ("trace", "H"),
+    ("kit",),
+    ("--help",),
+    ("scan", "absent"),
+    ("export", "A", "--table", "nodes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "way", "stream"),
+    [(words, *pair) for words, pair in zip(PRINTING_VERBS, cycle(product(WAYS.values(), NAMES)), strict=False)],
+)
+def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
+    """Whether the disk is the input or not: one line on the safe stream, and exit code 2.
+
+    The check precedes all commands, so each is tried with one way and stream, and each way with each stream.
+    """
+    place = disks / "H"
+    result, is_unchanged = printed_into(place, way, stream, *words, folder=disks)
+    assert is_unchanged
+    assert result.returncode == 2
+    said = result.stderr if stream == "stdout" else result.stdout
+    assert said == f"layoutscope: {place}: holds a disk (HFS+), and {NAMES[stream]} leads there. Send it elsewhere.\n"
+    assert not (disks / "report.txt").exists()
+
+
+def test_nothing_is_printed_where_both_streams_lead_to_a_disk(disks):
+    """Only the exit code reports it."""
+    result, is_unchanged = printed_into(disks / "H", os.O_RDWR, "stdout", "scan", "H", folder=disks, both=True)
+    assert (result.returncode, is_unchanged) == (2, True)
+
+
+@pytest.mark.parametrize("stream", NAMES)
+def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
+    """Whatever it holds; a file stands in for the device, because only root can create one."""
+    code = "import stat\nstat.S_ISBLK = stat.S_ISREG\nfrom layoutscope.__main__ import main\nmain()"
+    place = tmp_path / "device"
+    streams = dict.fromkeys(NAMES, subprocess.PIPE)
+    with place.open("wb") as file:
+        result = subprocess.run(
+            [sys.executable, "-c", code, "kit"], text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, **{**streams, stream: file},
+        )  # fmt: skip
+    said = result.stderr if stream == "stdout" else result.stdout
+    assert (result.returncode, place.read_bytes()) == (2, b"")
+    assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there. Send it elsewhere.\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("stream", NAMES)
+def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
+    """Lists of paths, passwords, tables of captures and unrecognized images are inputs as well."""
+    (disks / "list").write_text(f"{disks / 'A'}\n")
+    (disks / "empty").write_bytes(bytes(1 << 20))
+    cases = [
+        ("list", ("predict", "H", "--order", "paths", "--paths", "list")),
+        ("list", ("scan", "A", "--password-file", "list")),
+        ("list", ("batch", "@list")),
+        ("empty", ("scan", "empty")),
+        ("empty", ("batch", "empty")),
+        ("empty", ("batch", ".")),
+        ("empty", ("export", "H", "--table", "nodes", "--ddrescue-map", "empty")),
+    ]
+    if find_spec("polars"):
+        layoutscope.scan(disks / "H").save(disks / "c.lscope")
+        cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
+    if find_spec("duckdb"):
+        layoutscope.batch(disks / "H", disks / "fleet", drives="generic-7200", workers=1)
+        cases += [(f"fleet/{name}", ("query", "fleet", "SELECT 1")) for name in ("batch.json", "batch.lock")]
+    for number, (name, words) in enumerate(cases):
+        more = ("-o", f"fleet{number}") if words[0] == "batch" else ()
+        result, is_unchanged = printed_into(disks / name, os.O_RDWR, stream, *words, *more, folder=disks)
+        said = (result.stderr if stream == "stdout" else result.stdout) or ""
+        assert is_unchanged, (name, words)
+        assert result.returncode == 2, (name, words, said)
+        assert said.count("\n") == 1, said
+        what = f"is inside of {disks / 'c.lscope'}, which is a capture" if "c.lscope" in name else "is read as input"
+        assert f"{what}, and {NAMES[stream]} leads there" in said
+
+
+def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
+    """Such a file alone holds no disk, and it need not be an input of the command."""
+    disk = (disks / "H").read_bytes()
+    for number in range(3):
+        (disks / f"disk.00{number + 1}").write_bytes(disk[number * (len(disk) // 3) :][: len(disk) // 3])
+    for place, data in (("c.lscope/0/nodes.parquet", b""), ("x.sparsebundle/bands/1f", b""), ("run01", b"log\n")):
+        (disks / place).parent.mkdir(parents=True, exist_ok=True)
+        (disks / place).write_bytes(data or b"data")
+    (disks / "run02").write_bytes(b"log\n")
+    parts = {
+        "disk.003": f"is a part of {disks / 'disk.001'}, a disk (HFS+)",
+        "c.lscope/0/nodes.parquet": f"is inside of {disks / 'c.lscope'}, which is a capture",
+        "x.sparsebundle/bands/1f": f"is inside of {disks / 'x.sparsebundle'}, which is an Apple sparse bundle",
+    }
+    for name, what in parts.items():
+        result, is_unchanged = printed_into(disks / name, os.O_RDWR, "stdout", "check", "A", folder=disks)
+        assert (result.returncode, is_unchanged) == (2, True), name
+        assert (
+            result.stderr
+            == f"layoutscope: {disks / name}: {what}, and standard output leads there. Send it elsewhere.\n"
+        )
+    # Numbered logs are not parts.
+    result, is_unchanged = printed_into(
+        disks / "run02", os.O_WRONLY | os.O_APPEND, "stdout", "check", "A", folder=disks
+    )
+    assert (result.returncode, is_unchanged) == (0, False)
+
+
+def test_other_files_are_printed_to_as_ever(disks):
+    """A log with lines, a table in append mode, and both streams in one file."""
+    log = disks / "log.txt"
+    log.write_text("earlier\n")
+    for stream in NAMES:
+        result, _ = printed_into(log, os.O_WRONLY | os.O_APPEND, stream, "scan", "absent", folder=disks)
+        assert result.returncode == 1
+    assert log.read_text() == "earlier\nlayoutscope: absent: no such file\n"
+    result, _ = printed_into(log, os.O_WRONLY | os.O_APPEND, "stdout", "scan", "H", folder=disks, both=True)
+    assert result.returncode == 0
+    assert "HFS+" in log.read_text()
+
+
+STREAMED = [
+    ("export", "H", "--table", "nodes"),
+    ("export", "H", "--table", "nodes", "--format", "parquet"),
+    ("export", "H", "--format", "bodyfile"),
+    ("trace", "H"),
+    ("trace", "H", "--format", "fio"),
+    ("kit",),
+    ("drives", "fit", "hitachi.json"),
+    ("query", "H", "SELECT count(*) FROM nodes"),
+]
+
+
+@pytest.mark.full
+def test_a_dash_is_standard_output(shell, disks):
+    """Every command that prints without -o prints the same with -o -; the map is a page."""
+    for words in STREAMED if find_spec("duckdb") else STREAMED[:-1]:
+        named = [disks / word if (disks / word).is_file() else word for word in words]
+        printed = [
+            subprocess.run(
+                [sys.executable, "-m", "layoutscope", *map(str, named), *more],
+                capture_output=True, check=False, timeout=120, cwd=disks, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            for more in ((), ("-o", "-"))
+        ]  # fmt: skip
+        assert [each.returncode for each in printed] == [printed[0].returncode] * 2
+        assert printed[0].stdout == printed[1].stdout, words
+        assert printed[0].stderr == printed[1].stderr, words
+        assert printed[0].stdout or words[0] == "drives"
+    page = shell("map", disks / "H", "-o", "-")
+    assert page.returncode == 0
+    assert page.stdout.startswith("<!DOCTYPE html>")
+    assert page.stdout.rstrip().endswith("</html>")
+    assert not (ROOT / "-").exists()
+    assert not (disks / "-").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("extract", "H", "-o", "-"),
+        ("batch", "H", "-o", "-"),
+        ("report", ".", "-o", "-"),
+        ("scan", "H", "--save", "-"),
+        ("scan", "H", "--map", "-"),
+        ("scan", "H", "--evidence", "-"),
+        ("map", "H", "-o", "map.html", "--png", "-"),
+        ("plan", "H", "--emit-order", "-"),
+        ("compare", "H", "A", "--nodes", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_dash_is_no_name_of_a_file(disks, words):
+    """Commands that cannot print refuse it, and no file is created."""
+    before = sorted(disks.iterdir())
+    result = subprocess.run(
+        [sys.executable, "-m", "layoutscope", *words], capture_output=True, text=True, check=False, timeout=120,
+        cwd=disks, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "-: name a file" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(disks.iterdir()) == before
+
+
+# Written files: their format, protection of terminals, and the message about them.
+
+
+WRITING = {
+    "export --table nodes -o OUT.csv": r"[\d,]+ rows",
+    "export --table extents -o OUT.parquet": r"[\d,]+ rows",
+    "trace -o OUT.csv": r"[\d,]+ reads",
+    "map -o OUT.html": "",
+    "scan --map OUT.html": "",
+    "scan --save OUT.lscope": r"[\d,]+ entries",
+    "extract -o OUT.img.zst": r".*of metadata of 256 MiB",
+    "predict --ncdu OUT.json": "",
+    "series IMAGE --plot OUT.html": "",
+}
+
+
+@pytest.mark.parametrize("words", WRITING)
+def test_what_was_written_is_said(run, image, tmp_path, words):
+    """Each command that writes reports the path, the number of rows if there are any, and the bytes."""
+    typed = words.replace("IMAGE", str(image)).replace("OUT", str(tmp_path / "out"))
+    name, *rest = typed.split()
+    result = run(name, image, *rest)
+    assert result.exit_code == 0
+    (path,) = tmp_path.iterdir()
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files)
+    holds = f"{WRITING[words]}, " if WRITING[words] else ""
+    told = [line for line in result.stderr.splitlines() if "wrote" in line]
+    assert len(told) == 1
+    assert re.fullmatch(f"layoutscope: wrote {re.escape(str(path))}: {holds}{re.escape(format_bytes(size))}", told[0])
+
+
+def test_drives_say_what_they_write(run, tmp_path):
+    """Including profiles and plots of drives."""
+    plot, profile = tmp_path / "drives.html", tmp_path / "mine.toml"
+    assert f"wrote {plot}" in run("drives", "sata-ssd", "--plot", plot).stderr
+    assert f"wrote {profile}" in run("drives", "fit", "mine", "--random-ms", "12", "-o", profile).stderr
+
+
+def test_nothing_is_said_where_nothing_was_written(run, image, tmp_path):
+    """A refusal, standard output, and --quiet print no message."""
+    assert run("export", image, "--table", "nodes").stderr == ""
+    assert run("export", image, "--table", "nodes", "-o", tmp_path / "a.csv", "--quiet").stderr == ""
+    assert "wrote" not in run("export", image, "--table", "nodes", "-o", tmp_path / "a.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "beginning"),
+    [
+        ("export --table nodes", "a.parquet", b"PAR1"),
+        ("export --table nodes", "a.PQ", b"PAR1"),
+        ("export --table nodes", "a.jsonl", b"{"),
+        ("export --table nodes", "a.csv", b"row,"),
+        ("export --table nodes", "a", b"row,"),
+        ("trace", "a.csv", b"device,image_offset,"),
+        ("trace", "a.fio", b"fio version 3"),
+        ("trace", "a.iolog", b"fio version 3"),
+    ],
+)
+def test_formats_follow_the_ending(run, image, tmp_path, words, name, beginning):
+    """The file name selects the format."""
+    verb, *rest = words.split()
+    assert run(verb, image, *rest, "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("export --table nodes --format csv", "a.parquet"),
+        ("export --table nodes --format parquet", "a.csv"),
+        ("export --table nodes", "a.html"),
+        ("trace --format fio", "a.csv"),
+        ("trace", "a.parquet"),
+        ("map", "a.png"),
+        ("map", "a.csv"),
+    ],
+)
+def test_a_contradiction_is_an_error(run, image, tmp_path, words, name):
+    """The file name and the requested format must agree; otherwise nothing is written."""
+    verb, *rest = words.split()
+    result = run(verb, image, *rest, "-o", tmp_path / name)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "ends in ." in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_parquet_is_not_written_to_a_terminal(image):
+    """It is written to a pipe, but not to a terminal."""
+    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    command = [sys.executable, "-m", "layoutscope", "export", str(image), "--table", "free", "--format", "parquet"]
+    piped = subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
+    assert piped.stdout.startswith(b"PAR1")
+    main, other = pty.openpty()
+    shown = subprocess.run(command, stdout=other, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    os.close(other)
+    os.close(main)
+    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1)
+    assert "this is a terminal" in shown.stderr
+
+
+# Output for other programs: complete lines, no trailing blanks, no control codes.
+
+
+COMMANDS = (
+    "scan IMAGE",
+    "scan IMAGE --details --explain",
+    "predict IMAGE --what-if ssd",
+    "predict IMAGE --order all",
+    "compare IMAGE IMAGE",
+    "series IMAGE IMAGE",
+    "check CUT",
+    "inspect IMAGE --at 1024",
+    "drives",
+    "drives generic-7200",
+    "explain clump-largest-share",
+    "cache",
+    "verify IMAGE",
+)
+
+
+@pytest.fixture
+def plain() -> dict[str, str]:
+    """Return the environment without a terminal width."""
+    return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_line_ends_with_a_blank(shell, image, cut_off, plain, words):
+    """Piped output can be compared, cut and pasted."""
+    result = shell(*words.replace("IMAGE", str(image)).replace("CUT", str(cut_off)).split(), env=plain)
+    assert result.stdout
+    assert [line for line in result.stdout.split("\n") if line != line.rstrip()] == []
+    assert "\x1b" not in result.stdout
+
+
+def test_lines_of_a_pipe_are_whole(shell, image, plain):
+    """A definition is one line for grep; with a width of 80 columns it is several."""
+    words = ("scan", image, "--details", "--explain")
+    sentence = "0 in order, 0.5 at random, 1 reversed."
+    whole, wrapped = shell(*words, env=plain).stdout, shell(*words, env={**plain, "COLUMNS": "80"}).stdout
+    lines = [line for line in whole.splitlines() if sentence in line]
+    assert lines
+    assert all("Share of pairs of leaves" in line for line in lines)
+    assert not [line for line in wrapped.splitlines() if len(line) > 80]
+    assert " ".join(sentence.split()) in " ".join(wrapped.split())
+
+
+def test_the_first_screen_is_as_narrow_in_a_pipe(shell, image, plain):
+    """It is made for 80 columns wherever it is shown."""
+    assert max(map(len, shell("scan", image, env=plain).stdout.splitlines())) <= 80
+
+
+# Progress: a line on standard error if it is a terminal, and nothing anywhere else.
+
+
+IMAGE = "fixtures/images/apfs-scattered.img.zst"
+EAGER = """
+import sys, time
+from layoutscope.cli import app, running
+running.DELAY_S, running.REDRAWN_EVERY_S, told = 0.0, 0.005, running.Watch.__call__
+def drawn(bar):
+    return [(task.description, task.completed) for task in bar.tasks] if bar else []
+def wait(self, step):
+    while step.phase and (step.phase, step.done) not in drawn(self._bar):
+        time.sleep(0.001)
+    told(self, step)
+running.Watch.__call__ = wait
+app(sys.argv[1:])
+"""
+"""The command, with lines at once instead of after two seconds, and no step before the last one is drawn."""
+PATIENT = """
+import sys
+from layoutscope.cli import app, running
+running.DELAY_S = 60.0
+app(sys.argv[1:], standalone_mode=False)
+print("rich.progress" in sys.modules)
+"""
+
+
+def _errors_of(arguments, *, program=EAGER, is_terminal=True, **environment):
+    """Run a command; return its output on standard error (a terminal or a pipe) and on standard output."""
+    outer, inner = pty.openpty() if is_terminal else os.pipe()
+    command = [sys.executable, "-c", program, *arguments]
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=inner if is_terminal else subprocess.PIPE, env=variables
+    ) as child:
+        os.close(inner)
+        if not is_terminal:
+            os.close(outer)
+            output, errors = child.communicate()
+            return errors.decode(), output.decode()
+        errors = b""
+        try:
+            while piece := os.read(outer, 65_536):
+                errors += piece
+        except OSError:  # how a terminal ends on Linux
+            pass
+        output, _ = child.communicate()
+        os.close(outer)
+        assert child.returncode == 0
+    return errors.decode(), output.decode()
+
+
+def test_a_terminal_shows_phases_with_their_share_and_bytes():
+    """The phase, its share and the bytes; the last output clears the line."""
+    errors, output = _errors_of(["scan", IMAGE])
+    assert "reading" in errors
+    assert "MiB" in errors
+    assert errors.rstrip().endswith("\x1b[2K") or errors.rstrip().endswith("\x1b[?25h")
+    assert "Scattered" in output
+
+
+def test_a_pipe_gets_nothing():
+    """Scripts and logs get no progress lines."""
+    assert _errors_of(["scan", IMAGE], is_terminal=False)[0] == ""
+
+
+def test_quiet_and_dumb_terminals_get_nothing():
+    """Nothing is shown if it is disabled or the terminal cannot show it."""
+    assert _errors_of(["scan", "--quiet", IMAGE])[0] == ""
+    assert _errors_of(["scan", IMAGE], TERM="dumb")[0] == ""
+
+
+def test_colours_are_left_out_where_nobody_wants_them():
+    """With NO_COLOR there is a line without color."""
+    errors, _ = _errors_of(["scan", IMAGE], NO_COLOR="1")
+    assert "reading" in errors
+    assert "\x1b[3" not in errors
+
+
+def test_what_is_quick_shows_nothing():
+    """Work that ends before the delay shows no line, and the drawing library is not even loaded."""
+    errors, output = _errors_of(["scan", IMAGE, "--json"], program=PATIENT)
+    assert errors == ""
+    assert output.endswith("False\n")
+
+
+def test_a_share_is_told_where_it_is_known():
+    """Decompression has a share; the amount of reading is unknown beforehand."""
+    bar = running._new_bar(io.StringIO())
+    shown = []
+    for step in (Step("decompressing", 512, 1024), Step("reading", 2048)):
+        running.draw(bar, step)
+        shown.append([(task.description, task.percentage if task.total else None, task.fields) for task in bar.tasks])
+    assert shown == [
+        [("decompressing", 50.0, {"counted": "512 B of 1.00 KiB", "left": ""})],
+        [("reading", None, {"counted": "2.00 KiB", "left": ""})],
+    ]
+
+
+def test_the_time_left_follows_the_pace():
+    """A quarter in ten seconds, counted from the second update: half takes twenty, the last hundredth nothing."""
+    bar = running._new_bar(io.StringIO())
+    clock = [0.0]
+    bar.get_time = lambda: clock[0]
+    shown = []
+    for seconds, done in ((0, 0), (10, 256), (20, 512), (39.6, 1014)):
+        clock[0] = float(seconds)
+        running.draw(bar, Step("reading disk.img", done, 1024))
+        shown.append(bar.tasks[0].fields["left"])
+    assert shown == ["", "", "20 s left", ""]

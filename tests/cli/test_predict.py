@@ -1,17 +1,27 @@
+"""``predict`` and ``trace``: orders, hosts, drives, and reads as real drivers make them."""
+
 from __future__ import annotations
 
+import io
 import json
 import re
 
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
 
 import layoutscope
-from layoutscope import read_layouts, trace
+from layoutscope import compare, forecast, plan, predict, read_layouts, scan, trace
+from layoutscope.api import reading
+from layoutscope.api import scan as scanning
+from layoutscope.api.workloads import choose_host
+from layoutscope.cli.application import app
 from layoutscope.drive import load_profile, simulate
 from layoutscope.drive.uncertain import Host
 from layoutscope.results.inspect import paths_of
+from layoutscope.walk import ORDERS
 
 
 @pytest.fixture
@@ -399,3 +409,280 @@ def test_paths_that_are_missing_stand_in_json_and_over_all_orders(run, image, tm
         "\n1 path of the list is not on the volume. The existing part of each path is looked up:\n  Users/jo/none\n"
         in text
     )
+
+
+# ``predict --order all``: every order of a volume in one table.
+
+
+@pytest.fixture
+def over_orders(run, image):
+    """Return a function that predicts all orders and parses the document of the one volume."""
+
+    def call(*words: object):
+        result = run("predict", image, "--order", "all", "--json", *words)
+        assert result.exit_code == 0, result.stderr
+        document = json.loads(result.stdout)
+        assert document["volumes"] == []
+        (volume,) = document["orders"]
+        return {item["order"]: item for item in volume["orders"]}
+
+    return call
+
+
+def test_each_order_is_predicted_as_alone(over_orders, run, image):
+    """The table equals predict for each order; for few reads the quick ranges are the same."""
+    table = over_orders()
+    assert set(table) == set(ORDERS)
+    for name in [name for name, order in ORDERS.items() if not order.needs]:
+        alone = json.loads(run("predict", image, "--order", name, "--json").stdout)["volumes"][0]
+        assert [table[name][key] for key in ("reads", "read_bytes")] == [
+            alone["walk"][key] for key in ("reads", "read_bytes")
+        ]
+        for mine, other in zip(table[name]["drives"], alone["drives"], strict=True):
+            del mine["seconds_per_1000"]
+            ends = {key: mine.pop(key) for key in ("seconds_low", "seconds_high")}
+            assert mine == {key: other[key] for key in mine}
+            assert ends == pytest.approx({key: other[key] for key in ends}, rel=1e-9)
+
+
+@pytest.mark.parametrize("host", ["linux", "macos"])
+def test_a_scan_has_the_interval_of_predict_on_an_aged_catalog(run, reference_image, host):
+    """Also for sequential reads, if they are few enough to be all served: each drive's ends equal those of predict."""
+    asked = (reference_image("aged/hfsplus-20000-c20.img"), "--json", "--host", host)
+    quick = json.loads(run("scan", *asked).stdout)["volumes"][0]["predictions"]
+    whole = json.loads(run("predict", *asked).stdout)["volumes"][0]["drives"]
+    assert len(quick) == len(whole) == 3
+    for one, other in zip(quick, whole, strict=True):
+        assert one["seconds_high"] / one["seconds_low"] > 1.5
+        for key in ("seconds_low", "seconds_high"):
+            assert one[key] == pytest.approx(other[key], rel=1e-9)
+
+
+def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):
+    """Orders are sorted by their time on the first drive."""
+    table = list(over_orders("--drive", "generic-7200").values())
+    times = [item["drives"][0]["seconds"] for item in table if item["not_applicable"] is None]
+    assert times == sorted(times)
+    assert [item["order"] for item in table[len(times) :]] == ["backup-events", "paths", "read"]
+
+
+def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
+    """Without a list there are no paths, without a file nothing to read; with them, both have times."""
+    table = over_orders()
+    assert "--paths" in table["paths"]["not_applicable"]
+    assert "--file" in table["read"]["not_applicable"]
+    text = run("predict", image, "--order", "all").stdout
+    assert "paths: not applicable: the order paths needs its paths (--paths)" in text
+    (tmp_path / "list").write_text("/Users\n")
+    given = over_orders("--paths", tmp_path / "list")["paths"]
+    assert given["not_applicable"] is None
+    assert given["entries"] == 1
+    assert given["drives"][0]["seconds_per_1000"] == pytest.approx(1000 * given["drives"][0]["seconds"])
+
+
+def test_what_is_done_once_is_not_applicable_to_a_second_pass(over_orders):
+    """With a warm cache, searchfs and copy are not workloads of this model; listing is."""
+    table = over_orders("--warm")
+    assert "done once" in table["searchfs"]["not_applicable"]
+    assert "done once" in table["delete"]["not_applicable"]
+    assert table["fts"]["not_applicable"] is None
+
+
+def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image):
+    """A part of a volume has another number of entries, so it has no such time; the whole uses those of its table."""
+    (layout,) = read_layouts(image)
+    folder = layout.entries.filter((pl.col("kind") == "directory") & (pl.col("flags") == 0))["file_id"][-1]
+    (path,) = paths_of(layout, folder)
+    whole, part = over_orders()["fts"], over_orders("--start", path)["fts"]
+    drive = whole["drives"][0]
+    assert drive["seconds_per_1000"] == pytest.approx(1000 * drive["seconds"] / whole["entries"])
+    for told in (part, over_orders()["mount"]):
+        assert told["entries"] is None
+        assert told["drives"][0]["seconds_per_1000"] is None
+
+
+def test_the_image_is_read_once(monkeypatch, image):
+    """All orders together open the image once and read it as often as a single order."""
+    opened, times = reading.open_volumes, []
+    monkeypatch.setattr("layoutscope.api.predict.open_volumes", lambda *words: times.append(1) or opened(*words))
+    together = predict(image, workload={"order": "all"})
+    assert len(times) == 1
+    assert together.image.reads == predict(image).image.reads
+    assert together.orders[0].orders
+
+
+def test_questions_to_one_order_are_refused(run, image, tmp_path):
+    """What-ifs and costs of directories would be ambiguous."""
+    for words in (("--what-if", "ssd"), ("--ncdu", tmp_path / "costs")):
+        result = run("predict", image, "--order", "all", *words)
+        assert result.exit_code == 2
+        assert "one order" in result.stderr
+
+
+def test_only_predict_takes_all(run, image):
+    """A trace has one order."""
+    result = run("trace", image, "--order", "all")
+    assert result.exit_code == 2
+    assert "unknown order 'all'" in result.stderr
+
+
+def test_the_table_is_no_wider_than_a_terminal(run, image, monkeypatch):
+    """At 80 columns no cell wraps, so each order is on one line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("predict", image, "--order", "all").stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any(line.startswith("readdir-stat ") for line in lines)
+
+
+# Without ``--host``, a volume's host is the system that wrote it last.
+
+
+WRITERS = {
+    "aged/apfs-20000-c00.img": ("linux", "written-by"),
+    "driver/apfs-ci.img": ("linux", "written-by"),
+    "aged/hfsplus-20000-c00.img": ("linux", "written-by"),
+    "apple/sparkle_apfs_lzma_aux.raw": ("macos", "written-by"),
+    "apple/dissect_jhfs_converted.raw": ("macos", "written-by"),
+    "apple/slate_20121008.raw": ("macos", "written-by"),
+    "apple/hfsinspect_hfsj.raw": ("macos", "written-by"),
+    "driver/hybrid-hfsplus.iso": ("macos", "unknown"),
+}
+APFS, HFSPLUS = "fixtures/images/apfs-scattered.img.zst", "fixtures/images/hfsplus-scattered.img.zst"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_system_that_wrote_a_volume_reads_it(reference_image, name):
+    """The strings in its header decide; `--host` overrides them."""
+    walk = scan(reference_image(name), drives=()).parts[-1].walk
+    assert (walk.host, walk.host_from) == WRITERS[name]
+    asked = scan(reference_image(name), drives=(), host="linux").parts[-1].walk
+    assert (asked.host, asked.host_from) == ("linux", "asked")
+
+
+TEXTS = {
+    "apfs": {
+        ("newfs_apfs (945.260.7)", ""): "macos",
+        ("newfs_apfs (945.260.7)", "linux-apfs by eafer (0.3.20) (xid 9), apfs_kext (945) (xid 4)"): "linux",
+        ("mkapfs by eafer (v0.2.1)", "apfs_kext (1677.81.1) (xid 25)"): "macos",
+        ("mkapfs by eafer ()", ""): "linux",
+        ("layoutscope fixtures (1)", ""): "",
+    },
+    "hfsplus": {("", "H+Lx"): "linux", ("", "10.0"): "macos", ("", "HFSJ"): "macos", ("", "liso"): ""},
+}
+
+
+@pytest.mark.parametrize(("filesystem", "image"), [("apfs", APFS), ("hfsplus", HFSPLUS)])
+def test_the_last_program_that_changed_a_volume_counts(filesystem, image):
+    """The program that made the volume does not count if another one wrote later."""
+    layout = next(item for item in read_layouts(image) if len(item.columns("entries")))
+    for (made, changed), host in TEXTS[filesystem].items():
+        details = {"formatted by": made, "modified by": changed, "last mounted by": changed}
+        told = layout.changed(facts=replace(layout.facts, details=details))
+        assert choose_host(told, None) == ((host, "written-by") if host else ("macos", "unknown")), (made, changed)
+        assert choose_host(told, "linux") == ("linux", "asked")
+
+
+def test_every_verb_takes_the_same_host(reference_image):
+    """Predictions, plans and traces of a volume that Linux wrote, and of one with an unknown writer."""
+    for image, host in ((reference_image("driver/hfsplus-frag.img"), "linux"), (APFS, "macos")):
+        one, other = (trace(image, host=name) for name in (None, host))
+        assert one.image_offset.tolist() == other.image_offset.tolist()
+        assert predict(image, drives="sata-ssd").volumes[0].walk.host == host
+        assert plan(image, drive="sata-ssd").volumes[0].host == host
+
+
+def test_a_comparison_has_one_host(reference_image):
+    """The common host where both agree, macOS otherwise; or the requested one."""
+    linux = [reference_image(f"driver/{name}-frag.img") for name in ("apfs", "hfsplus")]
+    assert choices(linux) == [("linux", "written-by")] * 2
+    assert choices([linux[0], APFS]) == [("macos", "compared")] * 2
+    assert choices([linux[0], APFS], host="linux") == [("linux", "asked")] * 2
+    assert choices([APFS, HFSPLUS]) == [("macos", "unknown"), ("macos", "written-by")]
+
+
+def choices(images, **options):
+    """Return the host of each side of a comparison, with the reason."""
+    walks = [result.volume.walk for result in scanning.scan_alike(images, {"drives": (), **options})]
+    assert compare(*images, drives=(), **options).hosts == tuple(walk.host for walk in walks)
+    return [(walk.host, walk.host_from) for walk in walks]
+
+
+def test_the_screen_and_the_json_name_it(run):
+    """The line above the times names it."""
+    assert "modelled as macOS " in run("scan", APFS).stdout
+    assert "modelled as Linux " in run("scan", APFS, "--host", "linux").stdout
+    (walk,) = (item["walk"] for item in json.loads(run("scan", APFS, "--json").stdout)["volumes"] if item["walk"])
+    assert (walk["host"], walk["host_from"]) == ("macos", "unknown")
+
+
+@pytest.mark.parametrize(("host", "is_told"), [("macos", True), ("linux", False), (None, False)])
+def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
+    """Linux wrote the volume; macOS would change it at another pace."""
+    found = forecast(reference_image("aged/hfsplus-20000-c00.img"), cycles=1, seeds=1, drives=(), host=host)
+    told = "Linux wrote this volume, and from here on macOS does"
+    assert any(note.startswith(told) for note in found.notes) == is_told
+
+
+def test_images_of_two_writers_are_read_once(reference_image, monkeypatch):
+    """The host is chosen between reading and modeling."""
+    read, opened = [], scanning.open_volumes
+    monkeypatch.setattr(scanning, "open_volumes", lambda path, *more: read.append(path) or opened(path, *more))
+    images = [reference_image("aged/apfs-20000-c00.img"), reference_image("apple/plaso_spotlight10.13.raw")]
+    assert set(compare(images, drives=()).hosts) == {"macos"}
+    assert read == images
+
+
+# ``layoutscope trace`` writes the same reads as real drivers, for each traced order.
+
+
+READ = ["--order", "read", "--file", "/large/2.bin"]
+CASES = {
+    "apfs-20000-c20-stat": [],
+    "hfsplus-20000-c20-stat": ["--order", "fts"],
+    "apfs-20000-c20-names": ["--order", "names"],
+    "hfsplus-20000-c20-names": ["--order", "names"],
+    "apfs-20000-c20-paths": ["--order", "paths", "--paths"],
+    "hfsplus-20000-c20-paths": ["--order", "paths", "--paths"],
+    "apfs-frag-copy": ["--order", "copy"],
+    "hfsplus-frag-copy": ["--order", "copy"],
+    "apfs-frag-read-seq": READ,
+    "hfsplus-frag-read-seq": READ,
+    "apfs-frag-read-random": [*READ, "--records", "2000", "--record-size", "16384", "--seed", "1"],
+    "hfsplus-frag-read-random": [*READ, "--record-size", "16384", "--offsets"],
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CASES)
+def test_reads_are_those_of_the_driver(name, reference_image, truth, tmp_path):
+    """Offsets and lengths of the CSV equal the block trace, in order."""
+    folder, stem = ("driver", "-".join(name.split("-")[:2])) if "frag" in name else ("aged", name.rsplit("-", 1)[0])
+    arguments = [*CASES[name]]
+    if arguments[-1:] in (["--paths"], ["--offsets"]):
+        kind = {"--paths": "list", "--offsets": "offsets.tsv"}[arguments[-1]]
+        (tmp_path / "given").write_bytes(truth(f"{name}.{kind}.zst"))
+        arguments.append(str(tmp_path / "given"))
+    image = reference_image(f"{folder}/{stem}.img")
+    result = CliRunner().invoke(app, ["trace", str(image), *arguments])
+    assert result.exit_code == 0, result.output
+    reads = pl.read_csv(io.BytesIO(result.stdout_bytes)).select("image_offset", "length_bytes").to_numpy()
+    real = np.frombuffer(truth(f"{name}.trace.zst"), "<u8").reshape(-1, 2)
+    assert reads.tolist() == real.tolist()
+
+
+def test_a_line_without_an_offset_is_named(reference_image, tmp_path):
+    """A list of offsets with a word is refused with the line number."""
+    (tmp_path / "offsets").write_text("0 4096\n1 none\n")
+    image = reference_image("driver/hfsplus-frag.img")
+    result = CliRunner().invoke(app, ["trace", str(image), *READ, "--offsets", str(tmp_path / "offsets")])
+    assert result.exit_code == 2
+    assert "line 2" in result.stderr
+
+
+def test_records_larger_than_the_file_are_refused(reference_image):
+    """Random records need a file of at least one record."""
+    image = reference_image("driver/hfsplus-frag.img")
+    arguments = [*READ, "--records", "1", "--record-size", "1GiB"]
+    result = CliRunner().invoke(app, ["trace", str(image), *arguments])
+    assert result.exit_code == 2
+    assert "less than a record" in result.stderr

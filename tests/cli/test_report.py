@@ -14,8 +14,8 @@ import layoutscope
 from layoutscope.errors import UsageError
 from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, draw_strip, fleet_page
 from layoutscope.units import format_seconds, format_share
+from tests.cli.conftest import IMAGES
 
-IMAGES = Path(__file__).parents[2] / "fixtures/images"
 DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
 SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\"'"

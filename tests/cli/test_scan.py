@@ -1,13 +1,38 @@
+"""``scan``: the first screen, volumes by name and number, images without recognizable structures, reported defects."""
+
 from __future__ import annotations
 
+import ast
 import json
 import re
+import shutil
+import sys
+from functools import cache
+from io import BytesIO
 
+import polars as pl
 import pytest
 
-from layoutscope import scan
+from fixtures.apfs import scenarios as apfs
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from fixtures.hfsplus.large import LargePlan, write_large
+from fixtures.hfsplus.plan import File, Fork, VolumePlan
+from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS_SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope import read_layouts, scan, trace
+from layoutscope.api.save import save
+from layoutscope.drive import simulation
+from layoutscope.errors import UsageError
 from layoutscope.report.json import result_document, result_json
+from layoutscope.tables.capture import hash_tables
+from layoutscope.units import MAX_LISTED
+from tests.cases import for_each
+from tests.cli.conftest import ROOT
 from tests.docs.schemas import described_members, faults, schemas
+from tests.peak import run_measured
+from tests.sparse import write_sparse
+from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 
 def test_json_is_what_the_library_returns(run, image):
@@ -175,3 +200,533 @@ def test_what_is_missing_is_an_error_and_what_was_not_counted_a_warning(image, t
     assert found.volume.layout.findings["code", "level"].rows() == [("file-count-differs", level)]
     assert found.exit_code == exit_code
     assert (found.volume.layout.coverage < 1) is (level == "error")
+
+
+# IMAGE:VOLUME selects one volume, wherever a command takes an image.
+
+
+def test_a_volume_is_chosen_by_name_and_by_number(run, image):
+    """Both are values of --volume."""
+    whole = run("predict", image, "--volume", "1", "--json").stdout
+    for name in ("1", "Scattered"):
+        assert run("predict", f"{image}:{name}", "--json").stdout == whole
+
+
+VERBS = ("scan", "predict", "trace", "check", "inspect --at 0", "export --table nodes", "map -o OUT")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_take_one_volume(run, image, tmp_path, verb):
+    """Every command for images accepts it; an unknown volume is reported with the available ones."""
+    name, *words = [word.replace("OUT", str(tmp_path / "a.html")) for word in verb.split()]
+    assert run(name, f"{image}:scattered", *words).exit_code == 0
+    absent = run(name, f"{image}:Scatered", *words, *(["--force"] if name == "map" else []))
+    assert absent.exit_code == 2
+    assert "no volume 'Scatered' (did you mean 'Scattered'?)" in absent.stderr
+
+
+def test_a_file_with_a_colon_in_its_name_is_opened(run, image, tmp_path):
+    """An existing file of that exact path takes precedence."""
+    shutil.copy(image, tmp_path / "disk:1")
+    assert run("scan", tmp_path / "disk:1", "--json").exit_code == 0
+    assert run("scan", f"{tmp_path / 'disk:1'}:1", "--json").exit_code == 0
+
+
+def test_neither_part_alone_is_a_volume(run, image):
+    """A missing image is reported as it was typed."""
+    assert "no.img:Data: no such file" in run("scan", "no.img:Data").stderr
+    assert run("scan", f"{image}:").exit_code == 1
+
+
+def test_two_answers_to_one_question_are_refused(run, image):
+    """The colon and --volume must not name different volumes."""
+    assert run("scan", f"{image}:1", "--volume", "1").exit_code == 0
+    result = run("scan", f"{image}:1", "--volume", "2")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
+def test_the_image_of_a_volume_is_not_written_over(run, image, tmp_path):
+    """It is an input, even if its name is followed by a volume."""
+    own = tmp_path / "disk.img"
+    shutil.copy(image, own)
+    before = own.read_bytes()
+    for words in (["scan", f"{own}:1", "--map", own, "--force"], ["map", f"{own}:1", "-o", own, "--force"]):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert "is read as input" in result.stderr
+    assert own.read_bytes() == before
+
+
+def test_two_volumes_of_one_container_are_compared(run, tmp_path):
+    """Both sides are from one image: each shows its volume's name with its figures."""
+    path = tmp_path / "macos.img"
+    write(SCENARIOS["volumes"], path)
+    found = json.loads(run("compare", f"{path}:System", f"{path}:Data", "--json").stdout)
+    assert found["names"] == ["macos.img, APFS, 'System'", "macos.img, APFS, 'Data'"]
+    entries = next(row["values"] for row in found["metrics"] if row["name"] == "entries")
+    listed = [read_layouts(path, volume=name) for name in ("System", "Data")]
+    assert entries == [layout.entries.height for (layout,) in listed]
+
+
+def test_two_file_systems_of_one_disk_are_compared(run, reference_image):
+    """HFS+ and APFS in two partitions of one disk are compared."""
+    path = reference_image("driver/gpt-both.img")
+    found = json.loads(run("compare", f"{path}:1", f"{path}:2", "--json").stdout)
+    assert [side.split(", ")[1] for side in found["names"]] == ["HFS+", "APFS"]
+    assert run("map", f"{path}:1", f"{path}:2", "-o", path.with_name("both.html"), "--force").exit_code == 0
+    path.with_name("both.html").unlink()
+
+
+def test_numbers_count_from_one_everywhere(run, tmp_path):
+    """Volume 2 of JSON, tables and text is the one that --volume 2 and IMAGE:2 read."""
+    path = tmp_path / "macos.img"
+    write(SCENARIOS["volumes"], path)
+    document = json.loads(run("scan", path, "--json").stdout)
+    numbers = {volume["volume"]: volume["name"] for volume in document["volumes"]}
+    assert numbers == {None: "", 1: "System", 2: "Data", 3: "VM"}
+    (data,) = read_layouts(path, volume="2")
+    assert (data.facts.name, data.facts.volume) == ("Data", 2)
+    assert data.entries["volume"].unique().to_list() == [2]
+    assert 'Volume 2: APFS "Data"' in run("scan", f"{path}:2").stdout
+
+
+# Disks with more volumes than a byte can count: up to 1,024 partitions of a GPT are read.
+
+
+COUNT = 258
+SECTOR = 512
+FIRST = 2048
+"""Sector of the first volume, after all entries of the table."""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    """Write many copies of a small volume, each in its own partition."""
+    canvas, _ = render(VolumePlan(attributes=None, total_blocks=64, root=(File("a", Fork(10)),)))
+    volume = bytes(canvas.to_bytearray())
+    size = len(volume) // SECTOR
+    starts = [FIRST + number * size for number in range(COUNT)]
+    made = gpt_disk((FIRST + COUNT * size + FIRST) * SECTOR, [gpt_entry(HFS, at, at + size - 1) for at in starts])
+    for at in starts:
+        made.put(at * SECTOR, volume)
+    path = tmp_path_factory.mktemp("many") / "many.img"
+    path.write_bytes(made.data)
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(disk):
+    """Scan it without drives."""
+    return scan(disk, drives=())
+
+
+@pytest.fixture(scope="module")
+def capture(result, tmp_path_factory):
+    """Save it."""
+    path = tmp_path_factory.mktemp("many") / "many.lscope"
+    save(result, path)
+    return path
+
+
+def test_every_volume_has_its_number(result):
+    """The numbers are 1 to 258 in the facts, in every table that has rows, and in all tables together."""
+    layouts = [volume.layout for volume in result.volumes]
+    assert [layout.facts.volume for layout in layouts] == list(range(1, COUNT + 1))
+    for name in ("nodes", "entries", "extents", "regions", "free"):
+        assert layouts[-1].table(name)["volume"].unique().to_list() == [COUNT], name
+
+
+@pytest.mark.full
+def test_a_capture_gives_all_of_them_back(result, capture):
+    """The saved capture gives the same result when opened."""
+    saved = read_layouts(capture)
+    assert len(saved) == COUNT
+    for one, other in zip(saved, result.volumes, strict=True):
+        assert one.nodes.equals(other.layout.nodes)
+        assert one.entries.equals(other.layout.entries)
+
+
+@pytest.mark.full
+def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
+    """Captures written before the number became wider stay readable."""
+    save(result, tmp_path / "old.lscope")
+    manifest = json.loads((tmp_path / "old.lscope" / "manifest.json").read_text())
+    manifest["volumes"] = manifest["volumes"][:255]
+    for number, volume in enumerate(manifest["volumes"]):
+        folder = tmp_path / "old.lscope" / str(number)
+        for table in volume["sha256"]:
+            frame = pl.read_parquet(folder / f"{table}.parquet")
+            if "volume" in frame.columns:
+                frame.with_columns(pl.col("volume").cast(pl.UInt8)).write_parquet(folder / f"{table}.parquet")
+        volume["sha256"] = hash_tables(folder)
+    (tmp_path / "old.lscope" / "manifest.json").write_text(json.dumps(manifest))
+    saved = read_layouts(tmp_path / "old.lscope")
+    assert len(saved) == 255
+    assert all(one.nodes.equals(other.layout.nodes) for one, other in zip(saved, result.volumes, strict=False))
+
+
+@pytest.mark.full
+def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
+    """Each ends as for one such volume, and its output has rows of all of them."""
+    ended = {
+        words: run(*words.replace("DISK", str(disk)).replace("CAPTURE", str(capture)).split()).exit_code
+        for words in (
+            "check DISK",
+            f"export CAPTURE --table nodes -o {tmp_path}/nodes.csv",
+            f"map CAPTURE -o {tmp_path}/map.html",
+            "predict CAPTURE:258 --drive sata-ssd",
+            f"batch {capture} -o {tmp_path}/fleet --drive sata-ssd",
+        )
+    }
+    assert ended == dict.fromkeys(ended, 0)
+    rows = pl.read_csv(tmp_path / "nodes.csv")
+    assert rows["volume"].unique().sort().to_list() == list(range(1, COUNT + 1))
+    pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    asked = run("query", tmp_path / "fleet", "SELECT max(number) AS n, count(DISTINCT number) AS m FROM nodes")
+    assert asked.stdout.split()[-2:] == [str(COUNT), str(COUNT)]
+
+
+@pytest.mark.full
+def test_the_screen_and_the_messages_stay_short(run, capture):
+    """At most 24 lines, with the number of hidden ones; a message lists some names and counts the rest."""
+    screen = run("scan", capture)
+    assert screen.exit_code == 0
+    assert len(screen.stdout.splitlines()) <= 24
+    assert "Not shown here, but in --details: " in screen.stdout
+    for words in (("forecast", capture, "--cycles", "1"), ("scan", f"{capture}:none")):
+        told = run(*words)
+        assert told.exit_code == 2
+        assert f"'Fixture' and {COUNT - MAX_LISTED} more" in told.stderr
+
+
+@pytest.mark.full
+def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
+    """Mounting reads all of such a small volume, so listing it takes only host time, on every drive."""
+
+    def refuse(*given):
+        raise AssertionError(f"a drive was drawn: {given}")
+
+    monkeypatch.setattr(simulation, "draw_drive", refuse)
+    found = scan(f"{capture}:1", drives=("generic-7200",))
+    (volume,) = found.volumes
+    assert volume.walk.reads == 0
+    assert volume.predictions[0].seconds_low <= volume.predictions[0].seconds <= volume.predictions[0].seconds_high
+
+
+# Images without any recognizable structure at the start: a sweep still finds their volumes.
+
+
+MIB = 1 << 20
+
+
+def without(data, *places):
+    data = bytearray(data)
+    for start, length in places:
+        data[start : start + length] = b"\xa5" * length
+    return bytes(data)
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory):
+    """Write images of both kinds, and one in a partition, without the structures that identify them."""
+    folder = tmp_path_factory.mktemp("lost")
+    plain = bytes(render(HFSPLUS_SCENARIOS["victim"])[0].to_bytearray())
+    hfs = without(plain, (1024, 512), (len(plain) - 1024, 512))
+    entry = bytes((0, 0, 2, 0, 0xAF, 0, 2, 0)) + (MIB // 512).to_bytes(4, "little")
+    record = bytes(446) + entry + (len(hfs) // 512).to_bytes(4, "little") + bytes(48) + b"\x55\xaa"
+    write(apfs.BASIC, folder / "apfs")
+    blocks = [(0, 4096), (4096, 8 * 4096)]
+    write_sparse(folder / "apfs", BytesIO(without((folder / "apfs").read_bytes(), *blocks)))
+    (folder / "hfs").write_bytes(hfs)
+    (folder / "mbr").write_bytes(record + bytes(MIB - 512) + hfs + bytes(MIB))
+    return folder
+
+
+@pytest.mark.parametrize(("name", "volume"), [("apfs", "Basic"), ("hfs", "Fixture"), ("mbr", "Fixture")])
+def test_a_sweep_brings_volumes_out(run, lost, name, volume):
+    """Without a sweep the image is an error in one line; with it the names are found, with coverage and exit code 3."""
+    plain = run("scan", lost / name)
+    assert (plain.exit_code, plain.stderr.count("\n")) == (1, 1)
+    result = run("scan", lost / name, "--sweep", "--json")
+    document = json.loads(result.stdout)
+    found = [item for item in document["volumes"] if item["name"] == volume]
+    assert result.exit_code == document["exit_code"] == 3
+    assert len(found) == 1
+    assert {found[0]["coverage"], document["volumes"][0]["coverage"]} != {1}
+    assert document["coverage"] != 1
+    checked = run("check", lost / name, "--sweep")
+    assert checked.exit_code == 3
+    assert "inferred" in " ".join(checked.stdout.split())
+    listed = run("export", lost / name, "--sweep", "--table", "entries", "--format", "jsonl")
+    assert len(listed.stdout.splitlines()) > 100
+
+
+def test_a_sweep_of_noise_ends_as_without(run, tmp_path):
+    """If nothing is left, the error is the same line."""
+    path = tmp_path / "noise.img"
+    path.write_bytes(bytes(range(256)) * 4096)
+    results = [run("scan", path, *words) for words in ((), ("--sweep",))]
+    assert {(item.exit_code, item.stderr) for item in results} == {(1, results[0].stderr)}
+    assert "no HFS+ or APFS volume found" in results[0].stderr
+
+
+# Folders that are nested 2,000 deep or contain themselves: output stays proportional to the entries.
+
+
+FOLDERS, FILES = 2_000, 18_000
+ENTRIES = 1 + FOLDERS + FILES
+ROW_BYTES = 2_000
+"""More than a mean row: of paths whose parts have 9 bytes those at most 454 deep, a quarter, are whole and have 2,043
+bytes in the mean, others 1,000; byte runs and times beside them take less than 700."""
+MEMORY_BYTES = 100 << 20
+"""Allowed memory beyond that of a command without paths; the paths of all entries would take 180 MB."""
+VERBS_OF_DEPTH = {
+    **{name: ("export", "{image}", "--format", name, "-o", "{out}") for name in
+       ("bodyfile", "dfxml", "perfetto", "folded")},
+    **{f"directories as {name}": ("export", "{image}", "--table", "directories", "--format", name, "-o", "{out}")
+       for name in ("csv", "parquet")},
+    "plan": ("plan", "{image}", "--emit-order", "{out}", "-0", "--format", "json"),
+    "map": ("map", "{image}", "--all-paths", "-o", "{out}.html"),
+    "predict": ("predict", "{image}", "--ncdu", "{out}", "--json"),
+    "archive": ("predict", "{image}", "--order", "archive", "--json"),
+}  # fmt: skip
+OF_A_RING = ("bodyfile", "folded", "directories as csv", "plan")
+"""No listing reaches a ring, so other commands write the output of an empty volume."""
+
+
+def measured(words, folder):
+    """Return the exit code, the bytes written anywhere, and the peak memory of a run in bytes."""
+    report = f"{folder}.peak"
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+        child, peak = run_measured(
+            [sys.executable, "-m", "layoutscope", *map(str, words)], report, stdout=out, stderr=err, cwd=ROOT
+        )
+    written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return child.returncode, written, peak
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="memory is counted by getrusage")
+@pytest.mark.parametrize(("shape", "verbs"), [("chain", VERBS_OF_DEPTH), ("ring", OF_A_RING)])
+def test_outputs_are_in_proportion(tmp_path, shape, verbs):
+    """Bytes and memory of every command that writes paths, on a chain and on a ring."""
+    image = tmp_path / "deep.img"
+    write_large(LargePlan(FILES, shape=shape, shuffled=0.0), image)
+    (tmp_path / "base").mkdir()
+    code, _, base = measured(("export", image, "--table", "nodes", "--format", "parquet"), tmp_path / "base")
+    assert code in (0, 3)
+    wrong = []
+    for name in verbs:
+        words = VERBS_OF_DEPTH[name]
+        folder = tmp_path / name
+        folder.mkdir()
+        code, written, memory = measured([word.format(image=image, out=folder / "out") for word in words], folder)
+        if code not in (0, 3) or written > ROW_BYTES * ENTRIES or memory > base + MEMORY_BYTES:
+            wrong.append((name, code, written, memory - base, (folder / "stderr").read_text()[-300:]))
+    assert wrong == []
+
+
+def test_lists_leave_out_what_is_too_deep(run, tmp_path):
+    """File names add 9 bytes, with a suffix 13: 453 folders hold files whose paths fit, 9 files each."""
+    path = tmp_path / "chain.img"
+    write_large(LargePlan(9 * 500, shape="chain", shuffled=0.0), path)
+    result = run("plan", path, "--emit-order", tmp_path / "list")
+    assert result.exit_code == 0
+    names = (tmp_path / "list").read_text().splitlines()
+    fitting = (4094 - 13) // 9
+    assert len(names) == 9 * fitting
+    assert max(map(len, names)) == 1 + 9 * fitting + 13
+    left = f"{9 * (500 - fitting):,} files are left out of the list: their paths have more than 4,094 bytes"
+    assert left in result.stderr
+    assert "…/<" in result.stderr
+
+
+# Defects of the first screen and the commands that users reported, and the regression test of each.
+
+
+DEFECTS = {
+    "unit/results/test_verdict.py": {
+        "test_what_carries_less_than_a_tenth_is_not_named": "a cause is named that the model all but denies",
+        "test_words_of_places_follow_the_rule": "metadata in 0.4 % of a volume is said to lie all over it",
+        "test_the_best_remedy_needs_no_other_drive": "what would help is not said",
+    },
+    "unit/remedies/test_treatments.py": {
+        "test_names_alone_need_fewer_reads": "names without stat are a lever that nobody hears of",
+    },
+    "unit/report/text/test_first_screen.py": {
+        "test_sections_come_in_their_order": "the first sentence praises a tree that costs minutes",
+        "test_a_locked_volume_says_how_it_opens": "a locked volume says so at its end",
+    },
+    "cli/test_predict.py": {
+        "test_packing_may_take_longer_and_is_no_bound": "packed is called a bound, and its loss is clamped to nothing",
+        "test_packed_is_shown_by_its_name": "the what-if packed is not shown by its name",
+        "test_a_what_if_that_changes_nothing_says_why": "what-ifs that change nothing take 30.3 instead of 30.3 s",
+        "test_the_image_is_read_once": "six runs are needed to compare orders",
+    },
+    "cli/test_drives.py": {
+        "test_the_list_says_which_to_take": "which drive is mine is not said",
+    },
+    "images/test_first_screen.py": {
+        "test_every_image_fits_on_one_screen": "what is left on the screen are identifiers",
+    },
+    "cli/test_scan.py": {
+        "test_details_show_all_that_was_measured": "metrics that repeat one another stand on the first screen",
+        "test_numbers_count_from_one_everywhere": "JSON counts volumes from 0, options from 1",
+        "test_two_volumes_of_one_container_are_compared": "two volumes of one image cannot be compared",
+        "test_two_file_systems_of_one_disk_are_compared": "two file systems of one disk cannot be compared",
+        "test_a_folder_that_takes_no_file_is_told": "a folder that takes no files is called a missing file",
+        "test_several_volumes_are_told_alike": "each verb asks in its own words for one volume",
+        "test_costs_of_several_volumes_are_not_those_of_the_first": "costs for ncdu are the first volume's, silently",
+        "test_a_capture_goes_by_its_own_name": "a capture goes by the name of its image",
+        "test_a_missing_trace_is_told_as_other_files_are": "a missing trace is an error number",
+        "test_formats_that_were_tried_are_told": "a text is no reads of a format that nobody named",
+        "test_check_says_where_codes_are_explained": "check does not say what to do",
+        "test_an_error_of_a_file_names_the_file": "a read error is called one of the output",
+    },
+    "unit/test_session.py": {
+        "test_the_volume_is_the_one_that_can_be_walked": "the first of a result's volumes is a container",
+    },
+    "cli/test_outputs.py": {
+        "test_lines_of_a_pipe_are_whole": "piped text is wrapped",
+        "test_no_line_ends_with_a_blank": "lines end with blanks",
+        "test_formats_follow_the_ending": "CSV is written into a.parquet",
+        "test_a_contradiction_is_an_error": "a contradiction of format and ending is not noticed",
+        "test_parquet_is_not_written_to_a_terminal": "Parquet goes to a terminal",
+        "test_what_was_written_is_said": "nothing is said of what was written",
+        "": "long work is silent",
+    },
+    "cli/test_errors.py": {
+        "test_misspelt_words_are_suggested": "a drive, verb, option, order or table that is misspelt is not suggested",
+        "test_a_misspelt_volume_is_suggested": "a volume that is misspelt is not suggested",
+        "test_an_image_alone_is_scanned": "an image without a verb is no command",
+        "test_old_spellings_do_the_same_and_say_so": "one word has two meanings",
+        "test_interrupted_process_ends_with_130": "Ctrl-C while modules are loaded shows a stack",
+    },
+    "cli/test_encrypted.py": {
+        "test_every_verb_says_that_it_is_locked_and_how_to_open_it": "predict says nothing of encryption",
+        "test_a_wrong_password_is_an_error": "a wrong password is a warning",
+        "test_a_password_is_asked_for_without_echo": "a password must be typed where others see it",
+    },
+    "cli/test_help.py": {
+        "test_options_that_cannot_matter_are_not_shown": "options that cannot matter are shown",
+        "test_help_shows_what_is_typed": "help shows braces and types of the program",
+        "test_help_ends_with_two_examples_that_work": "there is no example in any help",
+        "test_bash_completes_with_the_script": "there is no completion",
+    },
+    "cli/test_program.py": {
+        "test_each_finding_is_explained_with_what_to_do": "codes and metrics are explained in the README alone",
+        "test_the_cache_is_used_shown_and_cleared": "an image is decompressed each time",
+    },
+}
+"""Defects by test, per module below ``tests``. An empty name stands for the whole module."""
+
+
+@cache
+def known_tests(name):
+    """List the test functions of a module."""
+    tree = ast.parse((ROOT / "tests" / name).read_text(encoding="utf-8"))
+    return {item.name for item in tree.body if isinstance(item, ast.FunctionDef) and item.name.startswith("test_")}
+
+
+CASES = [(module, test, defect) for module, tests in DEFECTS.items() for test, defect in tests.items()]
+
+
+@for_each("module, test", [case[:2] for case in CASES])
+def test_every_defect_has_its_test(module, test):
+    """The named test exists."""
+    assert known_tests(module)
+    assert not test or test in known_tests(module)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Write a container with three volumes, two of which can be listed."""
+    path = tmp_path_factory.mktemp("several") / "macos.img"
+    write(SCENARIOS["volumes"], path)
+    return path
+
+
+def test_a_folder_that_takes_no_file_is_told(run, image, monkeypatch, tmp_path):
+    """The error names the folder, not the file that was to be created."""
+
+    def refuse(**_given):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    result = run("export", image, "--table", "free", "-o", tmp_path / "a.csv")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert f"{tmp_path / 'a.csv'}: its folder takes no new file: " in result.stderr
+
+
+@pytest.mark.parametrize("words", ["trace IMAGE", "compare IMAGE IMAGE", "series IMAGE", "predict IMAGE --ncdu OUT"])
+def test_several_volumes_are_told_alike(run, several, tmp_path, words):
+    """Commands for one volume list the available ones, and both ways to choose."""
+    name, *rest = words.replace("IMAGE", str(several)).replace("OUT", str(tmp_path / "costs")).split()
+    result = run(name, *rest)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "volumes can be walked ('System', 'Data'" in result.stderr
+    assert "choose one with --volume, or as IMAGE:VOLUME" in result.stderr
+
+
+def test_costs_of_several_volumes_are_not_those_of_the_first(run, several, tmp_path):
+    """Costs are written if a volume is chosen, otherwise nothing is."""
+    assert run("predict", several, "--ncdu", tmp_path / "costs").exit_code == 2
+    assert not (tmp_path / "costs").exists()
+    assert run("predict", f"{several}:Data", "--ncdu", tmp_path / "costs").exit_code == 0
+    assert (tmp_path / "costs").exists()
+
+
+def test_a_volume_that_is_chosen_is_not_asked_for(several):
+    """Nor is there a question if the image has only one volume."""
+    assert len(trace(several, volume="System"))
+    with pytest.raises(UsageError, match="choose one"):
+        trace(several)
+    assert len(read_layouts(several)) == 4
+
+
+@pytest.mark.parametrize("words", ["inspect CAPTURE --at 0", "verify CAPTURE", "extract CAPTURE -o OUT"])
+def test_a_capture_goes_by_its_own_name(run, image, tmp_path, words):
+    """Messages show the typed name, not that of the captured image."""
+    kept = tmp_path / "kept.lscope"
+    assert run("scan", image, "--save", kept).exit_code == 0
+    name, *rest = words.replace("CAPTURE", str(kept)).replace("OUT", str(tmp_path / "a.img")).split()
+    result = run(name, *rest)
+    assert result.exit_code == 2
+    assert result.stderr == f"layoutscope: {kept}: is a capture; this needs the image itself\n"
+
+
+def test_a_missing_trace_is_told_as_other_files_are(run, tmp_path):
+    """In one line, by its name, without an error number."""
+    result = run("replay", tmp_path / "nothing.csv")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert result.stderr.startswith(f"layoutscope: {tmp_path / 'nothing.csv'}: no such file")
+    assert "Errno" not in result.stderr
+
+
+def test_formats_that_were_tried_are_told(run, tmp_path):
+    """Without a given format all are named; with one, only that one."""
+    path = tmp_path / "notes.txt"
+    path.write_text("Dear diary\n" * 50)
+    assert (
+        "any format that was tried: csv, fio, blkparse, pairs, fs_usage, iosnoop, biosnoop"
+        in run("replay", path).stderr
+    )
+    assert run("replay", path, "--format", "fio").stderr.count("fio") >= 1
+    assert "any format" not in run("replay", path, "--format", "blkparse").stderr
+
+
+def test_check_says_where_codes_are_explained(run, image, cut_off):
+    """Below findings, and nowhere else."""
+    assert "layoutscope explain CODE" in run("check", cut_off).stdout
+    assert "explain" not in run("check", image).stdout
+
+
+def test_an_error_of_a_file_names_the_file(run, image, monkeypatch):
+    """A system error on an input is not taken for a full disk."""
+
+    def fail(*_args, **_options):
+        raise OSError(5, "Input/output error", "/dev/disk4")
+
+    monkeypatch.setattr("layoutscope.api.scan.open_volumes", fail)
+    result = run("scan", image)
+    assert (result.exit_code, result.stderr) == (1, "layoutscope: /dev/disk4: input/output error\n")

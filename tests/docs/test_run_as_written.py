@@ -42,7 +42,7 @@ NOT_HERE = {
     r"^(?:sudo )?(?:diskutil|hdiutil|dtrace|mount|umount)\b": "a program of a system, for an administrator",
     r"^io:::start|^args\[0\]": "lines of a program for dtrace",
     r"--password -$": "asks at a terminal; tests/cli/test_encrypted.py answers",
-    r"layoutscope-kit-DATE": "needs an archive from a Mac; tests/cli/test_validate.py makes one",
+    r"layoutscope-kit-DATE": "needs an archive from a Mac; tests/cli/test_kit.py makes one",
     r"^layoutscope forecast may": "needs captures of three months; tests/cli/test_forecast.py makes such states",
     r"^sh warm\.sh$": "lists a whole system; tests/cli/test_kit.py runs it on a small folder",
 }

@@ -1,42 +1,68 @@
-"""Files that mutation starts from, and the places where changes matter."""
+"""Files that mutation starts from, the places where changes matter, and recipes of mutated files."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.fuzz.recipe import Change, Recipe
 
 PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """A sound file.
+class Change:
+    """Bytes that replace others; in images as many are inserted as removed, so later bytes do not move."""
 
-    Parameters
-    ----------
-    name : str
-        For recipes.
-    size_bytes : int
-        Its length.
-    pages : dict of int to bytes
-        Pages of 4096 bytes that are not all zeros, by their numbers.
-    spots : tuple of (int, int)
-        Fields that steer a reader: where they start, and their width in bytes.
-    ranges : tuple of (int, int)
-        Structures: where they start, and their length in bytes.
-    is_text : bool
-        Whether bytes may be inserted and removed.
-    orders : tuple of str
-        Byte orders of numbers, the usual one repeated.
-    repair : callable or None
-        Given changes, returns those that make checksums match again.
+    at: int
+    removed: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A mutated file: changes in order, the length that it is cut or padded to, and the failure in one line."""
+
+    target: str
+    base: str
+    changes: tuple[Change, ...]
+    length_bytes: int | None = None
+    why: str = ""
+
+    def to_json(self) -> str:
+        """Write as JSON text."""
+        document: dict[str, Any] = {"target": self.target, "base": self.base, "why": self.why}
+        document["changes"] = [[item.at, item.removed, item.data.hex()] for item in self.changes]
+        if self.length_bytes is not None:
+            document["length_bytes"] = self.length_bytes
+        return json.dumps(document, indent=1) + "\n"
+
+    @property
+    def name(self) -> str:
+        """Name of its file in the corpus."""
+        return f"{hashlib.sha256(self.to_json().encode()).hexdigest()[:12]}.json"
+
+
+def from_json(text: str) -> Recipe:
+    """Read what :meth:`Recipe.to_json` wrote."""
+    document = json.loads(text)
+    changes = tuple(Change(at, removed, bytes.fromhex(data)) for at, removed, data in document["changes"])
+    return Recipe(document["target"], document["base"], changes, document.get("length_bytes"), document["why"])
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A sound file, by its pages that are not all zeros.
+
+    `spots` are fields that steer a reader, `ranges` are structures, each with start and length. In a text bytes may be
+    inserted and removed. `orders` are byte orders of numbers, the usual one repeated. Given changes, `repair` returns
+    those that make checksums match again.
     """
 
     name: str

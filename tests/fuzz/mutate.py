@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.fuzz.recipe import Change, Recipe
+from tests.fuzz.base import Change, Recipe
 
 if TYPE_CHECKING:
     import random

@@ -11,8 +11,7 @@ from fixtures.apfs.plan import ContainerPlan, SpacePlan, TakeSnapshot, Touch, Tr
 from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, RICH, SEALED, container, many
 from fixtures.apfs.writer import write
 from layoutscope.errors import FormatError
-from tests.fuzz.base import PAGE_BYTES, Base, changed_pages
-from tests.fuzz.recipe import Change
+from tests.fuzz.base import PAGE_BYTES, Base, Change, changed_pages
 
 _DEEP: Final = VolumePlan("Deep", many(60), fs_shape=TreeShape(24, 8), omap_shape=TreeShape(12, 8))
 _STEPS: Final = (
@@ -30,7 +29,7 @@ PLANS: Final = {
 }
 
 
-def bases() -> tuple[Base, ...]:
+def apfs_bases() -> tuple[Base, ...]:
     """Write the sound images."""
     return tuple(_base(name, plan) for name, plan in PLANS.items())
 
@@ -75,7 +74,7 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
     ]
 
 
-def run(path: Path, base: Base) -> int:
+def run_apfs(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
     from layoutscope.image import open_image
     from tests.apfs import check_container, read_layouts

@@ -50,7 +50,7 @@ PLANS = {
 }  # fmt: skip
 
 
-def bases() -> tuple[Base, ...]:
+def hfsplus_bases() -> tuple[Base, ...]:
     """Write the sound images."""
     return tuple(image_base(name, plan) for name, plan in PLANS.items())
 
@@ -106,7 +106,7 @@ _HEADER_RECORD = (
 """TN1150, BTHeaderRec: offsets of its fields after the descriptor, and their widths."""
 
 
-def run(path: Path, base: Base) -> int:  # noqa: ARG001
+def run_hfsplus(path: Path, base: Base) -> int:  # noqa: ARG001
     """Check every image with a sweep, and scan every fourth one; return the worse exit code."""
     from layoutscope import scan
     from layoutscope.errors import ImageError

@@ -9,8 +9,7 @@ from fixtures.corestorage import PhysicalVolumePlan, physical_volume
 from fixtures.hfsplus.plan import Partitioning, Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
-from tests.fuzz.base import Base, base_of, changed_pages
-from tests.fuzz.recipe import Change
+from tests.fuzz.base import Base, Change, base_of, changed_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +28,7 @@ PLANS = {
 }
 
 
-def bases() -> tuple[Base, ...]:
+def partitions_bases() -> tuple[Base, ...]:
     """Write the sound images."""
     plain = tuple(_base(name, bytes(render(plan)[0].to_bytearray())) for name, plan in PLANS.items())
     return (*plain, _with_core_storage())
@@ -76,7 +75,7 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
     return repaired
 
 
-def run(path: Path, base: Base) -> int:  # noqa: ARG001
+def run_partitions(path: Path, base: Base) -> int:  # noqa: ARG001
     """Find and choose volumes, and scan them."""
     from layoutscope import scan
 

@@ -1,32 +1,124 @@
-"""Running cases: each must end with a result or with an error that the package raises on purpose."""
+"""Running cases within limits: each must end with a result or with an error that the package raises on purpose."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
+import re
+import resource
+import signal
 import tempfile
 import traceback
+import warnings
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import layoutscope
 from layoutscope.errors import LayoutscopeError
-from tests.fuzz.base import Base, WorkFile
-from tests.fuzz.bounds import CASE_SECONDS, limited_time, strict_warnings
+from tests.fuzz.base import Base, Recipe, WorkFile
 from tests.fuzz.mutate import mutate
-from tests.fuzz.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.fuzz.recipe import Change
-    from tests.fuzz.targets import Target
+    from tests.fuzz.base import Change
 
 CORPUS = Path(__file__).parent / "corpus"
 PACKAGE = str(Path(layoutscope.__file__).parent) + os.sep
 FEWEST_SHRINKS = 60
+
+
+CASE_SECONDS = 20.0
+"""A sound case takes 0.1 s, fitting a drive to its log 4 s; no case has a reason to exceed the limit."""
+
+CASE_BYTES = 1 << 30
+"""In addition to the memory that the interpreter and its libraries have mapped when fuzzing begins."""
+
+
+class OutOfTimeError(Exception):
+    """A case exceeded its time limit."""
+
+
+@contextlib.contextmanager
+def limited_time(seconds: float = CASE_SECONDS) -> Iterator[None]:
+    """Interrupt code after a limit of CPU time, so a busy machine causes no failure."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTimeError(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@contextlib.contextmanager
+def strict_warnings() -> Iterator[None]:
+    """Treat warnings of numpy and others as failures."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def limit_memory(further_bytes: int = CASE_BYTES) -> None:
+    """Let allocations fail beyond the current mapping plus this many bytes; meant for a separate process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return
+    found = re.search(r"VmSize:\s+(\d+) kB", status.read_text())
+    if found:
+        limit = int(found[1]) * 1024 + further_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def peak_bytes() -> int:
+    """Return the peak memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An entry point: makes sound files, and reads a case; returns the exit code of the command line, or raises."""
+
+    name: str
+    module: str
+    suffix: str
+
+    def bases(self) -> tuple[Base, ...]:
+        """Make the sound files."""
+        found: tuple[Base, ...] = getattr(import_module(self.module), f"{self.name}_bases")()
+        return found
+
+    def run(self, path: Path, base: Base) -> int:
+        """Read a case."""
+        code: int = getattr(import_module(self.module), f"run_{self.name}")(path, base)
+        return code
+
+
+MODULES = {
+    "of_hfsplus": {"hfsplus": ".img"},
+    "of_apfs": {"apfs": ".img"},
+    "of_partitions": {"partitions": ".img"},
+    "of_containers": {"containers": ".img", "foreign": ".img", "sets": ".bin"},
+    "of_files": {
+        "maps": ".map", "traces": ".txt", "profiles": ".toml", "captures": ".tar", "lists": ".txt", "beside": ".bin",
+        "timings": ".csv", "kits": ".bin", "forecasts": ".img",
+    },
+}  # fmt: skip
+"""Targets by module, with the suffix of a case's name; a module has ``NAME_bases()`` and ``run_NAME(path, base)``."""
+
+TARGETS = {
+    name: Target(name, f"tests.fuzz.{module}", suffix)
+    for module, suffixes in MODULES.items()
+    for name, suffix in suffixes.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +226,3 @@ def work_folder() -> tempfile.TemporaryDirectory[str]:
     """Make a folder for cases, in memory if possible."""
     memory = Path("/dev/shm")  # noqa: S108
     return tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
-
-
-__all__ = ["CORPUS", "Base", "Outcome", "Runner", "keep", "signature", "work_folder"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fuzz.campaign import counted, entries_of, remaining, table
+from tests.fuzz.base import Recipe, from_json
 from tests.fuzz.mutate import mutate
-from tests.fuzz.recipe import from_json
-from tests.fuzz.runner import CORPUS, Runner
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.runner import CORPUS, TARGETS, Runner, Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +68,6 @@ def test_new_cases_end_well(target, runner):
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_sound_files_end_with_0(target, runner):
     """The files that mutation starts from are sound, so a case's result is due to its changes."""
-    from tests.fuzz.recipe import Recipe
-
     run = runner(target)
     assert {name: run.run(Recipe(target, name, ())).exit for name in run.bases} == dict.fromkeys(run.bases, 0)
 
@@ -101,12 +95,12 @@ def test_failures_are_shrunk_to_what_they_need(runner, monkeypatch):
     recipe = next(item for item in iter(lambda: mutate("maps", base, rng), None) if len(item.changes) > 4)
     wanted = recipe.changes[2].data
 
-    def fail(path: Path, _: object) -> int:
+    def fail(_: Target, path: Path, __: object) -> int:
         if wanted in path.read_bytes():
             raise RuntimeError
         return 0
 
-    monkeypatch.setattr(run, "target", replace(run.target, run=fail))
+    monkeypatch.setattr(Target, "run", fail)
     assert len(run.shrink(recipe, run.run(recipe)).changes) <= len(recipe.changes)
     assert run.run(run.shrink(recipe, run.run(recipe))).signature == "RuntimeError"
 
@@ -115,66 +109,9 @@ def test_a_file_that_is_touched_is_a_failure(runner, monkeypatch):
     """A reader that writes to a file, or only sets its times, is detected."""
     run = runner("maps")
 
-    def touch(path: Path, _: object) -> int:
+    def touch(_: Target, path: Path, __: object) -> int:
         path.touch()
         return 0
 
-    monkeypatch.setattr(run, "target", replace(run.target, run=touch))
+    monkeypatch.setattr(Target, "run", touch)
     assert run.run(run.case(1, 1)).signature == "ChangedInput"
-
-
-def test_campaigns_count_what_their_runs_report():
-    """The last report of each process counts; an early end and each kind of failure count as one failure."""
-    lines = [
-        '{"target": "a", "cases": 10, "exits": {"0": 9, "1": 1}, "slowest_s": 0.1, "peak_MiB": 70}',
-        '{"target": "a", "cases": 20, "exits": {"0": 15, "1": 4, "-1": 1}, "slowest_s": 0.5, "peak_MiB": 90}',
-        '{"case": 20, "process ended with": -6}',
-        '{"case": 25, "failed": "KeyError", "at": "x", "kept": "y"}',
-        '{"target": "a", "cases": 5, "exits": {"0": 5}, "slowest_s": 0.2, "peak_MiB": 80}',
-    ]
-    found = counted(lines, 1)
-    assert (found["cases"], found["exits"], found["failed"]) == (25, {"0": 20, "1": 4}, 2)
-    assert (found["slowest_s"], found["peak_MiB"]) == (0.5, 90)
-    assert counted([], 9)["failed"] == 1
-    assert table([{"target": "a", **found}]).splitlines()[2] == "| a | 25 | 20 | 4 | 0 | 2 | 0.50 s | 90 MiB |"
-
-
-def test_a_campaign_goes_on_where_it_was(tmp_path):
-    """Logged blocks are not run again, those of another seed are; targets advance together, by their shares."""
-    whole = remaining(["hfsplus", "apfs"], 3000, [], 7)
-    assert {name: sum(each.count for each in whole if each.target == name) for name in ("hfsplus", "apfs")} == {
-        "hfsplus": 2000,
-        "apfs": 1000,
-    }
-    assert {each.target for each in whole[:2]} == {"hfsplus", "apfs"}
-    log = tmp_path / "log"
-    log.write_text("".join(json.dumps({**each._asdict(), "seed": 7}) + "\n" for each in whole[:3]) + '{"target": "ap')
-    assert remaining(["hfsplus", "apfs"], 3000, entries_of(log), 7) == whole[3:]
-    assert remaining(["hfsplus", "apfs"], 3000, entries_of(log), 8) == whole
-
-
-class Given:
-    """Atheris's data provider, with its method names."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = random.Random(seed)  # noqa: S311
-
-    def ConsumeIntInRange(self, low: int, high: int) -> int:  # noqa: N802
-        """Return a number."""
-        return self._rng.randint(low, high)
-
-    def ConsumeBytes(self, length: int) -> bytes:  # noqa: N802
-        """Return bytes."""
-        return self._rng.randbytes(length)
-
-
-@pytest.mark.parametrize("target", ["partitions", "profiles", "beside"])
-def test_guided_cases_are_recipes_of_the_same_kind(target, runner):
-    """Any fuzzer input becomes changes of a sound file, which end as other cases do."""
-    from tests.fuzz.guided import recipe_of
-
-    run = runner(target)
-    for seed in range(8):
-        recipe = recipe_of(Given(seed), run)
-        assert recipe == from_json(recipe.to_json())
-        assert run.run(recipe).exit in (0, 1, 3)

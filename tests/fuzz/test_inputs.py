@@ -6,7 +6,7 @@ import typer
 from typer.models import TyperPath
 
 from layoutscope.cli import app
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.runner import TARGETS
 
 INPUTS = {
     "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),

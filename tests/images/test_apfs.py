@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,8 +12,22 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import layoutscope
+from fixtures.apfs import locate as at
+from fixtures.apfs.checksum import with_checksum
+from fixtures.apfs.plan import ContainerPlan, ExtentPlan, FilePlan, VolumePlan, XattrPlan
+from fixtures.apfs.scenarios import RICH, SCENARIOS, container
+from fixtures.apfs.structures.records import RecordType
+from fixtures.apfs.victims import VICTIMS
+from fixtures.apfs.writer import write
+from fixtures.hfsplus.plan import File, Fork, Xattr
+from fixtures.hfsplus.plan import VolumePlan as HfsPlan
+from fixtures.hfsplus.writer import render
+from layoutscope.checks.apfs import names
+from layoutscope.filesystems.apfs.fsrecords import Names
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
+from layoutscope.tables.schema import FORKS
 from tests.agreement import node_differences
 from tests.apfs import read_layouts
 from tests.layouts import FIND_LETTERS
@@ -19,7 +35,6 @@ from tests.layouts import FIND_LETTERS
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
 AGED = ("apfs-20000-c00", "apfs-20000-c20")
 BLOCK = 4096
-
 # Apple's images: start of the container, and the numbers of files, directories and symbolic links in its superblock.
 APPLE = {
     "offsite_source_2snaps": (0x5000, 6, 1, 0),
@@ -335,3 +350,167 @@ def test_snapshots_show_the_paths_that_the_driver_lists(reference_image, truth, 
         for path, row in paths_of(volume.entries).items()
     }
     assert found == expected
+
+
+# Impossible sizes of APFS files.
+
+
+def test_size_that_no_file_can_have_is_unknown(tmp_path):
+    """Such a size, including a negative one, is damage, and is shown as unknown."""
+    path = tmp_path / "disk.img"
+    write(ContainerPlan((VolumePlan("Rich", RICH),), block_count=16384), path)
+    whole = layoutscope.scan(path, drives=())
+    rows = {row["name"]: row for row in whole.parts[-1].layout.entries.iter_rows(named=True)}
+    size, node = rows["short"]["size_bytes"], rows["short"]["inode_node_row"]
+    nodes = whole.parts[-1].layout.nodes
+    (at,) = nodes.filter(nodes["row"] == node)["image_offset"]
+    data = bytearray(path.read_bytes())
+    block = bytes(data[at : at + BLOCK])
+    # The stream's size is stored before its allocated size (j_dstream_t).
+    found = struct.pack("<QQ", size, -(-size // BLOCK) * BLOCK)
+    assert block.count(found) == 1
+    changed = block.replace(found, struct.pack("<Q", 2**63 + 5) + found[8:])
+    data[at : at + BLOCK] = with_checksum(changed)
+    path.write_bytes(data)
+    result = layoutscope.scan(path, drives=())
+    rows = {row["name"]: row for row in result.parts[-1].layout.entries.iter_rows(named=True)}
+    assert rows["short"]["size_bytes"] is None
+    assert result.exit_code == 3
+    assert all(row["size_bytes"] is None or row["size_bytes"] >= 0 for row in rows.values())
+
+
+# APFS names that were damaged inside otherwise sound records with correct checksums.
+
+
+HEAD = 12
+"""Bytes before the name in the key of a hashed directory record: identifier and type, length and hash."""
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory):
+    """Write a container; return its image and layout."""
+    path = tmp_path_factory.mktemp("names") / "disk.img"
+    return path, write(VICTIMS["victim"], path)
+
+
+@pytest.fixture
+def renamed(victim, tmp_path):
+    """Return a function that changes one byte of an entry's name, and corrects the checksum of its node."""
+    path, expected = victim
+
+    def change(which, byte, *, of=RecordType.DIR_REC, head=HEAD):
+        data = bytearray(path.read_bytes())
+        node, place = at.leaf_records(data, expected, of)[which]
+        start = (place.value if of == RecordType.SIBLING_LINK else place.key) + head
+        data[start] = byte
+        at.fix_checksum(data, node, expected.block_size)
+        copy = tmp_path / "renamed.img"
+        copy.write_bytes(data)
+        return copy
+
+    return change
+
+
+def told(result):
+    return {(item.code, item.level) for volume in result.volumes for item in volume.findings}
+
+
+@pytest.mark.parametrize("which", [3, 20, -1])
+def test_changed_name_is_damage_in_a_scan(renamed, which):
+    """The hash reveals it: exit code 3, and coverage below 1."""
+    result = layoutscope.scan(renamed(which, ord("Q")), drives=())
+    assert ("name-hash-differs", "error") in told(result)
+    assert result.exit_code == 3
+    assert result.coverage != 1
+
+
+def test_name_that_is_no_text_is_damage_in_a_scan(renamed):
+    """A byte that is not valid UTF-8."""
+    result = layoutscope.scan(renamed(20, 0xFF), drives=())
+    assert ("record-invalid", "error") in told(result)
+    assert result.exit_code == 3
+
+
+def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
+    """Early APFS volumes store names without hashes; invalid UTF-8 reveals damage there, too."""
+    path = tmp_path / "disk.img"
+    expected = write(replace(SCENARIOS["plain-keys"], block_count=16384), path)
+    assert layoutscope.scan(path, drives=()).exit_code == 0
+    data = bytearray(path.read_bytes())
+    node, place = at.leaf_records(data, expected, RecordType.DIR_REC)[5]
+    # The key has eight bytes of identifier and type and two of length, followed by the name.
+    data[place.key + 10] = 0xFF
+    at.fix_checksum(data, node, expected.block_size)
+    path.write_bytes(data)
+    result = layoutscope.scan(path, drives=())
+    assert ("record-invalid", "error") in told(result)
+    assert result.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [("\u1c90", 3_222_383), ("\u1c90\u1c91", 1_713_518), ("\u1c90\u10d1", 3_399_766), ("\u10d0", 1_633_879)],
+)
+def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
+    """Georgian capitals of Unicode 11 do not fold: the hashes are those that Linux's driver stored in a volume."""
+    raw = np.frombuffer(name.encode(), np.uint8)
+    hashes, known = names.hash_names(Names(raw, np.array([len(raw)], np.uint32)), folded=True)
+    assert known.all()
+    assert hashes.tolist() == [stored]
+
+
+def test_changed_name_of_a_hard_link_is_damage_in_a_scan(renamed):
+    """The record at its inode and the entry in its directory have the same name."""
+    result = layoutscope.scan(renamed(0, ord("Q"), of=RecordType.SIBLING_LINK, head=10), drives=())
+    assert ("record-differs", "error") in told(result)
+    assert result.exit_code == 3
+
+
+def test_check_says_the_same(renamed):
+    """A check reports the same code at the same level."""
+    result = layoutscope.check(renamed(20, ord("Q")))
+    assert ("name-hash-differs", "error") in told(result)
+
+
+def test_sound_names_are_not_told(victim):
+    """Every name matches its hash, and the names of each link agree."""
+    assert layoutscope.scan(victim[0], drives=()).exit_code == 0
+
+
+def test_names_in_other_scripts_are_hashed_where_they_are_few(monkeypatch, victim):
+    """Above the limit only ASCII names are compared, without a note on the others."""
+    monkeypatch.setattr(names, "MAX_SLOW_HASHES", -1)
+    assert layoutscope.scan(victim[0], drives=()).exit_code == 0
+
+
+# Attribute data is kept apart from a file's own data, whatever the attribute's name.
+
+
+LENGTH = 4096 * 3
+NAMES = (*FORKS, "attribute:data", "plain")
+TOLD = {"data", "attribute:data", "attribute:resource", "attribute:orphan", "attribute:attribute:data", "plain"}
+
+
+@pytest.fixture(params=["apfs", "hfsplus"])
+def image(request, tmp_path):
+    """A volume with one file of three blocks, whose attributes have their own blocks and the names of forks."""
+    path = tmp_path / "disk.img"
+    if request.param == "apfs":
+        held = tuple(XattrPlan(name, b"x" * 5000, is_streamed=True) for name in NAMES)
+        write(container(VolumePlan("Forks", (FilePlan("/a", (ExtentPlan(3),), xattrs=held),))), path)
+    else:
+        held = tuple(Xattr(name, fork=Fork(5000)) for name in NAMES)
+        canvas, _ = render(HfsPlan("Forks", total_blocks=2048, root=(File("a", Fork(LENGTH), xattrs=held),)))
+        path.write_bytes(bytes(canvas.to_bytearray()))
+    return path
+
+
+def test_an_attribute_called_data_is_not_the_files_data(image):
+    """The file has exactly its three blocks; each attribute has its own fork."""
+    with layoutscope.open(image) as disk:
+        layout = disk.scan(drives=()).volume.layout
+    number = layout.entries.row(by_predicate=pl.col("name") == "a", named=True)["file_id"]
+    extents = layout.extents.filter(file_id=number).with_columns(pl.col("fork").cast(pl.String))
+    assert set(extents["fork"]) == TOLD
+    assert extents.filter(fork="data")["length_bytes"].sum() == LENGTH
+    assert extents.filter(pl.col("fork") != "data").height == len(NAMES)

@@ -1,22 +1,31 @@
-"""The structure check of APFS containers: every planted fault is found, and sound images give no finding."""
+"""The structure check of APFS: each rule is broken once and found at its byte, and sound images give no finding."""
 
 from __future__ import annotations
+
+import re
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 from fixtures.apfs import locate as at
+from fixtures.apfs.encryption import encrypt_keybag
 from fixtures.apfs.fault import in_record, swap_entries
 from fixtures.apfs.plan import FilePlan, VolumePlan
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS, container
 from fixtures.apfs.structures import records as disk
-from fixtures.apfs.structures.objects import KVLOC, OBJECT_HEADER
-from fixtures.apfs.structures.records import RecordType
+from fixtures.apfs.structures.objects import KVLOC, OBJECT_HEADER, OMAP_VALUE
+from fixtures.apfs.structures.records import KEY, OBJECT_TYPE_SHIFT, RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
+from layoutscope import check, read_layouts
+from layoutscope.checks.apfs import btree as rules
+from layoutscope.checks.apfs import objects, spaceman
+from layoutscope.checks.apfs import records as record_rules
 from layoutscope.checks.apfs.registry import CONTAINER_CHECKS, VOLUME_CHECKS
+from layoutscope.filesystems.apfs.blocks import decrypt_blocks
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
@@ -25,23 +34,118 @@ from layoutscope.partition import find_volumes
 from layoutscope.structs.checksum import crc32c_of_words
 from layoutscope.structs.records import (
     APFS_SUPERBLOCK,
+    BTREE_INFO,
+    BTREE_NODE,
     CHECKPOINT_MAP_HEAD,
     CHECKPOINT_MAPPING,
     CIB_HEAD,
+    ENTRY_HEAD,
+    INODE_VAL_FIXED,
+    KEYBAG,
     NX_SUPERBLOCK,
     OBJ_PHYS,
     OMAP_PHYS,
     REAPER_HEAD,
     SPACEMAN_PHYS,
+    X_FIELD,
+    XF_BLOB_HEAD,
 )
+from layoutscope.structs.records import KVLOC as DISK_KVLOC
 from tests.apfs import check_container
 from tests.cases import for_each
-from tests.images.test_check_apfs_fields import changed, container_map
+from tests.fields.faults import found_on, outcomes
+from tests.fields.places import fields_in_use
 
 BLOCK_BYTES = 4096
+
+
+class Ones(int):
+    """A structure whose fields are all 1: the set of fields with rules does not depend on other fields."""
+
+    def __getattr__(self, _: str) -> Ones:
+        """Return any field."""
+        return self
+
+    def __iter__(self):
+        """Yield no item."""
+        return iter(())
+
+
+ONES = Ones(1)
+STRANGE = (1, 0x10)
+"""A bit that is never set in these fields: its byte, and its value there."""
+OTHERS = {"hdr.type_and_flags": (3, 0x08), "max_file_systems": (0, 1)}
+"""Fields that a reader needs: a bit of these that the reader ignores."""
+
+
+def container_map(image, expected):
+    """Return the block of the object map that the superblock points to."""
+    start = at.superblock(image, expected) + NX_SUPERBLOCK.omap_oid.offset
+    return int.from_bytes(image[start : start + 8], "little") * BLOCK_BYTES
+
+
+PLACES = {
+    "superblock": (at.superblock, objects.make_superblock_rules(ONES)),
+    "checkpoint map": (at.checkpoint_map, objects.make_map_rules(np.zeros(1, np.uint64))),
+    "reaper": (at.ephemeral("nx_reaper_oid"), objects.make_reaper_rules(1, 1, 0, is_idle=True)),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), spaceman.make_space_rules(ONES, ONES, None, [])),
+    "container object map": (container_map, objects.make_omap_rules(is_own=True)),
+    "volume object map": (at.region("object-map"), objects.make_omap_rules(is_own=False)[:5]),
+}
+CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
+
+
+def changed(place, field):
+    """Return a function that changes a bit of a field of the object at a place, and corrects the checksum."""
+
+    def apply(image, expected):
+        start = place(image, expected)
+        # The last item of a repeated field: rules about second devices concern only that one.
+        last = sum((count - 1) * stride for count, stride in zip(field.counts, field.strides, strict=True))
+        where = start + field.offset + last
+        byte, bit = OTHERS.get(str(field), STRANGE)
+        image[where + byte] ^= bit
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+def findings(path, scenario="", *, image_offset=0, without=()):
+    """Check an image."""
+    password = PASSWORD if scenario.startswith("encrypted") else None
+    with open_image(path) as source:
+        found = check_container(source, image_offset=image_offset, password=password, without=without)
+    return found.findings()
+
+
+@for_each("name, field", CASES)
+def test_broken_rule_is_found_at_its_field(name, field, victims):
+    """One strange bit gives a finding with the rule's code, at the field, starting with the field's name."""
+    rule = CASES[name, field]
+    with planted(Fault(name, "", "", "", changed(PLACES[name][0], rule.field)), victims) as image:
+        found = [item for item in findings(image.path) if item.image_offset == image.where]
+    assert (rule.code, field) in {(item.code, re.split(r"[:\\[]", item.message)[0]) for item in found}
+
+
+COPIED = [each for each in objects.list_copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
+
+
+@pytest.mark.parametrize("field", COPIED, ids=str)
+def test_copy_in_block_0_is_compared_field_by_field(field, victims):
+    """Only the check of the copy finds a strange bit in block 0."""
+    with planted(Fault("copy", "", "", "", changed(lambda *_: 0, field)), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={"superblock-copy"})
+    here = {item.code for item in whole if item.image_offset == image.where}
+    assert "superblock-differs" in here
+    assert not [item for item in rest if item.image_offset == image.where and item.code == "superblock-differs"]
+
+
+# The structure check of APFS containers: every planted fault is found, and sound images give no finding.
+
+
 HASHED_KEY_BYTES = disk.HASHED_KEY.sizeof()
 BY_NAME = {fault.name: fault for fault in FAULTS}
-
 # The finding for each kind of fault.
 CODES = {
     "checksum": {"checksum-mismatch", "checkpoint-invalid", "volume-unreadable"},
@@ -72,13 +176,11 @@ CODES = {
     "seal": {"seal-broken", "checksum-mismatch", "structure-invalid"},
     "encryption": {"structure-invalid", "checksum-mismatch"},
 }
-
 # Kinds of fault found at the exact byte of the field. The others name the object that holds it, because damage that
 # breaks a checksum may be anywhere in it.
 EXACT = {"volume-count", "cross-reference", "link-count", "bitmap", "free-count", "free-queue", "tree-link"} | {
     "double-claim"
 }
-
 # One fault per check that only this check finds.
 NEEDED = {
     "numbers": "nx-next-oid",
@@ -119,24 +221,12 @@ OTHERWISE_TESTED = {
     *("reaper-fields", "space-fields", "map-head", "map-heads"),
     *("mapping-fields", "chunk-heads", "pool-versions", "superblocks"),
 }
-
-
-# Found only on sealed volumes or in snapshots, with tests of their own (test_check_apfs_volumes.py and
-# test_check_apfs_snapshots.py); so have inodes and rare structures (test_check_apfs_inodes.py and
-# test_check_apfs_rare.py).
+# Found only on sealed volumes, in snapshots, in inodes and in rare structures, with tests of their own below.
 OF_SOME_VOLUMES = {
     *("integrity-metadata", "states", "inodes"),
     *("jumpstart", "key-bags", "write-cache", "extended-metadata"),
 }
 STOOD_FOR = [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED | OF_SOME_VOLUMES]
-
-
-def findings(path, scenario="", *, image_offset=0, without=()):
-    """Check an image."""
-    password = PASSWORD if scenario.startswith("encrypted") else None
-    with open_image(path) as source:
-        found = check_container(source, image_offset=image_offset, password=password, without=without)
-    return found.findings()
 
 
 @pytest.mark.parametrize("name", VICTIMS)
@@ -335,3 +425,823 @@ def test_names_of_one_hash_stand_in_any_order(tmp_path):
 def test_hash_of_a_name_is_the_one_of_rfc_3720():
     """It gives 0x8a9136aa for CRC-32C of 32 zero bytes, after an inversion that directory records leave out."""
     assert int(crc32c_of_words(np.zeros((1, 8), np.uint32))[0]) ^ 0xFFFFFFFF == 0x8A9136AA
+
+
+# Inodes, attributes and names: each contradiction is planted once and found at its record.
+
+
+BLOB = INODE_VAL_FIXED.width
+
+
+def fields_of(image, place):
+    """Yield type, description offset and data offset of an inode's extended fields."""
+    if place.value_length <= BLOB:
+        return
+    start = place.value + BLOB
+    count = int.from_bytes(image[start : start + 2], "little")
+    data = start + XF_BLOB_HEAD.width + count * X_FIELD.width
+    for number in range(count):
+        head = start + XF_BLOB_HEAD.width + number * X_FIELD.width
+        yield image[head], head, data
+        size = int.from_bytes(image[head + 2 : head + 4], "little")
+        data += -(-size // 8) * 8
+
+
+def inodes(image, expected):
+    """Return node start, offset and number of every inode but the root and the private directory."""
+    found = []
+    for start, place in at.leaf_records(image, expected, RecordType.INODE):
+        number = at.parse(image, KEY, place.key).obj_id_and_type & (1 << 60) - 1
+        if number >= 16:
+            found.append((start, place, number))
+    return found
+
+
+def fault_in_inode(choose, change):
+    """Return a fault in the first chosen inode."""
+
+    def apply(image, expected):
+        start, place, _ = next(item for item in inodes(image, expected) if choose(image, item[1]))
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault("inode", "", "", "", apply)
+
+
+def has(kind):
+    return lambda image, place: kind in {each for each, *_ in fields_of(image, place)}
+
+
+def is_of(form):
+    return lambda image, place: at.parse(image, disk.INODE, place.value).mode & 0xF000 == form
+
+
+def _flag(bit):
+    return lambda image, place: at.put_field(image, place.value, disk.INODE, "internal_flags", lambda old: old ^ bit)
+
+
+def _data(kind):
+    """Change the first byte of an extended field's data."""
+
+    def change(image, place):
+        where = next(data for each, _, data in fields_of(image, place) if each == kind)
+        image[where] ^= 1
+        return where
+
+    return change
+
+
+def _kind(old, new):
+    """Change the type of an extended field."""
+
+    def change(image, place):
+        head = next(head for each, head, _ in fields_of(image, place) if each == old)
+        image[head] = new
+        return head
+
+    return change
+
+
+def _another_stream(image, place):
+    return at.put_field(image, place.value, disk.INODE, "private_id", lambda old: old + 1)
+
+
+def _key_of_stream(image, place):
+    where = next(data for each, _, data in fields_of(image, place) if each == 8) + 16
+    image[where] = 0x77
+    return where
+
+
+def _compressed(image, place):
+    return at.put_field(image, place.value, disk.INODE, "bsd_flags", lambda old: old ^ 0x20)
+
+
+FILE, LINK, DIRECTORY = 0x8000, 0xA000, 0x4000
+INODE_FAULTS = {
+    "a name that is not the entry's": (has(4), _data(4), "the name in it"),
+    "a flag of statistics without them": (is_of(DIRECTORY), _flag(0x2), "disagree about statistics"),
+    "a flag of holes without a count": (is_of(LINK), _flag(0x200), "disagree about a count"),
+    "a flag of a resource fork": (is_of(DIRECTORY), _flag(0x4000), "disagree about a resource fork"),
+    "a flag of access rights": (is_of(DIRECTORY), _flag(0x40), "disagree about a list"),
+    "a flag of the Finder": (is_of(DIRECTORY), _flag(0x100), "disagree about information"),
+    "an origin of statistics": (is_of(DIRECTORY), _flag(0x4), "statistics begin here"),
+    "flags that exclude each other": (is_of(DIRECTORY), _flag(0x3000), "pinned to both"),
+    "a stream of another file": (lambda i, p: has(8)(i, p) and is_of(FILE)(i, p), _another_stream, "is not a clone"),
+    "a key in a plain volume": (has(8), _key_of_stream, "a key that it cannot have"),
+    "two fields of one type": (lambda i, p: has(4)(i, p) and has(8)(i, p), _kind(8, 4), "two extended fields"),
+    "compression without a header": (is_of(DIRECTORY), _compressed, "called compressed"),
+    "a count of other holes": (has(13), _data(13), "other sparse bytes"),
+}
+
+
+@pytest.mark.parametrize("name", INODE_FAULTS)
+def test_contradiction_of_an_inode_is_found_at_its_record(name, victims):
+    """The finding is in the leaf, and names both sides of the contradiction."""
+    choose, change, message = INODE_FAULTS[name]
+    with planted(fault_in_inode(choose, change), victims) as image:
+        found = findings(image.path)
+    here = {item.message for item in found if item.image_offset // BLOCK_BYTES == image.where // BLOCK_BYTES}
+    assert any(message in each for each in here), here
+
+
+def fault_in_record(kind, change):
+    def apply(image, expected):
+        start, place = at.leaf_records(image, expected, kind)[0]
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault("record", "", "", "", apply)
+
+
+def _no_end(image, place):
+    where = place.key + place.key_length - 1
+    image[where] = ord("x")
+    return where
+
+
+def _owned(image, place):
+    image[place.value] ^= 4
+    return place.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        (RecordType.XATTR, _no_end, "does not end with its first zero byte"),
+        (RecordType.DIR_REC, _no_end, "does not end with its first zero byte"),
+    ],
+)
+def test_name_without_an_end_is_found(kind, change, message, victims):
+    """Lengths include the terminating zero byte of a name."""
+    with planted(fault_in_record(kind, change), victims) as image:
+        found = {item.message for item in findings(image.path)}
+    assert any(message in each for each in found), found
+
+
+def test_attribute_of_the_file_system_is_known_by_its_name(victims):
+    """Link targets belong to the file system, other known attributes do not."""
+
+    def apply(image, expected):
+        for start, place in at.leaf_records(image, expected, RecordType.XATTR):
+            if b"com.apple.fs.symlink" in bytes(image[place.key : place.key + place.key_length]):
+                _owned(image, place)
+                at.fix_checksum(image, start, BLOCK_BYTES)
+                return place.value
+        raise AssertionError
+
+    with planted(Fault("owned", "", "", "", apply), victims) as image:
+        found = {item.message for item in findings(image.path) if item.image_offset == image.where}
+    assert any("against its name" in message for message in found)
+
+
+# Headers, free lists and roots of nodes: each rule is broken once, and found at its byte.
+
+
+TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")
+INFO = BLOCK_BYTES - BTREE_INFO.width
+FS = MagicMock()
+FS.tree.source.tree = "fs"
+OF_ROOTS = (*rules.make_info_rules(FS), *rules.make_longest_rules(FS, (0, 0)))
+NODE_FIELDS = {
+    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.make_node_rules(FS, 1)},
+    **{str(rule.field): (INFO + rule.field.offset, rule.code) for rule in OF_ROOTS},
+    "key_free_list.len_data": (BTREE_NODE.key_free_list.len_data.offset, rules.DIFFERS),
+    "val_free_list.len_data": (BTREE_NODE.val_free_list.len_data.offset, rules.DIFFERS),
+}
+NODE_BITS = {"hdr.type_and_flags": (3, 0x08), "flags": (0, 0x10), "hdr.xid": (0, None), "table_space.ofs_data": (0, 4)}
+NODE_BITS |= {"fixed.len_key": (1, 1), "fixed.len_val": (0, 4)}
+"""The changed byte and its value, where a strange bit in the second byte would stop the reader; None zeroes all."""
+
+
+def change_root(tree, field):
+    offset, _ = NODE_FIELDS[field]
+    byte, bit = NODE_BITS.get(field, (1, 0x10))
+
+    def apply(image, expected):
+        start = at.root(tree, -1 if tree in {"container-omap", "spaceman"} else 0)(image, expected)
+        if bit is None:
+            image[start + offset : start + offset + 8] = bytes(8)
+        else:
+            image[start + offset + byte] ^= bit
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return start + offset
+
+    return apply
+
+
+TORN = {("container-omap", "fixed.len_val"), *((tree, "table_space.ofs_data") for tree in TREES[:3] + TREES[5:])}
+"""Changes that put records outside the node: reading reports and skips the whole node."""
+NODE_CASES = [
+    (tree, field) for tree in TREES for field in NODE_FIELDS if (tree, field) not in {*TORN, ("fs", "hdr.xid")}
+]
+"""Reading compares the transaction of a virtual node with the object map's."""
+
+
+@for_each("tree, field", NODE_CASES)
+def test_strange_value_in_a_root_is_found_at_its_field(tree, field, victims):
+    """Every rule of headers and roots applies to every kind of tree."""
+    victim = "snapshots" if tree == "snapmeta" else "victim"
+    with planted(Fault(field, "", "", "", change_root(tree, field), victim), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert NODE_FIELDS[field][1] in found
+
+
+def put(image, place, *numbers):
+    for number in numbers:
+        image[place : place + 2] = number.to_bytes(2, "little")
+        place += 2
+
+
+def number(image, place):
+    return int.from_bytes(image[place : place + 2], "little")
+
+
+LIST_END = 0xFFFF
+FREED = 16
+"""Bytes taken from the gap between keys and values for each free list."""
+
+
+def freed(change=None):
+    """Return a function that gives a leaf two free lists, as after a record was removed, and changes them."""
+
+    def apply(image, expected):
+        start = at.node("fs", min_keys=4)(image, expected)
+        field = {name: start + getattr(BTREE_NODE, name).ofs_data.offset for name in (*LISTS, "free_space")}
+        table = start + BTREE_NODE.table_space.ofs_data.offset
+        keys = start + BTREE_NODE.width + number(image, table) + number(image, table + 2)
+        end = start + BLOCK_BYTES - (BTREE_INFO.width if image[start + BTREE_NODE.flags.offset] & 1 else 0)
+        gap, room = number(image, field["free_space"]), number(image, field["free_space"] + 2)
+        put(image, field["free_space"], gap + FREED, room - 2 * FREED)
+        value = end - (keys + gap + room - FREED)
+        put(image, field["key_free_list"], gap, FREED)
+        put(image, field["val_free_list"], value, FREED)
+        put(image, keys + gap, LIST_END, FREED)
+        put(image, end - value, LIST_END, FREED)
+        where = start
+        if change is not None:
+            where = change(image, field, {"key_free_list": keys + gap, "val_free_list": end - value})
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+LISTS = ("key_free_list", "val_free_list")
+CHANGES = {
+    "a piece too small": ("entry", 2, 3),
+    "a piece too long": ("entry", 2, 4000),
+    "an entry outside": ("entry", 0, 4000),
+    "a start outside": ("head", 0, 4000),
+    "bytes of a record": ("head", 0, 8),
+    "another sum": ("head", 2, FREED + 4),
+}
+
+
+def test_free_lists_that_add_up_are_sound(victims):
+    """Listed and summed pieces between records and gap give no finding."""
+    with planted(Fault("lists", "", "", "", freed(), "victim"), victims) as image:
+        assert findings(image.path) == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_broken_free_list_is_found_in_its_node(change, name, victims):
+    """Pieces that are too small, too long, outside or in use, and a wrong sum, are findings in the node."""
+
+    def apply(image, head, entry):
+        part, plus, value = CHANGES[change]
+        put(image, {"entry": entry, "head": head}[part][name] + plus, value)
+        return head[name]
+
+    with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
+        found = findings(image.path)
+        first = image.where - image.where % BLOCK_BYTES
+    assert {item.code for item in found} == {rules.DIFFERS}
+    assert all(first <= item.image_offset < first + BLOCK_BYTES for item in found)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_free_list_in_a_loop_ends(name, victims):
+    """A piece that points to itself is found, and the traversal of the list ends."""
+
+    def apply(image, head, entry):
+        put(image, entry[name], number(image, head[name]))
+        return head[name]
+
+    with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
+        assert {item.code for item in findings(image.path)} == {rules.DIFFERS}
+
+
+def test_size_in_a_map_is_that_of_the_node(victims):
+    """A reader that trusts the map reads two extra blocks; apfsck rejects such an object."""
+
+    def apply(image, expected):
+        leaf = next(node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("omap", 0)) * BLOCK_BYTES
+        leaves = {node.paddr for node in expected.live.nodes if (node.tree, node.level) == ("fs", 0)}
+        places = at.records(image, leaf, BLOCK_BYTES)
+        where = max(each.value for each in places if _leads_to(image, each) in leaves)
+        image[where + 4 : where + 8] = (3 * BLOCK_BYTES).to_bytes(4, "little")
+        at.fix_checksum(image, leaf, BLOCK_BYTES)
+        return where + 4
+
+    with planted(Fault("size", "", "", "", apply), victims) as image:
+        found = {
+            (item.image_offset, item.message) for item in findings(image.path) if item.code == "object-map-differs"
+        }
+    assert found == {(image.where, "the node there has another size")}
+
+
+def _leads_to(image, place):
+    return at.parse(image, OMAP_VALUE, place.value).ov_paddr
+
+
+def causes(name, victims):
+    """Return the subjects of a fault's primary findings, and the number of consequences."""
+    with planted(next(fault for fault in FAULTS if fault.name == name), victims) as image:
+        found = check(image.path).every()
+    worse = [item for item in found if item.level != "info"]
+    alone = [item for item in worse if item.cause is None]
+    return {item.structure.partition(",")[0] for item in alone}, len(worse) - len(alone)
+
+
+@pytest.mark.parametrize("name", ["omap-leaf-checksum", "omap-leaf-oid", "omap-child-outside"])
+def test_what_a_map_lost_follows_from_the_map(name, victims):
+    """Nodes missing from a damaged map are not separate faults."""
+    about, following = causes(name, victims)
+    assert about == {"omap tree"}
+    assert following
+
+
+def test_a_lost_node_follows_from_no_sound_map(victims):
+    """A broken leaf of another tree is reported there, unrelated to the map."""
+    about, _ = causes("leaf-checksum", victims)
+    assert about
+    assert "omap tree" not in about
+
+
+def test_a_map_whose_keys_do_not_ascend_is_one_cause_at_its_node(victims):
+    """The map lacks nothing: a binary search would have missed two nodes of the volume's tree."""
+    fault = next(fault for fault in FAULTS if fault.name == "omap-key-order")
+    whole = read_layouts(victims["victim"][0])
+    with planted(fault, victims) as image:
+        (found,) = findings(image.path)
+        layouts = read_layouts(image.path)
+        first = image.where - image.where % BLOCK_BYTES
+    assert (found.code, found.level, found.causes) == ("keys-unordered", "error", ())
+    assert first <= found.image_offset < first + BLOCK_BYTES
+    for before, after in zip(whole, layouts, strict=True):
+        assert after.nodes["image_offset"].to_list() == before.nodes["image_offset"].to_list()
+        assert after.entries.height == before.entries.height
+
+
+# Fields of rare structures, on images of the scenarios that have them.
+
+
+HELD = {
+    "jumpstart": (
+        *("version", "len_efi_file", "reserved", "magic", "num_extents"),
+        *("obj_phys.subtype", "obj_phys.type_and_flags", "obj_phys.oid"),
+    ),
+}
+"""Fields that have rules, by scenario."""
+KINDS = {"jumpstart": "efi_jumpstart"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scenario", HELD)
+def test_changes_of_rare_structures_are_found(scenario, tmp_path):
+    """Every change of a field with a rule is found; without a change there are no findings."""
+    path = tmp_path / "disk.img"
+    write(SCENARIOS[scenario], path)
+    objects = fields_in_use(path)[KINDS[scenario]].values()
+    fields = [several[0] for found in objects for name, several in found.items() if name.endswith(HELD[scenario])]
+    assert len({each.address for each in fields}) >= len(HELD[scenario])
+    assert found_on(path) == set()
+    missed = [each for each in outcomes(path, fields, "little") if not each.codes and each.change != "exchange"]
+    # The driver may end anywhere in its last block.
+    assert {each.field.address.rpartition(".")[2] for each in missed} <= {"len_efi_file"}
+    assert {each.change for each in missed} <= {"bit", "plus", "minus"}
+
+
+BAG = [
+    *((rule, 0) for rule in objects.make_bag_rules(1, 0, 0)),
+    *((rule, KEYBAG.width) for rule in objects.ENTRY_RULES),
+]
+
+
+@pytest.mark.parametrize(("rule", "start"), BAG, ids=lambda item: str(getattr(item, "field", item)))
+def test_broken_rule_of_a_key_bag_is_found_at_its_field(rule, start, victims):
+    """The container's keybag is decrypted with its UUID, changed, and encrypted again."""
+
+    def apply(image, expected):
+        place = at.region("container-keybag", -1)(image, expected)
+        uuid_at = at.superblock(image, expected) + NX_SUPERBLOCK.uuid.offset
+        uuid = bytes(image[uuid_at : uuid_at + 16])
+        data = bytearray(_turned(uuid, place // BLOCK_BYTES, bytes(image[place : place + BLOCK_BYTES])))
+        where = start + rule.field.offset
+        size = rule.field.scalar.itemsize
+        data[where : where + size] = bytes(size) if rule.field is ENTRY_HEAD.len_key else b"\x77" * size
+        at.fix_checksum(data, 0, BLOCK_BYTES)
+        image[place : place + BLOCK_BYTES] = encrypt_keybag(uuid, place // BLOCK_BYTES, bytes(data))
+        return place + where
+
+    with planted(Fault("bag", "", "", "", apply, "encrypted"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert rule.code in found
+
+
+def _turned(uuid, paddr, block):
+    plain = decrypt_blocks(
+        uuid + uuid, np.frombuffer(block, np.uint8)[None, :], np.array([paddr], np.uint64), BLOCK_BYTES
+    )
+    return plain.tobytes()
+
+
+def test_free_queue_with_more_nodes_than_its_limit_is_found(victims):
+    """The limit is next to the queue; a driver that ignores it leaves a volume that apfsck calls damaged."""
+
+    def apply(image, expected):
+        start = at.ephemeral("nx_spaceman_oid")(image, expected)
+        field = SPACEMAN_PHYS.free_queues.tree_node_limit
+        where = start + field.offset
+        image[where : where + 2] = bytes(2)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    with planted(Fault("limit", "", "", "", apply), victims) as image:
+        found = {item.message for item in findings(image.path) if item.image_offset == image.where}
+    assert "free_queues.tree_node_limit[0]: the queue has more nodes than it may have" in found
+
+
+# Fields of records: rules of lengths, flags, reserved bytes and extended fields, each found at its record.
+
+
+RECORD_KINDS = {
+    "inode": (RecordType.INODE, "fs", "victim"),
+    "dir_rec": (RecordType.DIR_REC, "fs", "victim"),
+    "file_extent": (RecordType.FILE_EXTENT, "fs", "victim"),
+    "xattr": (RecordType.XATTR, "fs", "victim"),
+    "extent": (RecordType.EXTENT, "extentref", "victim"),
+    "snap_metadata": (RecordType.SNAP_METADATA, "snapmeta", "snapshots"),
+}
+# Key states are in encrypted nodes, and file hashes in nodes whose own hash is in their parents.
+FOLLOWING = (("inode", record_rules.INODE.len_uncompressed), ("file_extent", record_rules.EXTENT.crypto_id))
+FOLLOWING += (("extent", record_rules.REFERENCE.owning_obj_id),)
+"""Fields whose rules need another field of the record, or the volume."""
+RECORD_CASES = [
+    (kind, rule.field)
+    for kind, declared in record_rules.VALUE_RULES.items()
+    if kind in RECORD_KINDS
+    for rule in declared
+]
+RECORD_CASES += FOLLOWING
+RECORD_VALUES = {
+    "fixed.inum": bytes(8),
+    "fixed.flags": b"\x08",
+    "len_and_kind": bytes(8),
+    "refcnt": bytes(4),
+}
+
+
+def in_value(kind, change, number=1):
+    """Return a function that changes the value of a record, by its place."""
+    record, tree, scenario = RECORD_KINDS[kind]
+
+    def apply(image, expected):
+        found = at.leaf_records(image, expected, record, tree=tree)
+        start, place = found[min(number, len(found) - 1)]
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault(kind, "", "", "", apply, scenario)
+
+
+@pytest.mark.parametrize(("kind", "field"), RECORD_CASES, ids=str)
+def test_broken_rule_of_a_value_is_found_at_its_field(kind, field, victims):
+    """Each rule of a value is broken once, and the finding is at the field's first byte."""
+
+    def change(image, place):
+        where = place.value + field.offset
+        value = RECORD_VALUES.get(str(field), b"\x77\x77")
+        image[where : where + len(value)] = value
+        if field.scalar.itemsize == 8 and str(field) not in {"fixed.inum", "len_and_kind"}:
+            image[where + 7] = 0x42
+        return where
+
+    with planted(in_value(kind, change), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "record-invalid" in found
+
+
+OUT_OF_REACH = [rule for kind in ("crypto_state", "file_info") for rule in record_rules.VALUE_RULES[kind]]
+AS_WRITTEN = {
+    "fixed.refcnt": 1,
+    "fixed.major_version": 5,
+    "fixed.persistent_class": 3,
+    "fixed.num_hashed_blocks": 1,
+    "fixed.len_hash": 32,
+}
+"""The key state and hash that macOS writes; zero where unknown."""
+
+
+@pytest.mark.parametrize("rule", OUT_OF_REACH, ids=lambda rule: str(rule.field))
+def test_rules_of_records_that_no_fault_can_be_planted_in(rule):
+    """What macOS writes satisfies each rule, and another value breaks it."""
+    sound = AS_WRITTEN.get(str(rule.field), 0)
+    broken = 0 if str(rule.field) in {"fixed.refcnt", "fixed.num_hashed_blocks", "fixed.len_hash"} else 0x77
+    values = np.array([sound, broken], rule.field.scalar)
+    assert rule.want.is_met(values).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("part", ["key", "val"])
+@pytest.mark.parametrize("kind", ["inode", "xattr", "file_extent"])
+def test_record_that_is_longer_than_it_says_is_found(part, kind, victims):
+    """A length in the table of contents that is one too large is found, for keys and values."""
+
+    def change(image, place):
+        image[place.entry + getattr(DISK_KVLOC, part).len_data.offset] += 1
+        return place.key if part == "key" else place.value
+
+    with planted(in_value(kind, change), victims) as image:
+        found = {item.message for item in findings(image.path) if item.code == "record-invalid"}
+    assert any("length" in message or "do not fill" in message for message in found)
+
+
+XFIELDS = {
+    "bytes in use": lambda blob: (blob + XF_BLOB_HEAD.used_data.offset, 8),
+    "type": lambda blob: (blob + XF_BLOB_HEAD.width + X_FIELD.type.offset, 0x55),
+    "flags": lambda blob: (blob + XF_BLOB_HEAD.width + X_FIELD.flags.offset, 0x40),
+}
+
+
+@pytest.mark.parametrize("name", XFIELDS)
+def test_extended_fields_fit_their_types(name, victims):
+    """Used bytes, type and flags of extended fields are compared with the rules of their types."""
+
+    def change(image, place):
+        where, bits = XFIELDS[name](place.value + record_rules.INODE.width)
+        image[where] ^= bits
+        return place.value
+
+    with planted(in_value("inode", change), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "record-invalid" in found
+
+
+# Findings of a check in states that only snapshots keep, each reported once.
+
+
+def kept_records(image, expected, kind):
+    """Return records of a type in leaves that a snapshot has and the live state no longer has."""
+    live = {node.paddr for node in expected.live.nodes}
+    nodes = [node for snapshot in expected.snapshots for node in expected.states[snapshot.xid].nodes]
+    starts = [
+        node.paddr * BLOCK_BYTES for node in nodes if (node.tree, node.level) == ("fs", 0) and node.paddr not in live
+    ]
+    return [
+        (start, place)
+        for start in starts
+        for place in at.records(image, start, BLOCK_BYTES)
+        if at.parse(image, KEY, place.key).obj_id_and_type >> OBJECT_TYPE_SHIFT == kind
+    ]
+
+
+def in_kept(kind, change):
+    """Return a fault in a record that only snapshots keep."""
+
+    def apply(image, expected):
+        start, place = kept_records(image, expected, kind)[-1]
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault("kept", "", "", "", apply, "snapshots")
+
+
+def _strange_pad(image, place):
+    where = place.value + at.field_offset(disk.INODE, "pad1")
+    image[where] ^= 0x55
+    return where
+
+
+def _another_hash(image, place):
+    where = place.key + KEY.sizeof()
+    image[where + 2] ^= 0x10
+    return where
+
+
+def _another_inode(image, place):
+    return at.put_field(image, place.value, disk.DIRECTORY_RECORD, "file_id", lambda _: 0x7000)
+
+
+SNAPSHOT_FAULTS = {
+    "a rule of a field": (RecordType.INODE, _strange_pad, "record-invalid"),
+    "a hash of a name": (RecordType.DIR_REC, _another_hash, "name-hash-differs"),
+    "an entry without inode": (RecordType.DIR_REC, _another_inode, "inode-missing"),
+}
+
+
+@pytest.mark.parametrize("name", SNAPSHOT_FAULTS)
+def test_fault_in_a_leaf_of_snapshots_alone_is_found_there_once(name, victims):
+    """Snapshot records follow the rules of the live state, and nothing is reported twice."""
+    kind, change, code = SNAPSHOT_FAULTS[name]
+    with planted(in_kept(kind, change), victims) as image:
+        found = findings(image.path)
+    here = [
+        item for item in found if item.code == code and item.image_offset // BLOCK_BYTES == image.where // BLOCK_BYTES
+    ]
+    assert here
+    assert len({(item.code, item.image_offset, item.message) for item in here}) == len(here)
+
+
+def test_finding_of_a_comparison_names_the_snapshot(victims):
+    """The finding tells the reader to look into that state, not into the live one."""
+    kind, change, code = SNAPSHOT_FAULTS["an entry without inode"]
+    with planted(in_kept(kind, change), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={"states"})
+    found = [item for item in whole if item.code == code]
+    assert found
+    assert [item for item in rest if item.code == code] == []
+    assert all(item.structure.startswith("snapshot ") for item in found)
+
+
+@pytest.mark.parametrize("field", ["num_files", "num_directories", "role", "incompatible_features"])
+def test_superblock_of_a_snapshot_is_compared_with_its_records(field, victims):
+    """Counts, role and the rule of names in the snapshot's copy."""
+    where = at.region("snapshot-superblock")
+    fault = Fault("copy", "", "", "", changed(where, getattr(APFS_SUPERBLOCK, field)), "snapshots")
+    with planted(fault, victims) as image:
+        found = findings(image.path)
+    assert image.where in {item.image_offset for item in found}
+
+
+def _name_record(image, expected):
+    start = next(node.paddr for node in expected.live.nodes if node.tree == "snapmeta") * BLOCK_BYTES
+    kinds = {
+        at.parse(image, KEY, each.key).obj_id_and_type >> OBJECT_TYPE_SHIFT: each
+        for each in at.records(image, start, BLOCK_BYTES)
+    }
+    return start, kinds[RecordType.SNAP_NAME].key
+
+
+@pytest.mark.parametrize(
+    ("plus", "message"),
+    [
+        (KEY.sizeof() + 2, "a name is not that in the metadata of its snapshot"),
+        (KEY.sizeof() - 2, "its key has the number of an object"),
+    ],
+)
+def test_name_of_a_snapshot_is_that_of_its_metadata(plus, message, victims):
+    """A snapshot with two names, or a name under another key, is not clean, according to apfsck as well."""
+
+    def apply(image, expected):
+        start, key = _name_record(image, expected)
+        image[key + plus] ^= 1
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return start
+
+    with planted(Fault("name", "", "", "", apply, "snapshots"), victims) as image:
+        found = [item for item in findings(image.path) if item.code == "snapshot-differs"]
+    assert message in {item.message for item in found}
+    assert {item.image_offset // BLOCK_BYTES for item in found} == {image.where // BLOCK_BYTES}
+
+
+# Superblocks of volumes and of snapshots, and seals: each rule is broken once, and found at its byte.
+
+
+VOLUME = APFS_SUPERBLOCK
+LARGE = {"hdr.xid", "num_quota_blocks", "fs_flags", "next_doc_id", "root_tree_type", "hdr.type_and_flags"}
+LARGE |= {"meta_crypto.key_revision"}
+"""Fields where a strange bit is no contradiction, or leads to another volume; their own values are below."""
+VOLUME_VALUES = {
+    "num_quota_blocks": b"\1",
+    "fs_flags": b"\0",
+    "next_doc_id": b"\0",
+    "meta_crypto.key_revision": b"\0",
+    "hdr.type_and_flags": b"\x0d\0\0\x08",
+}
+
+
+def snapshot(image, expected):
+    """Locate the superblock of the first snapshot."""
+    _, place = at.leaf_records(image, expected, RecordType.SNAP_METADATA, tree="snapmeta")[0]
+    return int(at.parse(image, disk.SNAP_METADATA, place.value).sblock_oid) * BLOCK_BYTES
+
+
+VIEWS = {"live": at.region("volume-superblock"), "snapshot": snapshot}
+OF_COPIES = {
+    "incompatible_features",
+    "fs_index",
+    "omap_oid",
+    "extentref_tree_oid",
+    "snap_meta_tree_oid",
+    "root_tree_oid",
+    "next_obj_id",
+}
+RULES = objects.make_volume_rules(ONES, ONES, ONES, [], is_copy=True)
+VOLUME_FIELDS = {str(rule.field): rule.field for rule in RULES}
+VOLUME_CASES = [
+    (view, name)
+    for view in VIEWS
+    for name in VOLUME_FIELDS
+    if (name not in LARGE or name in VOLUME_VALUES)
+    and (view == "snapshot" or name not in OF_COPIES)
+    and (view, name) != ("snapshot", "num_quota_blocks")
+]
+
+
+def change_volume(place, field):
+    def apply(image, expected):
+        start = place(image, expected)
+        where, value = start + field.offset, VOLUME_VALUES.get(str(field))
+        if value is None:
+            image[where + field.scalar.itemsize - 1 if field.scalar.itemsize < 8 else where + 4] ^= 0x40
+        else:
+            image[where : where + len(value)] = value
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+@for_each("view, name", VOLUME_CASES)
+def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims):
+    """The same rules apply to the live superblock and a snapshot's, where they are applicable."""
+    with planted(
+        Fault(name, "", "", "", change_volume(VIEWS[view], VOLUME_FIELDS[name]), "snapshots"), victims
+    ) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "superblock-differs" in found
+
+
+@pytest.mark.parametrize(
+    "field", [rule.field for rule in objects.make_seal_rules(1) if str(rule.field) != "hdr.xid"], ids=str
+)
+def test_strange_value_in_a_seal_is_found_at_its_field(field, victims):
+    """Header, version, flags and reserved bytes of integrity metadata follow their rules."""
+    with planted(
+        Fault("seal", "", "", "", change_volume(at.region("integrity-metadata"), field), "sealed"), victims
+    ) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "seal-broken" in found
+
+
+def history(change):
+    def apply(image, expected):
+        start = at.region("volume-superblock")(image, expected)
+        where = change(image, start)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+ENTRY = VOLUME.modified_by.id.strides[0]
+HISTORIES = {
+    "time without program": (VOLUME.modified_by.timestamp, 0),
+    "transaction without program": (VOLUME.modified_by.last_xid, 0),
+    "entry behind the last": (VOLUME.modified_by.id, 3),
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_entries_of_programs_stand_in_order(name, victims):
+    """An entry without program is empty, and behind it there is none."""
+    field, number = HISTORIES[name]
+
+    def change(image, start):
+        where = start + field.offset + number * ENTRY
+        image[where] = 1
+        return where
+
+    with planted(Fault(name, "", "", "", history(change), "victim"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert found == {"superblock-differs"}
+
+
+@pytest.mark.parametrize("field", [VOLUME.volname, VOLUME.formatted_by.id], ids=str)
+def test_volumes_have_a_name_and_a_maker(field, victims):
+    """An empty name gives a finding, and so does an empty maker."""
+
+    def change(image, start):
+        image[start + field.offset] = 0
+        return start + field.offset
+
+    with planted(Fault("name", "", "", "", history(change), "victim"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert found == {"superblock-differs"}
+
+
+@pytest.mark.parametrize("name", ["volume-oid", "volume-checksum"])
+def test_what_stands_in_for_a_lost_volume_is_no_fault_of_its_own(name, victims):
+    """An older copy that a search found is a consequence of the unreadable superblock."""
+    fault = next(fault for fault in FAULTS if fault.name == name)
+    with planted(fault, victims) as image:
+        found = check(image.path, password=PASSWORD)
+    told = [item for part in (found, *found.volumes) for item in part.findings]
+    assert [item for item in told if item.code == "tree-rebuilt"]
+    assert {item.code for item in told if item.is_cause and item.level == "error"}
+    assert not [item for item in told if item.code == "tree-rebuilt" and item.is_cause]

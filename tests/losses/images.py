@@ -1,4 +1,4 @@
-"""The sound images that are damaged: those of our writers, and small ones from real drivers and from macOS."""
+"""The sound images that are damaged: those of our writers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fixtures.apfs.structures.volume import VolumeRole
 from fixtures.apfs.writer import write
 from fixtures.hfsplus import scenarios as hfsplus
 from fixtures.hfsplus.writer import write as write_hfsplus
-from tests.conftest import cache_dir
 from tests.fuzz import of_apfs, of_hfsplus
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures.hfsplus.plan import VolumePlan as HfsPlusPlan
-
-MAX_BYTES = 1 << 27
-"""Larger reference images are left out."""
 
 SYSTEM: Final = VolumePlan("System", apfs.many(30), role=VolumeRole.SYSTEM, group=apfs.GROUP)
 DATA: Final = VolumePlan("Data", apfs.RICH, role=VolumeRole.DATA, group=apfs.GROUP)
@@ -57,26 +53,11 @@ SNAPSHOTS: Final = {"snapshots": "first", "sealed-snapshot": "os"}
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A sound image, and how it is read.
-
-    Attributes
-    ----------
-    name : str
-        For the figures.
-    path : path
-        The file.
-    options : mapping
-        Of the scan: the password, the snapshot, the other image of a Fusion set.
-    """
+    """A sound image, and how it is read: the password, the snapshot, or the other image of a Fusion set."""
 
     name: str
     path: Path
     options: Mapping[str, Any]
-
-
-def images(folder: Path) -> list[Sound]:
-    """Write our own images into a folder; list them and the reference images that the tests have decompressed."""
-    return written_images(folder) + [Sound(path.stem, path, {}) for path in reference_images()]
 
 
 def written_images(folder: Path) -> list[Sound]:
@@ -101,9 +82,3 @@ def _apfs_images(name: str, plan: ContainerPlan, folder: Path) -> list[Sound]:
     if name in SNAPSHOTS:
         found.append(Sound(f"{path.stem}-view", path, {"snapshot": SNAPSHOTS[name]}))
     return found
-
-
-def reference_images() -> list[Path]:
-    """List small sound reference images from drivers and macOS that hold entries and need no password."""
-    paths = sorted([*cache_dir().glob("driver/*.img"), *cache_dir().glob("apple/*.raw")])
-    return [path for path in paths if path.stat().st_size <= MAX_BYTES and "encrypted" not in path.name]

@@ -3,45 +3,34 @@
 N B-tree nodes of a sound image are zeroed, filled with noise, changed by one bit, robbed of a sector, or overwritten
 with a copy of another node. The causes that a check and a scan name, the rows of damaged nodes, and the damaged places
 of the map's data are each compared with the planted damage.
-
-``python -m tests.losses.nodes --count 200 --seed 1`` runs this over all images and prints each case that fails.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
-import sys
-import tempfile
 from collections import Counter
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutscope import check, scan
-from layoutscope.errors import UsageError
 from layoutscope.findings import first_cause
 from layoutscope.report.map.page import disk_data, disk_shares
 from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
-from tests.losses.campaign import damaged
-from tests.losses.damage import Damage
-from tests.losses.images import images
-from tests.losses.victim import Spot, victim_of
+from tests.losses.damage import Damage, damaged
+from tests.losses.victim import Spot
 from tests.pages import unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import random
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult
     from tests.losses.images import Sound
     from tests.losses.victim import Victim
 
-NUMBERS = (1, 3, 8, 40)
-KINDS = ("zeroed", "noise", "bit", "sector", "copy")
 HFSPLUS_TREES = frozenset({"catalog", "extents-overflow", "attributes", "hot-files"})
 SECTOR_BYTES = 512
 NODE_HEAD_BYTES = 56
@@ -59,28 +48,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """Planted damage and the findings about it.
+    """Planted damage and the findings about it: the nodes that the check misses, and what it reports elsewhere.
 
-    Attributes
-    ----------
-    image : str
-        The sound image.
-    kind : str
-        One of `KINDS`.
-    nodes : tuple of Node
-        The damaged nodes.
-    missed : tuple of Spot
-        Damaged nodes that the check does not name as a cause.
-    false : tuple of Finding
-        Causes of the check outside the damaged nodes.
-    num_check, num_scan : int
-        Causes of each.
-    misassigned : tuple of Finding
-        Findings about one node that name another one as their cause.
-    strayed : tuple of Finding
-        Causes of the scan outside the damaged nodes, including the one that it quotes.
-    rows, places : Differences
-        Rows of nodes that are not sound, and damaged places of the map's data, where they are not what was planted.
+    `misassigned` are findings about one node that name another one as their cause, and `strayed` are causes of the scan
+    outside the damaged nodes, including the one that it quotes.
     """
 
     image: str
@@ -90,25 +61,16 @@ class Planted:
     false: tuple[Finding, ...]
     num_check: int
     num_scan: int
-    misassigned: tuple[Finding, ...] = field(default=())
-    strayed: tuple[Finding, ...] = field(default=())
-    rows: Differences = field(default_factory=Counter)
-    places: Differences = field(default_factory=Counter)
-
-    @property
-    def agreement(self) -> dict[str, bool]:
-        """Whether the check, the scan, the rows and the map each match the planted damage in number and place."""
-        return {
-            "check": not (self.missed or self.false or self.misassigned),
-            "scan": not self.strayed and self.num_check == self.num_scan,
-            "rows": not self.rows,
-            "map": not self.places,
-        }
+    misassigned: tuple[Finding, ...]
+    strayed: tuple[Finding, ...]
+    rows: Differences
+    places: Differences
 
     @property
     def is_right(self) -> bool:
-        """Whether all four results match the damaged nodes in number and place."""
-        return all(self.agreement.values())
+        """Whether the check, the scan, the rows and the map each match the damaged nodes in number and place."""
+        elsewhere = self.missed or self.false or self.misassigned or self.strayed or self.rows or self.places
+        return not elsewhere and self.num_check == self.num_scan
 
 
 Said = tuple[str, int | None]
@@ -297,61 +259,3 @@ def cases(
 def reads_others(sound: Sound) -> bool:
     """Whether bytes of another file or place are read instead: the first image of a set, or a journal."""
     return sound.name.endswith("-second") or "journal" in sound.name
-
-
-def run(seed: int, numbers: range, only: str = "", kinds: Sequence[str] = KINDS) -> Iterator[tuple[int, Planted]]:
-    """Judge numbered cases of all images."""
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name, "work")
-        work.mkdir()
-        victims = [
-            victim_of(sound, work) for sound in images(Path(name)) if only in sound.name and not reads_others(sound)
-        ]
-        for number in numbers:
-            rng = random.Random(f"{seed} {number}")  # noqa: S311
-            victim = victims[number % len(victims)]
-            chosen = cases(victim, rng, rng.choice(NUMBERS))
-            kind = rng.choice(kinds)
-            # If the name of a requested snapshot is lost, nothing of the snapshot is read.
-            with suppress(UsageError) if victim.options else nullcontext():
-                if chosen:
-                    yield number, judge(victim, chosen, kind, rng)
-
-
-def main() -> int:
-    """Run the cases that the arguments select; return 1 if one was wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.losses.nodes", description=__doc__)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
-    parser.add_argument("--only", default="", help="images with this in their names")
-    given = parser.parse_args()
-    totals: Counter[tuple[str, bool]] = Counter()
-    agreeing: Counter[str] = Counter()
-    for number, item in run(given.seed, range(given.first, given.first + given.count), given.only, given.kinds):
-        totals[item.kind, item.is_right] += 1
-        agreeing.update(name for name, agrees in item.agreement.items() if agrees)
-        if not item.is_right:
-            kinds = Counter(node.spot.structure for node in item.nodes)
-            print(f"{number} {item.image} {item.kind} {dict(kinds)}: check {item.num_check}, scan {item.num_scan}")  # noqa: T201
-            for spot in item.missed:
-                print("   missed", spot.structure, spot.at)  # noqa: T201
-            for told in item.false[:12]:
-                print("   false", told.level, told.code, told.image_offset, told.structure, told.field, told.message)  # noqa: T201
-            for told in item.misassigned[:5]:
-                print("   misassigned", told.code, told.structure)  # noqa: T201
-            for told in item.strayed[:5]:
-                print("   scan", told.level, told.code, told.image_offset, told.structure)  # noqa: T201
-            by_place = {node.spot.at: node.spot.structure for node in item.nodes}
-            for name, found in (("rows", item.rows), ("map", item.places)):
-                for at, count in sorted(found.items())[:12]:
-                    print(f"   {name} {count:+} at {at} {by_place.get(at, '')}")  # noqa: T201
-    for kind in KINDS:
-        print(f"{kind}: {totals[kind, True]} right, {totals[kind, False]} wrong")  # noqa: T201
-    print(f"of {totals.total()} agree: {dict(agreeing)}")  # noqa: T201
-    return 1 if any(not is_right for _, is_right in totals) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

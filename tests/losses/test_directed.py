@@ -5,23 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fixtures.apfs.checksum import with_checksum
-from tests.losses.campaign import damaged, read
-from tests.losses.damage import Damage
-from tests.losses.images import written_images
-from tests.losses.victim import victim_of
+from tests.losses.damage import Damage, damaged, read
 
 HFSPLUS, APFS, DEEP = "written-hfsplus-deep", "written-apfs-many", "written-apfs-deep"
 KIND_AT, NUM_RECORDS_AT = 8, 10
 """Offsets in a node descriptor (TN1150, BTNodeDescriptor)."""
 NUM_KEYS_AT = 36
 """Offset in a node (Apple File System Reference, btree_node_phys_t)."""
-
-
-@pytest.fixture(scope="module")
-def victims(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound")
-    sounds = {sound.name: sound for sound in written_images(folder)}
-    return {name: victim_of(sounds[name], tmp_path_factory.mktemp("work")) for name in (HFSPLUS, APFS, DEEP)}
 
 
 def spots(victim, structure):
@@ -48,72 +38,72 @@ def losses(victim, *done):
 
 
 @pytest.mark.parametrize("kind", [0x00, 0x01, 0x02, 0x37])
-def test_a_leaf_that_calls_itself_no_leaf(victims, kind):
+def test_a_leaf_that_calls_itself_no_leaf(victim, kind):
     """HFS+: the node's kind is changed, so no leaf seems to be lost."""
-    victim = victims[HFSPLUS]
-    leaf = spots(victim, "catalog leaf")[3]
-    losses(victim, put(victim, leaf, KIND_AT, bytes([kind])))
+    image = victim(HFSPLUS)
+    leaf = spots(image, "catalog leaf")[3]
+    losses(image, put(image, leaf, KIND_AT, bytes([kind])))
 
 
-def test_a_root_of_zeros(victims):
+def test_a_root_of_zeros(victim):
     """HFS+: a node of kind 0 is an index node without records."""
-    victim = victims[HFSPLUS]
-    for spot in spots(victim, "catalog index"):
-        losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
+    image = victim(HFSPLUS)
+    for spot in spots(image, "catalog index"):
+        losses(image, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
 
 
 @pytest.mark.parametrize("left", [-1, -4, 0])
-def test_a_leaf_with_fewer_records_than_were_counted(victims, left):
+def test_a_leaf_with_fewer_records_than_were_counted(victim, left):
     """HFS+: the leaf itself is consistent, but the tree header and the volume header count more records."""
-    victim = victims[HFSPLUS]
-    leaf = spots(victim, "catalog leaf")[3]
-    count = int.from_bytes(victim.read(leaf.at + NUM_RECORDS_AT, 2), "big")
+    image = victim(HFSPLUS)
+    leaf = spots(image, "catalog leaf")[3]
+    count = int.from_bytes(image.read(leaf.at + NUM_RECORDS_AT, 2), "big")
     fewer = max(count + left, 0) if left else 0
-    losses(victim, put(victim, leaf, NUM_RECORDS_AT, fewer.to_bytes(2, "big")))
+    losses(image, put(image, leaf, NUM_RECORDS_AT, fewer.to_bytes(2, "big")))
 
 
-def test_a_leaf_of_zeros(victims):
+def test_a_leaf_of_zeros(victim):
     """HFS+: index, chain and map lead to the leaf, and nothing in it shows its former content."""
-    victim = victims[HFSPLUS]
-    leaf = spots(victim, "catalog leaf")[3]
-    lost = losses(victim, Damage(leaf, "zeroed", False, leaf.at, bytes(leaf.length)))
+    image = victim(HFSPLUS)
+    leaf = spots(image, "catalog leaf")[3]
+    lost = losses(image, Damage(leaf, "zeroed", False, leaf.at, bytes(leaf.length)))
     assert lost[0] > 0
     assert lost[1] < lost[0]
 
 
 @pytest.mark.parametrize("structure", ["fs index", "omap leaf", "object-map", "volume-superblock"])
-def test_the_way_to_a_whole_tree_is_gone(victims, structure):
+def test_the_way_to_a_whole_tree_is_gone(victim, structure):
     """APFS: the root holds the node count, so without it the share of what is left would always be 1."""
-    victim = victims[APFS]
-    for spot in spots(victim, structure)[:2]:
-        losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
+    image = victim(APFS)
+    for spot in spots(image, structure)[:2]:
+        losses(image, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
 
 
-def test_two_leaves_in_each_others_place(victims):
+def test_two_leaves_in_each_others_place(victim):
     """APFS: both checksums are right, but each place holds another object than expected."""
-    victim = victims[APFS]
-    one, other = spots(victim, "fs leaf")[1:3]
-    nodes = [victim.read(spot.at, spot.length) for spot in (one, other)]
+    image = victim(APFS)
+    one, other = spots(image, "fs leaf")[1:3]
+    nodes = [image.read(spot.at, spot.length) for spot in (one, other)]
     done = [
         Damage(spot, "exchanged", False, spot.at, data) for spot, data in zip((one, other), nodes[::-1], strict=True)
     ]
-    losses(victim, *done)
+    losses(image, *done)
 
 
 @pytest.mark.parametrize("fewer", [1, 3])
-def test_a_leaf_with_fewer_keys(victims, fewer):
+def test_a_leaf_with_fewer_keys(victim, fewer):
     """APFS: the checksum is right, but the root counts more keys than there are."""
-    victim = victims[APFS]
-    leaf = spots(victim, "fs leaf")[2]
-    count = int.from_bytes(victim.read(leaf.at + NUM_KEYS_AT, 4), "little")
-    losses(victim, put(victim, leaf, NUM_KEYS_AT, (count - fewer).to_bytes(4, "little"), mends=True))
+    image = victim(APFS)
+    leaf = spots(image, "fs leaf")[2]
+    count = int.from_bytes(image.read(leaf.at + NUM_KEYS_AT, 4), "little")
+    losses(image, put(image, leaf, NUM_KEYS_AT, (count - fewer).to_bytes(4, "little"), mends=True))
 
 
-def test_more_gaps_than_are_listed(victims, monkeypatch):
+def test_more_gaps_than_are_listed(victim, monkeypatch):
     """APFS: findings name only the first of many gaps; leaves are found for all of them."""
-    victim = victims[DEEP]
-    nodes = [spot for spot in spots(victim, "fs index") if int.from_bytes(victim.read(spot.at + 34, 2), "little") == 1]
+    image = victim(DEEP)
+    nodes = [spot for spot in spots(image, "fs index") if int.from_bytes(image.read(spot.at + 34, 2), "little") == 1]
     done = [Damage(spot, "zeroed", False, spot.at, bytes(spot.length)) for spot in nodes]
     assert len(done) > 1
     monkeypatch.setattr("layoutscope.filesystems.apfs.fsrecords.MAX_LISTED", 1)
-    assert losses(victim, *done) == [0, 0]
+    assert losses(image, *done) == [0, 0]

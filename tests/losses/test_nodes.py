@@ -12,9 +12,8 @@ import pytest
 from layoutscope import check, scan
 from layoutscope.report.json import result_document
 from layoutscope.zstd import zstd
-from tests.losses.campaign import damaged
-from tests.losses.damage import Damage
-from tests.losses.images import Sound, written_images
+from tests.losses.damage import Damage, damaged
+from tests.losses.images import Sound
 from tests.losses.nodes import cases, judge, nodes_of, plant, reads_others, rows_of_damage
 from tests.losses.victim import rows_of, victim_of
 
@@ -41,11 +40,9 @@ def scattered(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(sounds, victim):
     """Images that our writers make: snapshots, seals, encryption, every tree."""
-    folder, work = tmp_path_factory.mktemp("written"), tmp_path_factory.mktemp("work")
-    sounds = [sound for sound in written_images(folder) if not reads_others(sound)]
-    return {sound.name: victim_of(sound, work) for sound in sounds}
+    return {name: victim(name) for name, sound in sounds.items() if not reads_others(sound)}
 
 
 def told(planted):

@@ -40,20 +40,8 @@ class Spot:
 class Victim:
     """A sound image in a file of its own, which is damaged and then restored.
 
-    Attributes
-    ----------
-    name : str
-        For the figures.
-    path : path
-        The working copy.
-    spots : tuple of Spot
-        Locations of its metadata.
-    rows : Counter of Row
-        Its entries, of all volumes.
-    older : dict of int to tuple of int
-        Addresses of older versions of the object at an address (APFS).
-    options : mapping
-        Options for reading the image.
+    `spots` are the places of its metadata, `rows` the entries of all volumes, and `older` the addresses of older
+    versions of the object at an address (APFS).
     """
 
     name: str

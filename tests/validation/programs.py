@@ -1,6 +1,6 @@
 """Real programs against predictions on lab volumes: ``python -m tests.validation.programs FOLDER``.
 
-The volumes are those of ``tests/images/test_programs_ages.py``; FOLDER stores them and their traces. Removals are
+The volumes are those of ``tests/images/test_traces.py``; FOLDER stores them and their traces. Removals are
 scored against the stored traces.
 """
 
@@ -20,9 +20,18 @@ from layoutscope.walk import trace
 from layoutscope.walk.orders import Work
 from layoutscope.walk.score import bytes_by_owner, score
 from tests.conftest import cache_dir
-from tests.images.test_checkers import image_of
-from tests.images.test_programs import HOST, ORDERS, TRACES, layout_of, requests_in
-from tests.images.test_programs_ages import AGES, COMMANDS, FOLDERS, SIZES
+from tests.images.test_traces import (
+    AGES,
+    COMMANDS,
+    FOLDERS,
+    HOST,
+    ORDERS,
+    SIZES,
+    TRACES,
+    image_of,
+    layout_of,
+    requests_in,
+)
 
 LAB = Path(__file__).resolve().parents[3] / "shared/lab/lab"
 RESULT = Path(__file__).with_name("results") / "programs.json"

@@ -1,6 +1,6 @@
 """Logical volumes of CoreStorage: read in place if unencrypted, and with a password under FileVault 2.
 
-What is written here follows the same description as the reader; tests/images/test_filevault_recorded.py holds it
+What is written here follows the same description as the reader; tests/images/test_partitions.py holds it
 against a volume that macOS made.
 """
 

@@ -83,14 +83,14 @@ def _expect_outside_mask(mask: int, expected: int, words: str) -> Want:
 
 def make_node_rules(batch: ReadNodes, xid: int) -> Rules:
     """Return the rules of node headers (btree_node_phys_t)."""
-    shape, source = batch.tree.shape, batch.tree.source
+    tree, source = batch.tree, batch.tree.source
     flags = None
     if source.tree in TREES:
         expected = int(_FLAG.fixed_kv_size) if TREES[source.tree][1][0] else 0
-        expected |= (int(_FLAG.hashed) if shape.is_hashed else 0) | (int(_FLAG.noheader) if shape.is_noheader else 0)
+        expected |= (int(_FLAG.hashed) if tree.is_hashed else 0) | (int(_FLAG.noheader) if tree.is_noheader else 0)
         # Root and leaf are compared while the tree is read.
         flags = _expect_outside_mask(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
-    written = None if shape.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
+    written = None if tree.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
     return rules(
         DIFFERS,
         (
@@ -109,7 +109,7 @@ def make_info_rules(batch: ReadNodes) -> Rules:
     if batch.tree.source.tree not in TREES:
         return ()
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
-    flags |= _SEALED if batch.tree.shape.is_hashed else 0
+    flags |= _SEALED if batch.tree.is_hashed else 0
     hint = int(_TREE.sequential_insert)
     return rules(
         DIFFERS,
@@ -156,7 +156,7 @@ class TreeNodes:
 
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
-        rows = np.flatnonzero(batch.check.is_sound)
+        rows = np.flatnonzero(batch.is_sound)
         starts = rows * batch.size_bytes
         at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
         check_fields(NODE, batch.buffer, starts, make_node_rules(batch, self.subject.container.xid), at)
@@ -177,7 +177,7 @@ class TreeNodes:
         xids, parent = batch.head["hdr.xid"], batch.places.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
-            wrong = batch.check.is_sound & (xids > limit)
+            wrong = batch.is_sound & (xids > limit)
             message = "hdr.xid: younger than the node that leads to it"
             _report(self.subject, batch, wrong, NODE.hdr.xid.offset, message, limit, xids)
         self.xids = np.append(self.xids, xids)
@@ -218,7 +218,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
         ("key", keys, gap, slots.key_start, slots.key_len.astype(np.int64)),
         ("val", values, end, np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64)),
     )
-    sound = batch.check.is_sound.copy()
+    sound = batch.is_sound.copy()
     message = "the free space is not between keys and values"
     wrong = sound & ((values > end) | (gap > end))
     outside = np.zeros(len(slots), bool)
@@ -615,7 +615,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
-        child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
+        child[slots.val_len >= batch.tree.sizes.child] = decode_children(batch)[1]
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
@@ -715,7 +715,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
 
 def _check_empty(subject: Subject, batch: ReadNodes) -> None:
     """Check that no node except a root is empty: drivers free such nodes."""
-    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    wrong = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
         at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
         log = batch.at(number, at, log=subject.log)

@@ -11,7 +11,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.blocks import DirtyRuns
-from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_shared
+from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_tree
 from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
 from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, write_cache
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
@@ -319,7 +319,8 @@ def _read_trees(
     pool = pools[_hash_type(shown)] if len(states) > 1 else None
     trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pool, ahead)]
     trees += [
-        walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)], ahead) for state in rest.values()
+        walk_tree(fs_source(state.store, state, cipher), pool=pools[_hash_type(state)], ahead=ahead)
+        for state in rest.values()
     ]
     fs, *nodes = read_together(trees)
     views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}

@@ -16,10 +16,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import (
     Ahead,
     AheadLeaves,
-    ReadRows,
-    join_by_number,
     read_levels,
-    to_node_rows,
     walk_tree,
 )
 from layoutscope.filesystems.apfs.source import object_of, type_of
@@ -544,17 +541,15 @@ def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
-    parts: list[ReadRows] = []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
-        parts.append(ReadRows(batch.numbers, to_node_rows(batch)))
         if not batch.level:
             records.add(batch)
 
-    yield from walk_tree(source, take, pool, ahead)
-    return RecordTree(join_by_number(source.tree, parts), records.finish())
+    nodes = yield from walk_tree(source, take, pool=pool, ahead=ahead)
+    return RecordTree(nodes, records.finish())
 
 
 NO_LIMIT: Final = 2**64 - 1
@@ -595,7 +590,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
         if batch.level != level:
             losses += _missing(above, sound, level)
             above, own, sound, level = own, [], [], batch.level
-        sound.append(batch.places.node_id[batch.check.is_sound])
+        sound.append(batch.places.node_id[batch.is_sound])
         if batch.level:
             own.append(_entries(batch))
     losses += _missing(above, sound, level)
@@ -608,7 +603,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
 def _entries(batch: ReadNodes) -> Entries:
     source, slots = batch.tree.source, batch.slots
     oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
-    if batch.tree.shape.is_hashed:
+    if batch.tree.is_hashed:
         oid = oid + np.uint64(source.root_oid)
     paddr = batch.places.paddr[slots.node]
     within = slots.val_start - slots.node * batch.size_bytes

@@ -23,7 +23,6 @@ from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
     OpenTree,
-    TreeShape,
     open_omap,
     read_batch,
     read_levels,
@@ -43,7 +42,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import Places, Store, places_of
+from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, TreeSource, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -507,9 +506,9 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
-    opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
-    known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
-    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
+    opened = batches[0].tree if batches else _assume_tree(source, left.size_bytes)
+    known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
+    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.sizes.node))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
@@ -530,11 +529,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
-def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
-    """Return the shape of an unknown tree: nodes of the most common object size, and records of any size."""
+def _assume_tree(source: TreeSource, sizes_bytes: NDArray[np.int64]) -> OpenTree:
+    """Return an unknown tree: nodes of the most common object size, and records of any size."""
     sizes, counts = np.unique(sizes_bytes, return_counts=True)
     size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
-    return TreeShape(nodes.Sizes(size), level=0)
+    return OpenTree(source, nodes.Sizes(size), level=0)
 
 
 def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
@@ -590,16 +589,14 @@ def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -
 
 
 def _concatenate_leaves(parts: list[Leaves]) -> Leaves:
-    numbers, sizes, flags = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool)
-    hashes = np.empty((0, 0), np.uint8)
-    nowhere = Places(numbers, numbers, numbers, sizes, flags, sizes, sizes, numbers, hashes, flags)
-    return Leaves.join([part for part in parts if len(part)] or [Leaves(nowhere, numbers, numbers)])
+    none = Leaves(NO_PLACES, np.empty(0, np.uint64), np.empty(0, np.uint64))
+    return Leaves.join([part for part in parts if len(part)] or [none])
 
 
 def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
     """Read possible leaves; skip nodes without sound leaf records."""
     parts = []
-    places = places.take(tree.source.blocks.readable(places.paddr, tree.shape.sizes.node))
+    places = places.take(tree.source.blocks.readable(places.paddr, tree.sizes.node))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
         node, first, last = _ends(read_batch(tree, some, 0, np.arange(len(some))))

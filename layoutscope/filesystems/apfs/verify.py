@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column
@@ -32,15 +31,6 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
 
 
-class NodeCheck(Struct, frozen=True):
-    """Result of the verification, one row per node."""
-
-    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
-    is_sound: NDArray[np.bool_]  # whether the records can be used
-    # whether anything is wrong with the node; its sound records are used nevertheless
-    is_damaged: NDArray[np.bool_]
-
-
 def check_nodes(
     source: TreeSource,
     places: Places,
@@ -50,8 +40,12 @@ def check_nodes(
     level_wanted: int,
     hash_type: int = 0,  # how children are hashed; 0 if they are not, or if that is unknown
     is_noheader: bool = False,
-) -> NodeCheck:
-    """Verify a batch of nodes of one level."""
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Verify a batch of nodes of one level.
+
+    Return the position of each node in `VALID_NAMES`, whether its records can be used, and whether anything is wrong
+    with it.
+    """
     report = partial(_report_nodes, source, places)
     unread = places.is_unread
     level = head["level"] != level_wanted
@@ -79,7 +73,7 @@ def check_nodes(
         contradicts = _check_header(source, places, head, ~wrong & ~level, level_wanted)
     report(level & ~wrong, "node-invalid", f"level differs from {level_wanted}")
     wrong |= level | unread
-    return NodeCheck(np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts)
+    return np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts
 
 
 def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:

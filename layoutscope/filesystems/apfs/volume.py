@@ -7,7 +7,7 @@ Each index entry holds the hash of its child, and the integrity metadata holds t
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from msgspec import field
@@ -18,9 +18,9 @@ from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap, read_nodes
 from layoutscope.filesystems.apfs.fsrecords import RecordTree, walk_record_tree
 from layoutscope.filesystems.apfs.keybag import unlock
-from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.nodes import LOCKED, UNREAD, NodeRows, join
 from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
-from layoutscope.filesystems.apfs.source import Store, TreeSource
+from layoutscope.filesystems.apfs.source import Store, TreeSource, places_of, unknown_nodes
 from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.filesystems.apfs.verify import hash_size, read_virtual
 from layoutscope.structs import grammar
@@ -28,8 +28,6 @@ from layoutscope.structs.bulk import decode_column
 from layoutscope.structs.records import APFS_SUPERBLOCK, ER_STATE_HEAD, GBITMAP_VAL
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.container import Container, NoMap
@@ -209,16 +207,7 @@ def list_locked_nodes(state: Volume) -> NodeRows:
     for size in np.unique(omap.size_bytes[row]).tolist():
         same = omap.size_bytes[row] == size
         is_read[same] = state.store.blocks.readable(omap.paddr[row[same]], size)
-    known: dict[str, NDArray[Any]] = {
-        "node_id": omap.oid[row],
-        "xid": omap.xid[row],
-        "paddr": omap.paddr[row],
-        "size_bytes": omap.size_bytes[row],
-        "level": np.full(len(row), UNKNOWN_LEVEL, np.uint8),
-        "omap_leaf": omap.leaf[row],
-        "condition": np.where(is_read, LOCKED, UNREAD),
-    }
-    return rows_of("fs", known)
+    return unknown_nodes("fs", places_of(omap, row), np.where(is_read, LOCKED, UNREAD))
 
 
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:

@@ -94,7 +94,7 @@ def _check_own_references(parts: VolumeParts, physical: Columns, report: Report)
     add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
-    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    first, length = stretches(extents, parts.block_size)
     if (physical["refcnt"] == 1).all() and _is_used_once(parts, count, length):
         return
     weights = physical["refcnt"].astype(np.int64)
@@ -109,7 +109,7 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
         return
-    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    first, length = stretches(extents, parts.block_size)
     chosen = np.zeros(len(extents["obj_id"]), bool)
     chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
     own = Report(report.log, get_extent_nodes(parts), report.most)
@@ -120,7 +120,7 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
 
 def _is_used_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
     """Return whether references and extents cover the same blocks, each exactly once (no clones)."""
-    in_files, referenced = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
+    in_files, referenced = parts.file_runs, parts.data_runs
     is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
     return bool(is_once and np.array_equal(in_files, referenced))
 
@@ -136,7 +136,7 @@ def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> 
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
-    first, size = stretches(extents, parts.state.store.blocks.block_size)
+    first, size = stretches(extents, parts.block_size)
     wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
     _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, arrays.runs_of(start, length))
     begin = 0

@@ -488,7 +488,7 @@ def check_keybags(subject: Subject) -> None:
         entries = container_keybag(container)
     except FormatError:
         return
-    for parts in subject.volumes:
+    for parts in subject.contents.volumes:
         uuid = bytes(parts.state.superblock.vol_uuid)
         keybag_run = volume_keybag_run(entries, uuid)
         if keybag_run is not None:

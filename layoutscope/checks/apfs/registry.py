@@ -56,7 +56,7 @@ def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
 
 def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
     """Return the reasons why a container's checks cannot cover its space or the blocks that its volumes claim."""
-    container, lost = contents.container, contents.num_volumes - len(contents.volumes)
+    container, lost = contents.container, len(contents.slots) - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
     claims += [f"of one of its volumes: {why}" for why in whys]
@@ -64,7 +64,7 @@ def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mappi
         claims.append("half of the set is missing")
     broken = [item for item in container.log.findings if item.level == "error"]
     claims += [f"the {broken[0].structure} has errors ({broken[0].code})"] if broken else []
-    found = {"space": "the space manager cannot be read"} if contents.parts.space is None else {}
+    found = {"space": "the space manager cannot be read"} if contents.space is None else {}
     return {**found, "claims": ", ".join(claims)} if claims else found
 
 

@@ -246,7 +246,7 @@ def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
 
     The columns of chunks include the block's address and the position in it, in bytes.
     """
-    container, space = subject.container, subject.parts.space
+    container, space = subject.container, subject.contents.space
     blocks = container.blocks
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
     paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
@@ -441,7 +441,7 @@ def check_space(subject: Subject, space: Space) -> None:
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
     if item is None:
         return
-    volumes = [parts.state.superblock for parts in subject.volumes if parts.view == "live"]
+    volumes = [parts.state.superblock for parts in subject.contents.volumes if parts.view == "live"]
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
     reserved = sum(int(volume.num_reserve_blocks) for volume in volumes) if is_known else None
     header = space.header
@@ -611,11 +611,11 @@ SPARE: Final = ("internal-pool", "pending-free")
 def list_claims(subject: Subject) -> Iterator[Owner]:
     """Yield every structure with its blocks; nodes that several states of a volume share appear once."""
     block_size = subject.container.blocks.block_size
-    for nodes in subject.parts.trees:
+    for nodes in subject.contents.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in subject.parts.regions if item.type not in SPARE):
-        yield kind, to_runs([item for item in subject.parts.regions if item.type == kind])
-    for parts in subject.volumes:
+    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in SPARE):
+        yield kind, to_runs([item for item in subject.contents.regions if item.type == kind])
+    for parts in subject.contents.volumes:
         yield from _list_volume_claims(parts, block_size)
 
 
@@ -628,7 +628,7 @@ def _list_volume_claims(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
         yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
     for kind in dict.fromkeys(item.type for item in parts.regions):
         yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
-    yield f"data {volume}", arrays.union([parts.data_runs(), parts.file_runs(block_size)])
+    yield f"data {volume}", arrays.union([parts.data_runs, parts.file_runs])
 
 
 def check_double_claims(subject: Subject) -> None:
@@ -653,7 +653,7 @@ def check_file_claims(subject: Subject) -> None:
     """Check that no file uses blocks of metadata, or unshared blocks of another file."""
     block_size = subject.container.blocks.block_size
     metadata = arrays.union([runs for name, runs in list_claims(subject) if not name.startswith("data ")])
-    for parts in subject.volumes:
+    for parts in subject.contents.volumes:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
@@ -708,7 +708,7 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
 
 def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
-    found = account(subject.container, subject.parts, subject.volumes)
+    found = account(subject.contents)
     _report_bits(subject, found.disputed, "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
         _report_bits(subject, found.unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")

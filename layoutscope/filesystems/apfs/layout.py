@@ -442,7 +442,7 @@ def build_volume_layout(
     nodes = nodes_table(trees, blocks, state.number, states)
     entries = entries_table(parts.fs, first[FS], state.number, parts.log)
     extents = extents_table(parts, extent_row)
-    held = rest(_other_data_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
+    held = rest(_other_data_type(parts), "extent references", parts.data_runs, parts.file_runs)
     return VolumeLayout(
         facts=volume_facts(
             container,
@@ -522,7 +522,7 @@ def _details(parts: VolumeParts) -> Details:
     # Names are unknown in a tree that has no attributes, or is locked.
     if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
-    details |= parts.rolling.details | _shares(parts)
+    details |= parts.rolling_details | _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
     return details
@@ -564,16 +564,16 @@ def build_container_layout(
     contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
 ) -> VolumeLayout:
     """Convert the container's own structures to tables; ``volume`` is null in them."""
-    container, parts = contents.container, contents.parts
+    container, space = contents.container, contents.space
     blocks = container.blocks
-    is_known = parts.space is not None and parts.space.is_free_known
+    is_known = space is not None and space.is_free_known
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
-    trees = [*parts.trees, *drop_known_nodes(parts.lost, parts.trees)]
+    trees = [*contents.trees, *drop_known_nodes(contents.lost, contents.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data
     read = int(sizes[nodes["condition"].equals("sound")].sum())
-    known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
-    waiting = arrays.total(to_runs(parts.space.pending)) if parts.space else 0
+    known = int(sizes.sum()) + blocks.block_size * ((space is None) + (not len(container.omap.nodes)))
+    waiting = arrays.total(to_runs(space.pending)) if space else 0
     superblock = container.superblock
     details: Details = {
         "volumes": sum(bool(oid) for oid in superblock.fs_oid),
@@ -584,7 +584,7 @@ def build_container_layout(
         "next oid": superblock.next_oid,
         **device_facts(container),
         **volume_groups([item.state for item in contents.volumes]),
-        **parts.details,
+        **contents.details,
         **(balance_of.details() if is_known else {"free space": "unknown"}),
         "pending-free blocks": waiting,
         **condition_details(nodes),
@@ -592,7 +592,7 @@ def build_container_layout(
     facts = replace(
         container_facts(superblock, blocks, stack, details),
         stamp=container.xid,
-        trees=tree_facts(parts.trees),
+        trees=tree_facts(contents.trees),
         view=view,
         metadata_known_bytes=known,
         metadata_read_bytes=read,
@@ -601,7 +601,7 @@ def build_container_layout(
         facts=facts,
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
-        regions=regions_table([*parts.regions, *unclaimed], blocks, None),
+        regions=regions_table([*contents.regions, *unclaimed], blocks, None),
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
         free=free_table(balance_of.free if is_known else NO_RUNS, blocks, None),

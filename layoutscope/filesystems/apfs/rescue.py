@@ -94,7 +94,7 @@ class Evidence(Struct):
 
     def _search_again(self) -> Swept:
         container, block_size = self.container, self.container.blocks.block_size
-        data = [item.data_runs() for item in self.volumes]
+        data = [item.data_runs for item in self.volumes]
         used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
         is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []

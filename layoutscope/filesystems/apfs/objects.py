@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import numpy as np
-
 from layoutscope import display
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.spaceman import Details, Region, type_name
+from layoutscope.filesystems.apfs.verify import checksum_of
 from layoutscope.structs import grammar
-from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
 if TYPE_CHECKING:
@@ -72,7 +70,7 @@ class Objects(display.Struct, frozen=True):
             data = blocks.read_object(place.paddr, place.size_bytes)
             head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
             # The checksum of ephemeral and virtual objects, too, is over all their blocks as stored.
-            computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
+            computed = checksum_of(data)
             for what, wanted, stored in (
                 ("checksum differs", computed, head.cksum),
                 ("another object", oid, head.oid),

@@ -69,7 +69,11 @@ def read_layouts(
     for volume in found.volumes:
         if compare is not None:
             compare(found, volume)
-        _bound_losses(volume, container.xid)
+        state, log = volume.state, volume.log
+        is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
+        if log.has_errors and not volume.is_locked and not is_rebuilt:
+            report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid), None, log)
+            report_losses(fs_source(state.store, state, volume.cipher), volume.fs.records, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
             tree.records.drop_check_columns()
     report_changes(container)
@@ -85,15 +89,6 @@ def read_layouts(
         return attach_containers([own, *layouts])
     stale = add_stale_nodes(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
     return attach_containers(stale)
-
-
-def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
-    """Report which objects were in the unreadable parts of a damaged volume's trees."""
-    state, log = parts.state, parts.log
-    if not log.has_errors or parts.is_locked or any(item.code == "tree-rebuilt" for item in log.findings):
-        return
-    report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
-    report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
 
 
 def is_second(request: VolumeRequest) -> bool:

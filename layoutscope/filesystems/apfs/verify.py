@@ -139,6 +139,11 @@ def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
     return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
 
 
+def checksum_of(data: bytes) -> int:
+    """Compute the checksum of one object."""
+    return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
+
+
 def decode_objects(
     record_type: RecordType, objects: NDArray[np.uint8], fields: Sequence[RecordColumn]
 ) -> dict[str, NDArray[Any]]:
@@ -185,9 +190,8 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
     with blocks.concerning(paddr):
         data = blocks.read_object(paddr)
         where = blocks.at(paddr)
-        array = np.frombuffer(data, np.uint8)
         head = object_header(data, where)
-        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
+        computed, stored = checksum_of(data), int(head.cksum)
         if computed != stored:
             sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
             raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)

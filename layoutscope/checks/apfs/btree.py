@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.checks.apfs.records import check_records
 from layoutscope.checks.apfs.snapshots import list_snapshot_sources
-from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, list_volume_sources
+from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
@@ -27,7 +27,7 @@ from layoutscope.filesystems.apfs.verify import object_header, read_object, read
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import Index, index_of
+from layoutscope.structs.arrays import Index, index_of, is_head
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.grammar import ApfsContainer
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -156,6 +156,10 @@ class TreeNodes:
 
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
+        # Drivers free empty nodes; only a root may be empty.
+        is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+        message = "a node that is not a root is empty"
+        _report(self.subject, batch, is_empty, NODE.num_keys.offset, message, level="error")
         rows = np.flatnonzero(batch.is_sound)
         starts = rows * batch.size_bytes
         at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
@@ -170,10 +174,7 @@ class TreeNodes:
             self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
         if len(rows):
             _check_room(self.subject, batch)
-        self._check_age(batch)
-
-    def _check_age(self, batch: ReadNodes) -> None:
-        """Check that no physical node is younger than its parent: a change moves a node and so changes its parents."""
+        # A change moves a physical node and so changes its parents: none of them is older.
         xids, parent = batch.head["hdr.xid"], batch.places.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
@@ -232,11 +233,19 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
 
 
 def _report(
-    subject: Subject, batch: ReadNodes, wrong: Mask, plus: int, message: str, expected: object = "", found: object = ""
+    subject: Subject,
+    batch: ReadNodes,
+    wrong: Mask,
+    plus: int,
+    message: str,
+    expected: object = "",
+    found: object = "",
+    *,
+    level: Level = "warning",
 ) -> None:
     """Report nodes of a batch, each at one byte."""
     at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
-    Table(at, DIFFERS, "warning").report(wrong, message, expected=expected, found=found)
+    Table(at, DIFFERS, level).report(wrong, message, expected=expected, found=found)
 
 
 def _check_area(
@@ -335,9 +344,12 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_container_trees(subject: Subject) -> None:
-    """Check that every node of the container's own trees can be reached from its parent."""
+    """Check the nodes, the object map and the keys of the container's own trees."""
     for source in list_container_sources(subject):
         report_losses(source, None, subject.log)
+    check_container_map(subject)
+    for source in list_container_sources(subject):
+        check_tree(subject, source)
 
 
 def check_lost_volumes(subject: Subject) -> None:
@@ -428,11 +440,9 @@ def check_container_map(subject: Subject) -> None:
     """Compare every entry of the container's object map with its object."""
     container = subject.container
     if len(container.omap.nodes):
-        mapped = read_mapped(container.omap, container.store)
-        root = container.omap_header.tree_oid
-        _check_map(
-            subject, TreeSource(subject.silent_store, "container-omap", root, container.xid), container.omap, mapped
-        )
+        mapped, root = read_mapped(container.omap, container.store), container.omap_header.tree_oid
+        source = TreeSource(subject.silent_store, "container-omap", root, container.xid)
+        _check_map(subject, source, container.omap, mapped)
 
 
 def check_object_map(subject: Subject, parts: VolumeParts) -> None:
@@ -470,7 +480,9 @@ def _check_entries(
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
     outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
-    alone = deleted & ~_has_older(entry["oid"])
+    # Keys are object and transaction: versions of one object are adjacent, oldest first.
+    alone = deleted & is_head(entry["oid"])
+    alone[:1] = False
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
 
     def at(row: int, field: str) -> FindingLog:
@@ -507,13 +519,6 @@ def _check_entries(
     report(later, message, "key.xid", expected=entry["xid"], found=found["xid"])
 
 
-def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    # Keys are object and transaction: versions of one object are adjacent, oldest first.
-    result = np.ones(len(oid), bool)
-    result[1:] = oid[1:] == oid[:-1]
-    return result
-
-
 UNORDERED: Final = "keys-unordered"
 RECORD: Final = grammar.ApfsRecord.RecordType
 SECOND: Final = {
@@ -548,19 +553,13 @@ class DecodedKeys(NamedTuple):
     child: NDArray[np.uint64]
 
 
-def check_container_keys(subject: Subject) -> None:
-    """Compare all keys of the container's own trees."""
-    for source in list_container_sources(subject):
-        check_tree(subject, source)
-
-
 def check_keys(subject: Subject, parts: VolumeParts) -> None:
     """Compare all keys of a volume's trees."""
 
     def notes(view: str) -> Notes:
         return subject.inodes.setdefault((parts.state.number, view), {})
 
-    for source in list_volume_sources(subject, parts):
+    for source, _ in list_volume_roots(subject, parts):
         check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
     # States of a volume share most of their leaves; these are checked once.
     known = parts.fs.nodes.paddr
@@ -589,7 +588,6 @@ def check_tree(
             _check_order(subject, batch, keys, last)
             if above is not None:
                 _check_bounds(subject, batch, keys, *above)
-            _check_empty(subject, batch)
             nodes.add(batch)
             check_records(subject, batch, volume, notes)
             own += [keys] if batch.level else []
@@ -608,7 +606,18 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.kind.key_type is records.J_KEY:
-        _decode_volume_keys(batch, second, name, hashed_names=hashed_names)
+        kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
+        forms, names = dict(NUMBERED), dict(NAMED)
+        if hashed_names:
+            # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
+            names["dir_rec"] = records.DREC_HASHED_KEY
+            forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+        for record, (key_type, column) in forms.items():
+            rows = _choose_kind(kinds, slots.key_len, record, key_type)
+            second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
+        for record, key_type in names.items():
+            rows = _choose_kind(kinds, slots.key_len, record, key_type)
+            name[rows] = slots.key_start[rows] + key_type.width
     elif source.tree in SECOND:
         second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
@@ -617,25 +626,6 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     if batch.level:
         child[slots.val_len >= batch.tree.sizes.child] = decode_children(batch)[1]
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
-
-
-def _decode_volume_keys(
-    batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
-) -> None:
-    """Decode the parts of keys after object number and type, in file-system records."""
-    slots = batch.slots
-    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
-    forms = dict(NUMBERED)
-    if hashed_names:
-        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
-        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-    for record, (key_type, column) in forms.items():
-        rows = _choose_kind(kinds, slots.key_len, record, key_type)
-        second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
-    for record, plain in NAMED.items():
-        form = records.DREC_HASHED_KEY if record in forms else plain
-        rows = _choose_kind(kinds, slots.key_len, record, form)
-        name[rows] = slots.key_start[rows] + form.width
 
 
 def _choose_kind(
@@ -663,16 +653,17 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tu
         {row + 1 for row in _rows(wrong)}
         | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
     )
-    for row in rows[:MAX_CASES]:
-        _locate_key(subject, batch, row).add(
-            UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
-        )
     ties = [
         row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
     ]
-    for row in ties[:MAX_CASES]:
-        message = "of names with one hash, this one is after one with greater bytes"
-        _locate_key(subject, batch, row).add(UNORDERED, "info", message)
+    tie = "of names with one hash, this one is after one with greater bytes"
+    for wrong_rows, level, message in (
+        (rows, level_of_disorder(batch.tree.source.tree), "key is out of order"),
+        (ties, "info", tie),
+    ):
+        for row in wrong_rows[:MAX_CASES]:
+            log = batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)
+            log.add(UNORDERED, level, message)
 
 
 def _rows(chosen: NDArray[np.bool_]) -> list[int]:
@@ -711,16 +702,3 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
             # The finding is about the node; the key that may be wrong is in its parent.
             at = log.at_byte(log.structure, int(where[row]), log.device)
             at.add(UNORDERED, how_bad, message)
-
-
-def _check_empty(subject: Subject, batch: ReadNodes) -> None:
-    """Check that no node except a root is empty: drivers free such nodes."""
-    wrong = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-    for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-        at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
-        log = batch.at(number, at, log=subject.log)
-        log.add("node-header-differs", "error", "a node that is not a root is empty")
-
-
-def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
-    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

@@ -157,9 +157,8 @@ def check_reaper(subject: Subject) -> None:
         return
     head, next_reap_id = read_numbers(container, REAPER, item.paddr, REAPER.head_oid, REAPER.next_reap_id)
     room = container.blocks.block_size - REAPER.width
-    check_objects(
-        subject, "reaper", REAPER, [item.paddr], make_reaper_rules(container.xid, next_reap_id, room, is_idle=not head)
-    )
+    declared = make_reaper_rules(container.xid, next_reap_id, room, is_idle=not head)
+    check_objects(subject, "reaper", REAPER, [item.paddr], declared)
     rest = np.flatnonzero(read_block(container, item.paddr)[REAPER.width :])
     if not head and len(rest):
         plus = REAPER.width + int(rest[0])
@@ -196,13 +195,8 @@ def make_omap_rules(*, is_own: bool) -> Rules:
 
 def _check_omap(subject: Subject, name: str, paddr: int, *, is_own: bool) -> None:
     check_objects(subject, name, OMAP, [paddr], make_omap_rules(is_own=is_own))
-    check_objects(
-        subject,
-        name,
-        OBJECT,
-        [paddr],
-        rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST)),
-    )
+    declared = rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST))
+    check_objects(subject, name, OBJECT, [paddr], declared)
 
 
 def check_container_omap(subject: Subject) -> None:
@@ -581,11 +575,8 @@ def make_volume_rules(
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
     # The keys of an encrypted volume are in the container's key bag.
-    has_keys, unencrypted, one_key = (
-        int(container.superblock.keylocker.num_blocks) > 0,
-        int(VOLUME_FLAG.unencrypted),
-        int(VOLUME_FLAG.onekey),
-    )
+    has_keys = int(container.superblock.keylocker.num_blocks) > 0
+    unencrypted, one_key = int(VOLUME_FLAG.unencrypted), int(VOLUME_FLAG.onekey)
     keys = Want(
         lambda found: (
             (found & unencrypted != 0) ^ (found & one_key != 0) | ((found & (unencrypted | one_key) == 0) & has_keys)
@@ -594,10 +585,8 @@ def make_volume_rules(
     )
     has_groups = int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space)
     is_past = at_most(int(superblock.hdr.xid))
-    snapshot_xid, snapshot_copy = (
-        one_of(0, *(xid for xid, _ in snapshots)),
-        one_of(0, *(at for _, at in snapshots if at)),
-    )
+    snapshot_xid = one_of(0, *(xid for xid, _ in snapshots))
+    snapshot_copy = one_of(0, *(at for _, at in snapshots if at))
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
     # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
     # omitted.
@@ -688,7 +677,12 @@ def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
         check_objects(subject, name, VOLUME, [paddr], declared)
         fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
         found = read_columns(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
-        _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
+        for field in fields[:2]:
+            text = found[field].ravel()[0].tobytes()
+            if text[0] == 0 or 0 not in text:
+                message = f"{field}: no text that ends with a zero byte"
+                log = subject.log.at(name, paddr, plus=field.offset)
+                log.add("superblock-differs", "warning", message, found=text[:16].hex())
         _check_history(subject, name, paddr, found)
 
     check("volume superblock", parts.state.paddr, live, is_copy=False)
@@ -711,16 +705,6 @@ def _parse_copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.
 
 
 _HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VOLUME.formatted_by.timestamp)
-
-
-def _check_texts(subject: Subject, name: str, paddr: int, texts: dict[Any, NDArray[Any]]) -> None:
-    """Check that the volume's name and the program that formatted it are set, and end with a zero byte."""
-    for field, values in texts.items():
-        text = values.ravel()[0].tobytes()
-        if text[0] == 0 or 0 not in text:
-            log = subject.log.at(name, paddr, plus=field.offset)
-            message = f"{field}: no text that ends with a zero byte"
-            log.add("superblock-differs", "warning", message, found=text[:16].hex())
 
 
 def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDArray[Any]]) -> None:

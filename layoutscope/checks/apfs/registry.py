@@ -190,12 +190,6 @@ CAUSES: Final = Causes(
 )
 
 
-def _container_trees(subject: Subject) -> None:
-    btree.check_container_trees(subject)
-    btree.check_container_map(subject)
-    btree.check_container_keys(subject)
-
-
 CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "numbers": Check(comparison.check_numbers),
     "checkpoint-maps": Check(comparison.check_maps),
@@ -222,7 +216,7 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "double-claims": Check(spaceman.check_double_claims, ("claims",)),
     "file-claims": Check(spaceman.check_file_claims, ("claims",)),
     "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims"), takes=("space",)),
-    "container-trees": Check(_container_trees),
+    "container-trees": Check(btree.check_container_trees),
 }
 """Every check of a container, in order, with the structures that it requires."""
 

@@ -32,6 +32,7 @@ from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
     MAX_BLOCKS,
     QUEUE_NAMES,
+    decode_chunks,
     decode_queue_lengths,
     node_runs,
     to_runs,
@@ -197,24 +198,15 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     rows = np.flatnonzero(has_bitmap & is_readable)
     for start in range(0, len(rows), BATCH_BITMAPS):
         some = rows[start : start + BATCH_BITMAPS]
-        counted[some] = count_free(blocks.read(bitmap[some], blocks.block_size), length[some])
+        chunk, _, free_runs = arrays.clear_runs(blocks.read(bitmap[some], blocks.block_size), length[some], "little")
+        counted[some] = np.bincount(chunk, weights=free_runs, minlength=len(some)).astype(np.int64)
+        # A damaged chunk may have more blocks than its bitmap has bits.
+        counted[some] += np.maximum(length[some] - 8 * blocks.block_size, 0)
     free = chunks["num_free_blocks"].astype(np.int64)
     wrong = (counted != free) & ~(has_bitmap & ~is_readable)
     _report_chunks(subject, chunks, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
     what, found = f"free blocks of the {QUEUE_NAMES[number + 1]}", int(space.header.devices[number].num_free_blocks)
     compare_numbers(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
-
-
-def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the clear bits among the first bits of each row."""
-    bits = np.arange(8)
-    ones = ((np.arange(256)[:, None] >> bits) & 1).sum(axis=1).astype(np.int64)
-    used = np.concatenate([np.zeros((len(bitmaps), 1), np.int64), np.cumsum(ones[bitmaps], axis=1)], axis=1)
-    whole, rest = np.divmod(np.minimum(num_blocks, bitmaps.shape[1] * 8), 8)
-    rows = np.arange(len(bitmaps))
-    last = bitmaps[rows, np.minimum(whole, bitmaps.shape[1] - 1)] & ((1 << rest) - 1).astype(np.uint8)
-    result: NDArray[np.int64] = num_blocks - used[rows, whole] - ones[last]
-    return result
 
 
 _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
@@ -251,19 +243,8 @@ def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
     paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
     paddr = paddr[blocks.readable(paddr, blocks.block_size)]
-    buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
-    starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
-    heads = decode_columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
-    heads["paddr"] = paddr
-    room = (blocks.block_size - CIB.width) // CHUNK.width
-    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
-    block = arrays.owners(counts)
-    within = CIB.width + arrays.ordinals(counts) * CHUNK.width
-    if not len(block):
-        return {}, heads
-    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
-    columns = decode_columns(CHUNK, buffer, starts[block] + within, names)
-    return {**columns, "cib_paddr": paddr[block], "plus": within}, heads
+    heads, chunks = decode_chunks(blocks, paddr)
+    return (chunks | {"cib_paddr": paddr[chunks["cib"]]} if len(chunks["cib"]) else {}), heads
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
@@ -480,13 +461,8 @@ def check_heads(subject: Subject, space: Space) -> None:
     for region, head, kind in kinds:
         paddrs = [item.paddr for item in space.regions if item.type == region]
         stored = expect_storage(kind, STORAGE.physical)
-        check_objects(
-            subject,
-            region,
-            head,
-            paddrs,
-            rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid)),
-        )
+        declared = rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid))
+        check_objects(subject, region, head, paddrs, declared)
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -497,10 +473,8 @@ def _check_chunks(subject: Subject, device: int) -> None:
     chunks, heads = read_chunks(subject, device)
     if not chunks:
         return
-    size = container.blocks.block_size
+    size, row = container.blocks.block_size, chunks["cib"]
     buffer = container.blocks.read(heads["paddr"], size).reshape(-1)
-    block = np.searchsorted(np.sort(heads["paddr"]), chunks["cib_paddr"])
-    row = np.argsort(heads["paddr"])[block]
     xids = heads["hdr.xid"][row]
     is_past = Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's")
     declared = rules(
@@ -662,11 +636,8 @@ def check_file_claims(subject: Subject) -> None:
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
-        add = partial(
-            report.for_table(extents, "extent of data stream", "block-claimed-twice"),
-            level="error",
-            found=extents["paddr"],
-        )
+        add = report.for_table(extents, "extent of data stream", "block-claimed-twice")
+        add = partial(add, level="error", found=extents["paddr"])
         if "key_at" in extents:
             field = "val.file_extent_val.paddr"
             add(real & mark_overlapping(metadata, start, length), "it has blocks that metadata use", field)
@@ -699,9 +670,8 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
         several = physical["refcnt"] > 1
         runs = arrays.runs_of(physical["obj_id"], physical["num_blocks"])
         again = arrays.intersect(known, runs)
-        shared = arrays.union(
-            [shared, again, arrays.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
-        )
+        own = arrays.runs_of(physical["obj_id"][several], physical["num_blocks"][several])
+        shared = arrays.union([shared, again, own])
         known = arrays.union([known, runs])
     return shared
 

@@ -140,12 +140,6 @@ def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -
         yield snapshot, report.at(table, row, f"val.snap_metadata_val.fixed.{field}", snapshot.view)
 
 
-def list_volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]:
-    """Describe every readable tree of a volume."""
-    for source, _ in list_volume_roots(subject, parts):
-        yield source
-
-
 def list_container_sources(subject: Subject) -> Iterator[TreeSource]:
     """Describe the trees that belong to no volume."""
     container = subject.container

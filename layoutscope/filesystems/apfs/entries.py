@@ -38,6 +38,8 @@ from layoutscope.tables.schema import (
 )
 
 if TYPE_CHECKING:
+    from enum import IntEnum
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
@@ -63,9 +65,9 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     spot, known = records.find("dir_rec", "inode", "file_id")
     _report_missing(drecs, known, log)
     inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
-    kind = inode.of(_kind_of_mode(inodes["format"]))
+    kind = inode.of(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
     if not inode.is_whole:
-        kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
+        kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
     # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
@@ -142,20 +144,12 @@ def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
     return nanoseconds
 
 
-def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
-    """Return the position of each value in :data:`KINDS`."""
+def _kinds_of(names: type[IntEnum], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
+    """Return the position of the name of each value in :data:`KINDS`."""
     kinds = np.full(np.iinfo(np.uint16).max + 1, KINDS.index("unknown"), np.uint8)
-    for value, name in pairs.items():
-        kinds[value] = KINDS.index(name)
+    for item in names:
+        kinds[int(item)] = KINDS.index(item.name.replace("_", "-"))
     return kinds[values]
-
-
-def _kind_of_mode(mode_format: NDArray[np.uint16]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsInode.ModeFormat}, mode_format)
-
-
-def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsDirectory.EntryType}, entry_type)
 
 
 def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -303,11 +297,10 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
         "flags": flags,
     }
     if len(blocks.dirty):
-        piece = _where_newest(blocks, paddr, length)
-        columns |= {name: columns[name][piece.extent] for name in ("file_id", "node_row", "flags")}
-        columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
-        logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
-        paddr, length = piece.paddr, piece.length
+        extent, distance, paddr, length = _where_newest(blocks, paddr, length)
+        columns |= {name: columns[name][extent] for name in ("file_id", "node_row", "flags")}
+        columns["fork"] = (columns["fork"][0][extent], owners.forks)
+        logical, is_hole = logical[extent] + distance, is_hole[extent]
     device, offset = blocks.locate(paddr)
     offset[is_hole] = NULL_OFFSET
     columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
@@ -316,17 +309,13 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     return build_table("extents", columns)
 
 
-class _Newest(NamedTuple):
-    """Pieces of extents, each on one device: their extent, offset in it, address and length."""
+def _where_newest(
+    blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Split extents where the cache of a Fusion set holds newer bytes than the second device.
 
-    extent: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    paddr: NDArray[np.uint64]
-    length: NDArray[np.int64]
-
-
-def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]) -> _Newest:
-    """Split extents where the cache of a Fusion set holds newer bytes than the second device."""
+    Return the extent of each piece, the offset in it, the address of its newest bytes, and its length.
+    """
     size, dirty = blocks.block_size, blocks.dirty
     stop = paddr + (-(-length // size)).astype(np.uint64)
     # Runs are disjoint and ascending, so the runs that an extent crosses are consecutive.
@@ -344,7 +333,7 @@ def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.
     distance = (start - paddr[row]).astype(np.int64) * size
     is_last = np.append(row[1:] != row[:-1], True)
     end = np.where(is_last, length[row], np.append(distance[1:], 0))
-    return _Newest(row, distance, dirty.newest(start), end - distance)
+    return row, distance, dirty.newest(start), end - distance
 
 
 class _Owned(NamedTuple):

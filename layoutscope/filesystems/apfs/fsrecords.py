@@ -21,7 +21,16 @@ from layoutscope.filesystems.apfs.btree import (
 )
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import GrowingColumn, Index, heads, index_of, is_ascending, lengths_of, take_ranges
+from layoutscope.structs.arrays import (
+    GrowingColumn,
+    Index,
+    concatenate,
+    heads,
+    index_of,
+    is_ascending,
+    lengths_of,
+    take_ranges,
+)
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
@@ -228,7 +237,7 @@ class Names(Struct, frozen=True):
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return True
         firsts = self.data[self.start[self.length > 0]]
-        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and _is_utf8(self.data.tobytes())
+        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(self.data.tobytes())
 
     def text(self) -> TextColumn:
         """Return the names as text."""
@@ -244,9 +253,10 @@ class Names(Struct, frozen=True):
         return same
 
 
-def _is_utf8(whole: bytes) -> bool:
+def is_utf8(raw: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
     try:
-        whole.decode()
+        raw.decode()
     except UnicodeDecodeError:
         return False
     return True
@@ -557,15 +567,6 @@ MAX_NAMED: Final = 10
 MAX_LISTED: Final = 100
 
 
-class Entries(NamedTuple):
-    """Index records of one level: first key of the child's subtree, the child, and the record's address."""
-
-    low: NDArray[np.uint64]
-    child: NDArray[np.uint64]
-    image_offset: NDArray[np.int64]
-    device: NDArray[np.uint8]
-
-
 class Loss(Struct, frozen=True):
     """A subtree that cannot be read."""
 
@@ -582,8 +583,9 @@ class Loss(Struct, frozen=True):
 def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     """Read a tree again and list its missing subtrees; also return whether its root could be read."""
     losses: list[Loss] = []
-    above: list[Entries] = []
-    own: list[Entries] = []
+    # index records of the level above and of the current one
+    above: list[dict[str, NDArray[Any]]] = []
+    own: list[dict[str, NDArray[Any]]] = []
     sound: list[NDArray[np.uint64]] = []
     level = -1
     for batch in read_levels(source.apart()):
@@ -600,29 +602,26 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     return losses, bool(above) or any(len(part) for part in sound)
 
 
-def _entries(batch: ReadNodes) -> Entries:
+def _entries(batch: ReadNodes) -> dict[str, NDArray[Any]]:
+    """Return the first key of each child's subtree, the child, and the address of its index record."""
     source, slots = batch.tree.source, batch.slots
     oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
     if batch.tree.is_hashed:
         oid = oid + np.uint64(source.root_oid)
-    paddr = batch.places.paddr[slots.node]
+    device, where = source.blocks.locate(batch.places.paddr[slots.node])
     within = slots.val_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(paddr) + within + CHILD_VAL.oid.offset
-    return Entries(batch.keys, oid, where, source.blocks.split(paddr)[0])
+    return {"low": batch.keys, "child": oid, "at": where + within + CHILD_VAL.oid.offset, "device": device}
 
 
-def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
-    if not above:
+def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
+    columns = concatenate(above, {})
+    if not columns:
         return []
-    low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
-    known = np.concatenate([np.empty(0, np.uint64), *sound])
-    rows = np.flatnonzero(~np.isin(child, known))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    high = np.append(low[1:], np.uint64(NO_LIMIT))
-    columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
-    return [
-        Loss(node, level, a, b, at, dev) for node, a, b, at, dev in zip(*(c.tolist() for c in columns), strict=True)
-    ]
+    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))
+    rows = np.flatnonzero(~np.isin(columns["child"], np.concatenate([np.empty(0, np.uint64), *sound])))
+    lost = (columns[name][rows].tolist() for name in ("child", "low", "high", "at", "device"))
+    return [Loss(node, level, *where) for node, *where in zip(*lost, strict=True)]
 
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
@@ -640,9 +639,8 @@ def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | 
     if len(losses) > MAX_LISTED:
         further = losses[MAX_LISTED]
         message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
-        log.at_byte(f"{source.tree} tree", further.image_offset, further.device).add(
-            "subtree-missing", "error", message
-        )
+        log = log.at_byte(f"{source.tree} tree", further.image_offset, further.device)
+        log.add("subtree-missing", "error", message)
 
 
 def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:

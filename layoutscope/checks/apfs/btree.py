@@ -7,7 +7,7 @@ free space from the header, and overwrites records if the header is wrong.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,13 +23,12 @@ from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
-from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
+from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import Index, index_of, is_head
+from layoutscope.structs.arrays import Index, Rows, index_of, is_head
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import fletcher64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -423,11 +422,11 @@ def _find_mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[st
     if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
         return "len_object", "its size is not a whole number of blocks, or impossibly large"
     try:
-        data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
+        data = blocks.read_object(mapping["paddr"], size)
     except FormatError as error:
         return "paddr", error.reason
-    head = object_header(data.tobytes(), blocks.at(mapping["paddr"]))
-    if int(fletcher64(data[None, :])[0]) != head.cksum:
+    head = object_header(data, blocks.at(mapping["paddr"]))
+    if checksum_of(data) != head.cksum:
         return "paddr", "the object there has a wrong checksum"
     if head.oid != mapping["oid"]:
         return "oid", "the object there has another number"
@@ -538,19 +537,17 @@ NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, 
 """Records whose keys end with a name."""
 
 
-class DecodedKeys(NamedTuple):
-    """Keys of consecutive records: two numbers that sort like the tree, the position of the name, and the address.
+class DecodedKeys(Rows, frozen=True):
+    """Keys of consecutive records, and where they are."""
 
-    `name` is the start of the name in the buffer, and `stop` the end of the key; a key without a name has them equal.
-    `child` is the node that an index record leads to.
-    """
-
+    # lead, second: two numbers that sort like the tree
     lead: NDArray[np.uint64]
     second: NDArray[np.uint64]
+    # name, stop: start of the name in the buffer, and the end of the key; equal in a key without a name
     name: NDArray[np.int64]
     stop: NDArray[np.int64]
     image_offset: NDArray[np.int64]
-    child: NDArray[np.uint64]
+    child: NDArray[np.uint64]  # node that an index record leads to
 
 
 def check_keys(subject: Subject, parts: VolumeParts) -> None:
@@ -591,9 +588,9 @@ def check_tree(
             nodes.add(batch)
             check_records(subject, batch, volume, notes)
             own += [keys] if batch.level else []
-            last = _get_key(batch.buffer, keys, -1) if len(keys.lead) else last
+            last = _get_key(batch.buffer, keys, -1) if len(keys) else last
         if own:
-            whole = DecodedKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            whole = DecodedKeys.join(own)
             above = whole, index_of(whole.child)
     nodes.close()
 
@@ -641,7 +638,7 @@ def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[in
 
 def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
     """Check that the keys are in order."""
-    if not len(keys.lead):
+    if not len(keys):
         return
     before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
     same = (before[0] == after[0]) & (before[1] == after[1])

@@ -17,9 +17,8 @@ from layoutscope.checks.apfs.names import compare_names
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind
 from layoutscope.filesystems.apfs.spaceman import to_runs
-from layoutscope.filesystems.apfs.verify import object_header, report_damaged
+from layoutscope.filesystems.apfs.verify import decode_objects, object_header, report_damaged
 from layoutscope.structs import arrays, grammar, records
-from layoutscope.structs.bulk import decode_columns
 
 if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
@@ -126,9 +125,8 @@ def check_maps(subject: Subject) -> None:
     container = subject.reporting
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
-        data = blocks.read(paddrs, blocks.block_size).reshape(-1)
-        starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = decode_columns(records.CHECKPOINT_MAP_HEAD, data, starts, (records.CHECKPOINT_MAP_HEAD.is_last,))
+        head = records.CHECKPOINT_MAP_HEAD
+        heads = decode_objects(head, blocks.read(paddrs, blocks.block_size), (head.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)

@@ -29,10 +29,9 @@ from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.filesystems.apfs.verify import hash_objects, read_object
+from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects, read_object
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
@@ -379,9 +378,8 @@ def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: 
     is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
     if not is_sized or not is_readable(container, paddr, length):
         return
-    computed = fletcher64(container.blocks.read(np.array([paddr], np.uint64), length))
     checksum, stored = read_numbers(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
-    if checksum != int(computed[0]):
+    if checksum != checksum_of(container.blocks.read_object(paddr, length)):
         return
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
@@ -687,21 +685,12 @@ def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
 
     check("volume superblock", parts.state.paddr, live, is_copy=False)
     for item in parts.snapshots if parts.view == "live" else ():
-        copy = _parse_copy(subject, parts, int(item.sblock_paddr))
-        if copy is not None:
-            check(f"volume superblock of {item.view}", int(item.sblock_paddr), copy, is_copy=True)
-
-
-def _parse_copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSuperblock | None:
-    """Parse the copy of the superblock in a snapshot; None if there is none."""
-    blocks, magic = subject.container.blocks, VOLUME.magic
-    if not paddr or not is_readable(subject.container, paddr):
-        return None
-    data = blocks.read_object(paddr)
-    if data[magic.offset : magic.offset + magic.width] != b"APSB":
-        return None
-    kind = type(parts.state.superblock)
-    return grammar.parse(kind, data, structure="volume superblock", image_offset=blocks.at(paddr))
+        paddr, blocks, magic = int(item.sblock_paddr), subject.container.blocks, VOLUME.magic
+        if paddr and is_readable(subject.container, paddr):
+            data = blocks.read_object(paddr)
+            if data[magic.offset : magic.offset + magic.width] == b"APSB":
+                copy = grammar.parse(type(live), data, structure="volume superblock", image_offset=blocks.at(paddr))
+                check(f"volume superblock of {item.view}", paddr, copy, is_copy=True)
 
 
 _HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VOLUME.formatted_by.timestamp)

@@ -590,19 +590,14 @@ def list_claims(subject: Subject) -> Iterator[Owner]:
     for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in SPARE):
         yield kind, to_runs([item for item in subject.contents.regions if item.type == kind])
     for parts in subject.contents.volumes:
-        yield from _list_volume_claims(parts, block_size)
-
-
-def _list_volume_claims(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
-    volume = f"of volume {parts.state.number}"
-    trees = [*parts.own_trees(), *parts.views.values()]
-    for name in dict.fromkeys(nodes.tree for nodes in trees):
-        yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
-    for number, tree in enumerate(parts.snapshot_extents):
-        yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in parts.regions):
-        yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
-    yield f"data {volume}", arrays.union([parts.data_runs, parts.file_runs])
+        volume, trees = f"of volume {parts.state.number}", [*parts.own_trees(), *parts.views.values()]
+        for name in dict.fromkeys(nodes.tree for nodes in trees):
+            yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
+        for number, tree in enumerate(parts.snapshot_extents):
+            yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
+        for kind in dict.fromkeys(item.type for item in parts.regions):
+            yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
+        yield f"data {volume}", arrays.union([parts.data_runs, parts.file_runs])
 
 
 def check_double_claims(subject: Subject) -> None:

@@ -388,7 +388,12 @@ def _types(leaf: Leaf) -> dict[str, Any]:
     parts += leaf.cases.values()
     for record_type, wanted in parts:
         for name, column in wanted.items():
-            columns[name] = NARROW.get(name) or (np.bool_ if isinstance(column, int) else _type_of(record_type, column))
+            kind: Any = np.bool_
+            if not isinstance(column, int):
+                # The dtype that the field has when it is decoded.
+                none = np.zeros(record_type.width, np.uint8), np.empty(0, np.int64)
+                kind = decode_column(record_type, *none, column).dtype.type
+            columns[name] = NARROW.get(name) or kind
     return columns | dict.fromkeys(leaf.texts, "utf-8")
 
 
@@ -396,11 +401,6 @@ def no_records(name: str) -> Columns:
     """Return all columns of a table of records without rows; text columns are not included."""
     types = _types(_leaf(0, name, SHAPES[name]))
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
-
-
-def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
-    none = decode_column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
-    return none.dtype.type
 
 
 class RecordReader:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.nodes import NodeRows
-    from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ApfsContainer
 
 
@@ -50,7 +49,13 @@ def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
     if second is None:
         return first, None
     halves = first, second
-    found = [_superblock_of(*half) for half in halves]
+    found: list[ApfsContainer.NxSuperblock | FormatError] = []
+    for half in halves:
+        try:
+            # Opening the main device reports the rest.
+            found.append(find_superblock(*half, FindingLog()))
+        except FormatError as error:
+            found.append(error)
     known = [item for item in found if not isinstance(item, FormatError)]
     for number, lost in enumerate(found):
         if isinstance(lost, FormatError):
@@ -58,26 +63,14 @@ def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
                 raise lost
             is_main = not known[0].is_fusion_main
             message = f"this half's own superblock cannot be used, so that nothing proves its set: {lost.reason}"
-            log.at_byte(lost.structure, lost.image_offset, int(not is_main)).add(
-                "checkpoint-invalid", "warning", message
-            )
+            at = log.at_byte(lost.structure, lost.image_offset, int(not is_main))
+            at.add("checkpoint-invalid", "warning", message)
             return halves if is_main == (number == 0) else (second, first)
     one, two = known
     if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
-        raise FormatError(
-            "the two images are not the halves of one Fusion set",
-            structure="container superblock",
-            image_offset=first[1],
-        )
+        message = "the two images are not the halves of one Fusion set"
+        raise FormatError(message, structure="container superblock", image_offset=first[1])
     return halves if one.is_fusion_main else (second, first)
-
-
-def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
-    """Parse the superblock of one half, or return the error; opening the main device reports the rest."""
-    try:
-        return find_superblock(source, image_offset, FindingLog())
-    except FormatError as error:
-        return error
 
 
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:

@@ -234,7 +234,11 @@ def locate_nodes(
     )
     block = source.blocks.block_size
     if source.view is None:
-        paddr, missing = _direct(source, oids)
+        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
+        known, paddr, missing = source.ephemerals, oids, np.zeros(len(oids), bool)
+        if known is not None:
+            paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
+            missing = np.array([oid not in known for oid in oids.tolist()], bool)
         plain = np.zeros(len(oids), bool)
         size = np.full(len(oids), source.root_size_bytes or block, np.int64)
         leaf = np.full(len(oids), NO_ROW, np.int64)
@@ -251,16 +255,6 @@ def locate_nodes(
     _report_unlocated(source, places, missing, outside)
     placed = ~missing & (~outside | source.blocks.claimed(places.paddr, largest))
     return replace(places, is_unread=outside).take(placed)
-
-
-def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the addresses of physical or ephemeral nodes, and which are unknown."""
-    # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
-    if source.ephemerals is None:
-        return oids, np.zeros(len(oids), bool)
-    known = source.ephemerals
-    paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
-    return paddr, np.array([oid not in known for oid in oids.tolist()], bool)
 
 
 def _report_unlocated(

@@ -125,8 +125,8 @@ def check_maps(subject: Subject) -> None:
     container = subject.reporting
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
-        head = records.CHECKPOINT_MAP_HEAD
-        heads = decode_objects(head, blocks.read(paddrs, blocks.block_size), (head.is_last,))
+        kind = records.CHECKPOINT_MAP_HEAD
+        heads = decode_objects(kind, blocks.read(paddrs, blocks.block_size), (kind.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)

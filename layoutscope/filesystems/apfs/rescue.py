@@ -571,7 +571,7 @@ def _join_leaves(parts: list[Leaves]) -> Leaves:
 
 
 def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
-    """Read possible leaves, all of which are chosen; nodes that are no sound leaves have no records."""
+    """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
     places = places.take(tree.source.blocks.readable(places.paddr, tree.sizes.node))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))

@@ -20,7 +20,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.container import NoMap
-from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
+from layoutscope.filesystems.apfs.fsrecords import find_losses, report_found_losses, report_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
@@ -339,7 +339,7 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-        tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
+        report_found_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:

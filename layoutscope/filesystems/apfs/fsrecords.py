@@ -626,10 +626,10 @@ def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
-    tell_losses(find_losses(source)[0], source, records, log)
+    report_found_losses(find_losses(source)[0], source, records, log)
 
 
-def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     for loss in losses[:MAX_LISTED]:
         what = _objects(source, loss, records)

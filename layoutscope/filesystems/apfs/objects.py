@@ -198,8 +198,8 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
         return details
     # Phases of a volume count from 0, those of an object map from 1; the state's own type names them.
     phase = getattr(state, "phase", None)
-    told = getattr(phase, "name", str(phase)).replace("_", " ")
-    return details if phase is None else details | {"reaping phase": told}
+    name = getattr(phase, "name", str(phase)).replace("_", " ")
+    return details if phase is None else details | {"reaping phase": name}
 
 
 def report_unknown(container: Container) -> None:

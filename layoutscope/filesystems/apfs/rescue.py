@@ -294,10 +294,10 @@ def reopen_container(
             volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
             if not len(volumes) or len(volumes) < len(oids):
                 return None
-            told = describe_search(used, store.blocks.block_size)
+            searched = describe_search(used, store.blocks.block_size)
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
-            _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
+            _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
             opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
             if xid is not None:
                 return opened

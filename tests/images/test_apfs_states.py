@@ -30,7 +30,7 @@ from fixtures.apfs.structures import records as disk
 from fixtures.apfs.structures.volume import FS_SUPERBLOCK
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.btree import Pool, read_levels, to_node_rows, walk_shared
+from layoutscope.filesystems.apfs.btree import Pool, read_levels, to_node_rows, walk_tree
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.nodes import join
 from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
@@ -120,7 +120,7 @@ def test_a_shared_node_is_read_once(written):
         seen = set(read_alone(walk_fs_tree(volume, None, pool)).nodes.paddr.tolist())
         for _, state in open_all(volume, kept):
             before = source.counter.bytes
-            nodes = read_alone(walk_shared(fs_source(state.store, state, None), pool))
+            nodes = read_alone(walk_tree(fs_source(state.store, state, None), pool=pool))
             cost = source.counter.bytes - before
             new = set(nodes.paddr.tolist()) - seen
             assert cost == (len(new) + 1) * 4096

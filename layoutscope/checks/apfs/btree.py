@@ -7,29 +7,28 @@ free space from the header, and overwrites records if the header is wrong.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.checks.apfs.records import check_records
 from layoutscope.checks.apfs.snapshots import list_snapshot_sources
-from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, list_volume_sources
+from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.container import NoMap
-from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
+from layoutscope.filesystems.apfs.fsrecords import find_losses, report_found_losses, report_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
-from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
+from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import Index, index_of
+from layoutscope.structs.arrays import Index, Rows, index_of, is_head
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import fletcher64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.grammar import ApfsContainer
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -83,14 +82,14 @@ def _expect_outside_mask(mask: int, expected: int, words: str) -> Want:
 
 def make_node_rules(batch: ReadNodes, xid: int) -> Rules:
     """Return the rules of node headers (btree_node_phys_t)."""
-    shape, source = batch.tree.shape, batch.tree.source
+    tree, source = batch.tree, batch.tree.source
     flags = None
     if source.tree in TREES:
         expected = int(_FLAG.fixed_kv_size) if TREES[source.tree][1][0] else 0
-        expected |= (int(_FLAG.hashed) if shape.is_hashed else 0) | (int(_FLAG.noheader) if shape.is_noheader else 0)
+        expected |= (int(_FLAG.hashed) if tree.is_hashed else 0) | (int(_FLAG.noheader) if tree.is_noheader else 0)
         # Root and leaf are compared while the tree is read.
         flags = _expect_outside_mask(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
-    written = None if shape.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
+    written = None if tree.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
     return rules(
         DIFFERS,
         (
@@ -109,7 +108,7 @@ def make_info_rules(batch: ReadNodes) -> Rules:
     if batch.tree.source.tree not in TREES:
         return ()
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
-    flags |= _SEALED if batch.tree.shape.is_hashed else 0
+    flags |= _SEALED if batch.tree.is_hashed else 0
     hint = int(_TREE.sequential_insert)
     return rules(
         DIFFERS,
@@ -156,7 +155,11 @@ class TreeNodes:
 
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
-        rows = np.flatnonzero(batch.check.is_sound)
+        # Drivers free empty nodes; only a root may be empty.
+        is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+        message = "a node that is not a root is empty"
+        _report(self.subject, batch, is_empty, NODE.num_keys.offset, message, level="error")
+        rows = np.flatnonzero(batch.is_sound)
         starts = rows * batch.size_bytes
         at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
         check_fields(NODE, batch.buffer, starts, make_node_rules(batch, self.subject.container.xid), at)
@@ -170,14 +173,11 @@ class TreeNodes:
             self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
         if len(rows):
             _check_room(self.subject, batch)
-        self._check_age(batch)
-
-    def _check_age(self, batch: ReadNodes) -> None:
-        """Check that no physical node is younger than its parent: a change moves a node and so changes its parents."""
+        # A change moves a physical node and so changes its parents: none of them is older.
         xids, parent = batch.head["hdr.xid"], batch.places.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
-            wrong = batch.check.is_sound & (xids > limit)
+            wrong = batch.is_sound & (xids > limit)
             message = "hdr.xid: younger than the node that leads to it"
             _report(self.subject, batch, wrong, NODE.hdr.xid.offset, message, limit, xids)
         self.xids = np.append(self.xids, xids)
@@ -218,7 +218,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
         ("key", keys, gap, slots.key_start, slots.key_len.astype(np.int64)),
         ("val", values, end, np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64)),
     )
-    sound = batch.check.is_sound.copy()
+    sound = batch.is_sound.copy()
     message = "the free space is not between keys and values"
     wrong = sound & ((values > end) | (gap > end))
     outside = np.zeros(len(slots), bool)
@@ -232,11 +232,19 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
 
 
 def _report(
-    subject: Subject, batch: ReadNodes, wrong: Mask, plus: int, message: str, expected: object = "", found: object = ""
+    subject: Subject,
+    batch: ReadNodes,
+    wrong: Mask,
+    plus: int,
+    message: str,
+    expected: object = "",
+    found: object = "",
+    *,
+    level: Level = "warning",
 ) -> None:
     """Report nodes of a batch, each at one byte."""
     at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
-    Table(at, DIFFERS, "warning").report(wrong, message, expected=expected, found=found)
+    Table(at, DIFFERS, level).report(wrong, message, expected=expected, found=found)
 
 
 def _check_area(
@@ -331,13 +339,16 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-        tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
+        report_found_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
-    """Check that every node of the container's own trees can be reached from its parent."""
+    """Check the nodes, the object map and the keys of the container's own trees."""
     for source in list_container_sources(subject):
         report_losses(source, None, subject.log)
+    check_container_map(subject)
+    for source in list_container_sources(subject):
+        check_tree(subject, source)
 
 
 def check_lost_volumes(subject: Subject) -> None:
@@ -411,11 +422,11 @@ def _find_mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[st
     if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
         return "len_object", "its size is not a whole number of blocks, or impossibly large"
     try:
-        data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
+        data = blocks.read_object(mapping["paddr"], size)
     except FormatError as error:
         return "paddr", error.reason
-    head = object_header(data.tobytes(), blocks.at(mapping["paddr"]))
-    if int(fletcher64(data[None, :])[0]) != head.cksum:
+    head = object_header(data, blocks.at(mapping["paddr"]))
+    if checksum_of(data) != head.cksum:
         return "paddr", "the object there has a wrong checksum"
     if head.oid != mapping["oid"]:
         return "oid", "the object there has another number"
@@ -428,11 +439,9 @@ def check_container_map(subject: Subject) -> None:
     """Compare every entry of the container's object map with its object."""
     container = subject.container
     if len(container.omap.nodes):
-        mapped = read_mapped(container.omap, container.store)
-        root = container.omap_header.tree_oid
-        _check_map(
-            subject, TreeSource(subject.silent_store, "container-omap", root, container.xid), container.omap, mapped
-        )
+        mapped, root = read_mapped(container.omap, container.store), container.omap_header.tree_oid
+        source = TreeSource(subject.silent_store, "container-omap", root, container.xid)
+        _check_map(subject, source, container.omap, mapped)
 
 
 def check_object_map(subject: Subject, parts: VolumeParts) -> None:
@@ -470,7 +479,9 @@ def _check_entries(
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
     outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
-    alone = deleted & ~_has_older(entry["oid"])
+    # Keys are object and transaction: versions of one object are adjacent, oldest first.
+    alone = deleted & is_head(entry["oid"])
+    alone[:1] = False
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
 
     def at(row: int, field: str) -> FindingLog:
@@ -507,13 +518,6 @@ def _check_entries(
     report(later, message, "key.xid", expected=entry["xid"], found=found["xid"])
 
 
-def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    # Keys are object and transaction: versions of one object are adjacent, oldest first.
-    result = np.ones(len(oid), bool)
-    result[1:] = oid[1:] == oid[:-1]
-    return result
-
-
 UNORDERED: Final = "keys-unordered"
 RECORD: Final = grammar.ApfsRecord.RecordType
 SECOND: Final = {
@@ -533,25 +537,17 @@ NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, 
 """Records whose keys end with a name."""
 
 
-class DecodedKeys(NamedTuple):
-    """Keys of consecutive records: two numbers that sort like the tree, the position of the name, and the address.
+class DecodedKeys(Rows, frozen=True):
+    """Keys of consecutive records, and where they are."""
 
-    `name` is the start of the name in the buffer, and `stop` the end of the key; a key without a name has them equal.
-    `child` is the node that an index record leads to.
-    """
-
+    # lead, second: two numbers that sort like the tree
     lead: NDArray[np.uint64]
     second: NDArray[np.uint64]
+    # name, stop: start of the name in the buffer, and the end of the key; equal in a key without a name
     name: NDArray[np.int64]
     stop: NDArray[np.int64]
     image_offset: NDArray[np.int64]
-    child: NDArray[np.uint64]
-
-
-def check_container_keys(subject: Subject) -> None:
-    """Compare all keys of the container's own trees."""
-    for source in list_container_sources(subject):
-        check_tree(subject, source)
+    child: NDArray[np.uint64]  # node that an index record leads to
 
 
 def check_keys(subject: Subject, parts: VolumeParts) -> None:
@@ -560,7 +556,7 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
     def notes(view: str) -> Notes:
         return subject.inodes.setdefault((parts.state.number, view), {})
 
-    for source in list_volume_sources(subject, parts):
+    for source, _ in list_volume_roots(subject, parts):
         check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
     # States of a volume share most of their leaves; these are checked once.
     known = parts.fs.nodes.paddr
@@ -589,13 +585,12 @@ def check_tree(
             _check_order(subject, batch, keys, last)
             if above is not None:
                 _check_bounds(subject, batch, keys, *above)
-            _check_empty(subject, batch)
             nodes.add(batch)
             check_records(subject, batch, volume, notes)
             own += [keys] if batch.level else []
-            last = _get_key(batch.buffer, keys, -1) if len(keys.lead) else last
+            last = _get_key(batch.buffer, keys, -1) if len(keys) else last
         if own:
-            whole = DecodedKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            whole = DecodedKeys.join(own)
             above = whole, index_of(whole.child)
     nodes.close()
 
@@ -608,34 +603,26 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.kind.key_type is records.J_KEY:
-        _decode_volume_keys(batch, second, name, hashed_names=hashed_names)
+        kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
+        forms, names = dict(NUMBERED), dict(NAMED)
+        if hashed_names:
+            # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
+            names["dir_rec"] = records.DREC_HASHED_KEY
+            forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+        for record, (key_type, column) in forms.items():
+            rows = _choose_kind(kinds, slots.key_len, record, key_type)
+            second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
+        for record, key_type in names.items():
+            rows = _choose_kind(kinds, slots.key_len, record, key_type)
+            name[rows] = slots.key_start[rows] + key_type.width
     elif source.tree in SECOND:
         second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
-        child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
+        child[slots.val_len >= batch.tree.sizes.child] = decode_children(batch)[1]
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
-
-
-def _decode_volume_keys(
-    batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
-) -> None:
-    """Decode the parts of keys after object number and type, in file-system records."""
-    slots = batch.slots
-    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
-    forms = dict(NUMBERED)
-    if hashed_names:
-        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
-        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-    for record, (key_type, column) in forms.items():
-        rows = _choose_kind(kinds, slots.key_len, record, key_type)
-        second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
-    for record, plain in NAMED.items():
-        form = records.DREC_HASHED_KEY if record in forms else plain
-        rows = _choose_kind(kinds, slots.key_len, record, form)
-        name[rows] = slots.key_start[rows] + form.width
 
 
 def _choose_kind(
@@ -651,7 +638,7 @@ def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[in
 
 def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
     """Check that the keys are in order."""
-    if not len(keys.lead):
+    if not len(keys):
         return
     before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
     same = (before[0] == after[0]) & (before[1] == after[1])
@@ -663,16 +650,17 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tu
         {row + 1 for row in _rows(wrong)}
         | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
     )
-    for row in rows[:MAX_CASES]:
-        _locate_key(subject, batch, row).add(
-            UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
-        )
     ties = [
         row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
     ]
-    for row in ties[:MAX_CASES]:
-        message = "of names with one hash, this one is after one with greater bytes"
-        _locate_key(subject, batch, row).add(UNORDERED, "info", message)
+    tie = "of names with one hash, this one is after one with greater bytes"
+    for wrong_rows, level, message in (
+        (rows, level_of_disorder(batch.tree.source.tree), "key is out of order"),
+        (ties, "info", tie),
+    ):
+        for row in wrong_rows[:MAX_CASES]:
+            log = batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)
+            log.add(UNORDERED, level, message)
 
 
 def _rows(chosen: NDArray[np.bool_]) -> list[int]:
@@ -711,16 +699,3 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
             # The finding is about the node; the key that may be wrong is in its parent.
             at = log.at_byte(log.structure, int(where[row]), log.device)
             at.add(UNORDERED, how_bad, message)
-
-
-def _check_empty(subject: Subject, batch: ReadNodes) -> None:
-    """Check that no node except a root is empty: drivers free such nodes."""
-    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-    for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-        at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
-        log = batch.at(number, at, log=subject.log)
-        log.add("node-header-differs", "error", "a node that is not a root is empty")
-
-
-def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
-    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

@@ -17,9 +17,8 @@ from layoutscope.checks.apfs.names import compare_names
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind
 from layoutscope.filesystems.apfs.spaceman import to_runs
-from layoutscope.filesystems.apfs.verify import object_header, report_damaged
+from layoutscope.filesystems.apfs.verify import decode_objects, object_header, report_damaged
 from layoutscope.structs import arrays, grammar, records
-from layoutscope.structs.bulk import decode_columns
 
 if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
@@ -35,8 +34,8 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
         check_numbers(subject)
         check_maps(subject)
         check_newer(subject)
-        if subject.parts.space is not None:
-            check_queue_counts(subject, subject.parts.space)
+        if subject.contents.space is not None:
+            check_queue_counts(subject, subject.contents.space)
             check_space_blocks(subject)
         return
     check_identity(subject, parts)
@@ -69,7 +68,7 @@ def check_counts(_: Subject, parts: VolumeParts) -> None:
         _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", is_loss_error=True)
         # Superblocks and key bag belong to the container.
         foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
-        used = arrays.total(arrays.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
+        used = arrays.total(arrays.subtract(parts.claimed, foreign))
         _compare(parts, "counts other blocks than the volume uses", used, "num_alloced_blocks")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:
@@ -96,7 +95,7 @@ def check_identity(subject: Subject, parts: VolumeParts) -> None:
     empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
     role = superblock.role if superblock.role in roles else "a known role"
     for message, expected, found, field in (
-        ("is in another slot", subject.slots[state.number], superblock.fs_index, "fs_index"),
+        ("is in another slot", subject.contents.slots[state.number], superblock.fs_index, "fs_index"),
         ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
         ("has an unknown role", role, superblock.role, "role"),
         ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
@@ -126,9 +125,8 @@ def check_maps(subject: Subject) -> None:
     container = subject.reporting
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
-        data = blocks.read(paddrs, blocks.block_size).reshape(-1)
-        starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = decode_columns(records.CHECKPOINT_MAP_HEAD, data, starts, (records.CHECKPOINT_MAP_HEAD.is_last,))
+        kind = records.CHECKPOINT_MAP_HEAD
+        heads = decode_objects(kind, blocks.read(paddrs, blocks.block_size), (kind.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
@@ -169,7 +167,7 @@ def check_queue_counts(subject: Subject, space: Space) -> None:
 def check_space_blocks(subject: Subject) -> None:
     """Check the checksums of chunk-info blocks and of the blocks with their addresses."""
     container = subject.container
-    regions = [item for item in subject.parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
+    regions = [item for item in subject.contents.regions if item.type in ("spaceman-cib", "spaceman-cab")]
     paddrs = np.array([item.paddr for item in regions], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
     report_damaged(container.store, paddrs[readable], ["chunk information"] * int(readable.sum()))

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.subject import (
-    Report,
-    get_extent_nodes,
-)
+from layoutscope.checks.apfs.subject import Report, get_extent_nodes
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.structs import arrays, grammar
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.checks.apfs.subject import Subject
-    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import FindingLog
@@ -52,7 +48,8 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     position += length
-    sizes = _get_device_sizes(blocks)
+    # A device without an image has no limit.
+    sizes = np.array([source.size_bytes if source else 2**62 for source in (*blocks.sources, None)], np.int64)
     outside = position > (sizes[device] if device.any() else sizes[0])
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
@@ -64,12 +61,6 @@ def _are_not_multiples(values: NDArray[np.int64], block_size: int) -> NDArray[np
     is_power = block_size & (block_size - 1) == 0
     odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
     return odd
-
-
-def _get_device_sizes(blocks: Blocks) -> NDArray[np.int64]:
-    """Return the size of each device in bytes; a device without an image has no limit."""
-    sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
-    return np.array([*sizes, 2**62], np.int64)
 
 
 def check_references(subject: Subject, parts: VolumeParts) -> None:
@@ -94,8 +85,11 @@ def _check_own_references(parts: VolumeParts, physical: Columns, report: Report)
     add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
-    first, length = stretches(extents, parts.state.store.blocks.block_size)
-    if (physical["refcnt"] == 1).all() and _is_used_once(parts, count, length):
+    first, length = stretches(extents, parts.block_size)
+    # Without clones, references and extents cover the same blocks, each exactly once.
+    in_files, referenced = parts.file_runs, parts.data_runs
+    is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
+    if (physical["refcnt"] == 1).all() and is_once and np.array_equal(in_files, referenced):
         return
     weights = physical["refcnt"].astype(np.int64)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
@@ -109,20 +103,13 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
         return
-    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    first, length = stretches(extents, parts.block_size)
     chosen = np.zeros(len(extents["obj_id"]), bool)
     chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
     own = Report(report.log, get_extent_nodes(parts), report.most)
     own.for_table(extents, "extent of data stream", "reference-differs")(
         chosen, "no reference counts its blocks", LENGTH
     )
-
-
-def _is_used_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
-    """Return whether references and extents cover the same blocks, each exactly once (no clones)."""
-    in_files, referenced = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
-    is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
-    return bool(is_once and np.array_equal(in_files, referenced))
 
 
 def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> None:
@@ -136,7 +123,7 @@ def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> 
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
-    first, size = stretches(extents, parts.state.store.blocks.block_size)
+    first, size = stretches(extents, parts.block_size)
     wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
     _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, arrays.runs_of(start, length))
     begin = 0

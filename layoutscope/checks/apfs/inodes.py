@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.checks.apfs.names import hash_texts
-from layoutscope.filesystems.apfs.contents import is_converted, is_deleted, times_listed
+from layoutscope.filesystems.apfs.contents import FORMAT_SHIFT, is_converted, is_deleted, times_listed
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
 
@@ -175,8 +175,6 @@ def _check_numbers(parts: VolumeParts, report: Report) -> None:
 
 
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
-ENTRY_TYPE_SHIFT = 12
-"""The type of a directory record is the format bits of a mode, shifted as by ``IFTODT`` of POSIX."""
 
 
 def check_links(subject: Subject, parts: VolumeParts) -> None:
@@ -198,7 +196,7 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
     add(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
     add(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
-    wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
+    wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> FORMAT_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
     report.for_table(drecs, "entry of directory")(wrong, message, field)
     _check_siblings(parts, report, inodes, drecs)
@@ -238,12 +236,6 @@ def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: ND
     return listed
 
 
-def _count_references(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Count the references to each number; numbers ascend."""
-    spot, found = match(numbers, names)
-    return np.bincount(spot[found], minlength=len(numbers))
-
-
 def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
     """Return one number for each pair of inode numbers; negative if one of them does not exist."""
     first_row, has_first = match(numbers, first)
@@ -251,26 +243,20 @@ def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDAr
     return np.where(has_first & has_second, first_row * len(numbers) + second_row, -1)
 
 
-def _find_linked_entries(parts: VolumeParts) -> NDArray[np.int64]:
-    """Return the rows of entries that lead to an inode with hard link records."""
-    records = parts.fs.records
-    own, known = records.find("sibling_link", "inode", "obj_id")
-    spot, found = records.find("dir_rec", "inode", "file_id")
-    is_linked = np.zeros(records.count("inode"), bool)
-    is_linked[own[known]] = True
-    return np.flatnonzero(found & is_linked[spot])
-
-
 def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
     """Check that the two records of each hard link, by inode and by link number, agree."""
     records = parts.fs.records
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
-        rows = _find_linked_entries(parts)
+        own, known = records.find("sibling_link", "inode", "obj_id")
+        spot, found = records.find("dir_rec", "inode", "file_id")
+        is_linked = np.zeros(records.count("inode"), bool)
+        is_linked[own[known]] = True
+        # The entries that lead to an inode with hard links.
+        rows = np.flatnonzero(found & is_linked[spot])
         pairs = _number_pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
-        wrong = ~match(
-            np.sort(pairs[pairs >= 0]), _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
-        )[1]
+        wanted = _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
+        wrong = ~match(np.sort(pairs[pairs >= 0]), wanted)[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
         report.for_table(links, "hard link of inode")(wrong, message, field)
         _check_linked_names(report, links, drecs)
@@ -315,22 +301,19 @@ def check_streams(subject: Subject, parts: VolumeParts) -> None:
         return
     owners = inodes["private_id"][inodes["has_dstream"]]
     others = xattrs["stream_id"][xattrs["stream_id"] != 0] if "stream_id" in xattrs else owners[:0]
-    if not len(others) and _is_one_to_one(owners, streams):
+    # Mostly each stream has exactly one owner and a reference count of 1, and each owner a stream.
+    is_same = not len(others) and is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
+    if is_same and "refcnt" in streams and (streams["refcnt"] == 1).all():
         return
     owners = np.concatenate([owners, others])
     if "refcnt" in streams:
-        users = _count_references(streams["obj_id"], owners)
+        spot, found = match(streams["obj_id"], owners)
+        users = np.bincount(spot[found], minlength=len(streams["obj_id"]))
         wrong = users != streams["refcnt"].astype(np.int64)
         add, field = report.for_table(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
         add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     report.for_table(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
-
-
-def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
-    """Return whether each stream has exactly one owner and a reference count of 1, and each owner a stream."""
-    is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
-    return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
 
 
 MAX_DEPTH: Final = 64
@@ -370,8 +353,9 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
         return
     # The keys of extents contain the number of their stream, which may differ from the inode's (reference, private_id).
-    numbers, ends = _find_stream_ends(extents)
-    spot, found = match(numbers, inodes["private_id"])
+    last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
+    ends = (extents["logical_addr"] + extents["len_extent"])[last] if len(last) else np.empty(0, np.uint64)
+    spot, found = match(extents["obj_id"][last], inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
     has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
     add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
@@ -380,15 +364,6 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     # A file whose contents a file provider evicted keeps its size, but allocates nothing.
     wrong = has & (size > room) & ~inodes["is_dataless"]
     add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
-
-
-def _find_stream_ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return each stream's number and the end of its last extent, in bytes."""
-    if not len(extents["obj_id"]):
-        return np.empty(0, np.uint64), np.empty(0, np.uint64)
-    last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
-    ends = extents["logical_addr"] + extents["len_extent"]
-    return extents["obj_id"][last], ends[last]
 
 
 def check_directories(subject: Subject, parts: VolumeParts) -> None:
@@ -423,9 +398,8 @@ def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
         # Directory 1 has entries for the root and the private directory, but no inode.
         is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
         wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
-        report.for_table(table, f"{kind} of inode")(
-            wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr"
-        )
+        message = "the inode that it belongs to does not exist"
+        report.for_table(table, f"{kind} of inode")(wrong, message, f"key.{key}.hdr")
     attributes, extents = records.get("xattr"), parts.file_extents()
     streams = records.get("dstream_id")["obj_id"]
     if "stream_id" in attributes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
+from layoutscope.filesystems.apfs.fsrecords import is_utf8
 from layoutscope.structs import records
 from layoutscope.structs.arrays import ordinals
 from layoutscope.structs.checksum import crc32c_of_words
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Report, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns, Names
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.findings import Level
 
 
 MASK: Final = (1 << 22) - 1
@@ -34,6 +35,7 @@ HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
 MAX_WRONG_SHARE: Final = 0.5
 """Above this share of wrong hashes, the case rule is wrong, not the names."""
+_FEATURES: Final = records.APFS_SUPERBLOCK.incompatible_features
 _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ROUNDS: Final = 1 << 16
 """Number of names hashed at once."""
@@ -115,25 +117,25 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     wrong = known & (hashes != drecs["name_hash"])
     if not wrong.any():
         return
-    if wrong.sum() > MAX_WRONG_SHARE * _count_case_dependent(drecs, known):
-        _report_rule(report.log, parts)
+    # The names whose hash depends on the rule for case, at least one.
+    (either, _), (exact, _) = (hash_names(names, folded=folded) for folded in (True, False))
+    if wrong.sum() > MAX_WRONG_SHARE * max(int((known & (either != exact)).sum()), 1):
+        rule, plus = "case does not count" if is_folded else "case counts", _FEATURES.offset
+        message = f"says that {rule} in names, but their hashes say otherwise"
+        report.log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
         return
     # Case folding of newer characters depends on the Unicode version. For old characters, the name or the hash is
     # damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
-    is_settled[others] = [_is_settled(name) for name in names.take(others).raw()]
+    # All of their characters are in Unicode 3.2, whose folding has not changed since.
+    category, texts = unicodedata.ucd_3_2_0.category, [raw.decode(errors="replace") for raw in names.take(others).raw()]
+    is_settled[others] = [all(category(character) != "Cn" for character in text) for text in texts]
     add = report.for_table(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
         message, stored = "its hash is not that of its name", drecs["name_hash"]
         add(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)
-
-
-def _is_settled(raw: bytes) -> bool:
-    """Return whether all characters of a name are in Unicode 3.2, whose folding has not changed since."""
-    old = unicodedata.ucd_3_2_0
-    return all(old.category(character) != "Cn" for character in raw.decode(errors="replace"))
 
 
 def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -> None:
@@ -146,27 +148,3 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
         wrong[row] = not is_plain[row] and not is_utf8(raw)
     add = report.for_table(drecs, "entry of directory", "record-invalid")
     add(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")
-
-
-def is_utf8(raw: bytes) -> bool:
-    """Return whether a name is UTF-8."""
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _count_case_dependent(drecs: Columns, known: NDArray[np.bool_]) -> int:
-    """Count the names whose hash depends on the rule for case, at least one."""
-    folded, _ = hash_names(drecs["name"], folded=True)
-    exact, _ = hash_names(drecs["name"], folded=False)
-    return max(int((known & (folded != exact)).sum()), 1)
-
-
-def _report_rule(log: FindingLog, parts: VolumeParts) -> None:
-    superblock = parts.state.superblock
-    plus = records.APFS_SUPERBLOCK.incompatible_features.offset
-    rule = "case does not count" if superblock.is_case_insensitive else "case counts"
-    message = f"says that {rule} in names, but their hashes say otherwise"
-    log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)

@@ -29,10 +29,9 @@ from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.filesystems.apfs.verify import hash_objects, read_object
+from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects, read_object
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
@@ -157,9 +156,8 @@ def check_reaper(subject: Subject) -> None:
         return
     head, next_reap_id = read_numbers(container, REAPER, item.paddr, REAPER.head_oid, REAPER.next_reap_id)
     room = container.blocks.block_size - REAPER.width
-    check_objects(
-        subject, "reaper", REAPER, [item.paddr], make_reaper_rules(container.xid, next_reap_id, room, is_idle=not head)
-    )
+    declared = make_reaper_rules(container.xid, next_reap_id, room, is_idle=not head)
+    check_objects(subject, "reaper", REAPER, [item.paddr], declared)
     rest = np.flatnonzero(read_block(container, item.paddr)[REAPER.width :])
     if not head and len(rest):
         plus = REAPER.width + int(rest[0])
@@ -196,13 +194,8 @@ def make_omap_rules(*, is_own: bool) -> Rules:
 
 def _check_omap(subject: Subject, name: str, paddr: int, *, is_own: bool) -> None:
     check_objects(subject, name, OMAP, [paddr], make_omap_rules(is_own=is_own))
-    check_objects(
-        subject,
-        name,
-        OBJECT,
-        [paddr],
-        rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST)),
-    )
+    declared = rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST))
+    check_objects(subject, name, OBJECT, [paddr], declared)
 
 
 def check_container_omap(subject: Subject) -> None:
@@ -385,9 +378,8 @@ def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: 
     is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
     if not is_sized or not is_readable(container, paddr, length):
         return
-    computed = fletcher64(container.blocks.read(np.array([paddr], np.uint64), length))
     checksum, stored = read_numbers(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
-    if checksum != int(computed[0]):
+    if checksum != checksum_of(container.blocks.read_object(paddr, length)):
         return
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
@@ -488,7 +480,7 @@ def check_keybags(subject: Subject) -> None:
         entries = container_keybag(container)
     except FormatError:
         return
-    for parts in subject.volumes:
+    for parts in subject.contents.volumes:
         uuid = bytes(parts.state.superblock.vol_uuid)
         keybag_run = volume_keybag_run(entries, uuid)
         if keybag_run is not None:
@@ -581,11 +573,8 @@ def make_volume_rules(
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
     # The keys of an encrypted volume are in the container's key bag.
-    has_keys, unencrypted, one_key = (
-        int(container.superblock.keylocker.num_blocks) > 0,
-        int(VOLUME_FLAG.unencrypted),
-        int(VOLUME_FLAG.onekey),
-    )
+    has_keys = int(container.superblock.keylocker.num_blocks) > 0
+    unencrypted, one_key = int(VOLUME_FLAG.unencrypted), int(VOLUME_FLAG.onekey)
     keys = Want(
         lambda found: (
             (found & unencrypted != 0) ^ (found & one_key != 0) | ((found & (unencrypted | one_key) == 0) & has_keys)
@@ -594,10 +583,8 @@ def make_volume_rules(
     )
     has_groups = int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space)
     is_past = at_most(int(superblock.hdr.xid))
-    snapshot_xid, snapshot_copy = (
-        one_of(0, *(xid for xid, _ in snapshots)),
-        one_of(0, *(at for _, at in snapshots if at)),
-    )
+    snapshot_xid = one_of(0, *(xid for xid, _ in snapshots))
+    snapshot_copy = one_of(0, *(at for _, at in snapshots if at))
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
     # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
     # omitted.
@@ -688,39 +675,25 @@ def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
         check_objects(subject, name, VOLUME, [paddr], declared)
         fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
         found = read_columns(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
-        _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
+        for field in fields[:2]:
+            text = found[field].ravel()[0].tobytes()
+            if text[0] == 0 or 0 not in text:
+                message = f"{field}: no text that ends with a zero byte"
+                log = subject.log.at(name, paddr, plus=field.offset)
+                log.add("superblock-differs", "warning", message, found=text[:16].hex())
         _check_history(subject, name, paddr, found)
 
     check("volume superblock", parts.state.paddr, live, is_copy=False)
     for item in parts.snapshots if parts.view == "live" else ():
-        copy = _parse_copy(subject, parts, int(item.sblock_paddr))
-        if copy is not None:
-            check(f"volume superblock of {item.view}", int(item.sblock_paddr), copy, is_copy=True)
-
-
-def _parse_copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSuperblock | None:
-    """Parse the copy of the superblock in a snapshot; None if there is none."""
-    blocks, magic = subject.container.blocks, VOLUME.magic
-    if not paddr or not is_readable(subject.container, paddr):
-        return None
-    data = blocks.read_object(paddr)
-    if data[magic.offset : magic.offset + magic.width] != b"APSB":
-        return None
-    kind = type(parts.state.superblock)
-    return grammar.parse(kind, data, structure="volume superblock", image_offset=blocks.at(paddr))
+        paddr, blocks, magic = int(item.sblock_paddr), subject.container.blocks, VOLUME.magic
+        if paddr and is_readable(subject.container, paddr):
+            data = blocks.read_object(paddr)
+            if data[magic.offset : magic.offset + magic.width] == b"APSB":
+                copy = grammar.parse(type(live), data, structure="volume superblock", image_offset=blocks.at(paddr))
+                check(f"volume superblock of {item.view}", paddr, copy, is_copy=True)
 
 
 _HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VOLUME.formatted_by.timestamp)
-
-
-def _check_texts(subject: Subject, name: str, paddr: int, texts: dict[Any, NDArray[Any]]) -> None:
-    """Check that the volume's name and the program that formatted it are set, and end with a zero byte."""
-    for field, values in texts.items():
-        text = values.ravel()[0].tobytes()
-        if text[0] == 0 or 0 not in text:
-            log = subject.log.at(name, paddr, plus=field.offset)
-            message = f"{field}: no text that ends with a zero byte"
-            log.add("superblock-differs", "warning", message, found=text[:16].hex())
 
 
 def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDArray[Any]]) -> None:

@@ -6,17 +6,17 @@ volumes made by macOS.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
-from layoutscope.checks.apfs.names import hash_names, hash_texts, is_utf8
+from layoutscope.checks.apfs.names import hash_names, hash_texts
 from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
 from layoutscope.checks.apfs.subject import INVALID, CheckedRows
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.fsrecords import SHAPES, Names
+from layoutscope.filesystems.apfs.fsrecords import SHAPES, Names, is_utf8
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -238,7 +238,11 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
         fields = check_extended(rows, name, shape.val_type.width)
     else:
         _check_length(rows, "val", name, shape.val_type, shape.val_tail)
-        check_texts(rows, name)
+        if name in VALUE_NAMES:
+            start = rows.starts("val") + VALUE_NAMES[name].width
+            _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
+        elif name == "xattr":
+            _check_attributes(rows)
     if name == "inode":
         check_inodes(rows, fields, notes, is_plain=is_plain(volume))
     _apply_rules(rows, "val", shape.val_type, make_value_rules(rows, name, volume))
@@ -340,12 +344,6 @@ def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
     fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
 
 
-def get_last_bytes(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the last byte of each chosen field's data; none of the fields may be empty."""
-    last: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
-    return last
-
-
 def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
     """Compare the flags, kind and numbers of inodes with their extended fields."""
     found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
@@ -410,7 +408,7 @@ def _read_sparse_and_names(
     )
     chosen = fields.select_kind(int(FIELD.entry_name))
     chosen = chosen[fields.length[chosen] > 0]
-    ends = get_last_bytes(fields, chosen) == 0
+    ends = buffer[fields.start[chosen] + fields.length[chosen] - 1] == 0
     rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
     chosen = chosen[ends]
     name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
@@ -426,15 +424,6 @@ def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolu
     elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
         _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
-
-
-def check_texts(rows: CheckedRows, name: str) -> None:
-    """Check the names in values of one kind."""
-    if name in VALUE_NAMES:
-        start = rows.starts("val") + VALUE_NAMES[name].width
-        _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
-    elif name == "xattr":
-        _check_attributes(rows)
 
 
 def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:

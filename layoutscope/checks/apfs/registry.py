@@ -56,7 +56,7 @@ def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
 
 def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
     """Return the reasons why a container's checks cannot cover its space or the blocks that its volumes claim."""
-    container, lost = contents.container, contents.num_volumes - len(contents.volumes)
+    container, lost = contents.container, len(contents.slots) - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
     claims += [f"of one of its volumes: {why}" for why in whys]
@@ -64,7 +64,7 @@ def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mappi
         claims.append("half of the set is missing")
     broken = [item for item in container.log.findings if item.level == "error"]
     claims += [f"the {broken[0].structure} has errors ({broken[0].code})"] if broken else []
-    found = {"space": "the space manager cannot be read"} if contents.parts.space is None else {}
+    found = {"space": "the space manager cannot be read"} if contents.space is None else {}
     return {**found, "claims": ", ".join(claims)} if claims else found
 
 
@@ -190,12 +190,6 @@ CAUSES: Final = Causes(
 )
 
 
-def _container_trees(subject: Subject) -> None:
-    btree.check_container_trees(subject)
-    btree.check_container_map(subject)
-    btree.check_container_keys(subject)
-
-
 CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "numbers": Check(comparison.check_numbers),
     "checkpoint-maps": Check(comparison.check_maps),
@@ -222,7 +216,7 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "double-claims": Check(spaceman.check_double_claims, ("claims",)),
     "file-claims": Check(spaceman.check_file_claims, ("claims",)),
     "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims"), takes=("space",)),
-    "container-trees": Check(_container_trees),
+    "container-trees": Check(btree.check_container_trees),
 }
 """Every check of a container, in order, with the structures that it requires."""
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.checks.apfs.subject import (
     Report,
     list_snapshots_with_logs,
-    list_volume_sources,
+    list_volume_roots,
 )
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
@@ -42,28 +42,29 @@ _NO_OBJECT: Final = np.uint64(2**60 - 1)
 
 def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     """Check that snapshot names, the object map's list and the superblocks agree with the snapshot metadata."""
-    _check_superblocks(subject, parts)
+    for snapshot, log in list_snapshots_with_logs(subject, parts, "sblock_oid"):
+        try:
+            if snapshot.sblock_paddr:
+                cls, blocks = grammar.ApfsVolume.ApfsSuperblock, subject.container.blocks
+                read_object(blocks, cls, snapshot.sblock_paddr, snapshot.view)
+        except FormatError as error:
+            message = f"its superblock cannot be used: {error.reason}"
+            log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
     names = parts.snapmeta.records.get("snap_name")
     if "snap_xid" in names:
-        report = Report(subject.log, parts.snapmeta.nodes)
+        report, metadata = Report(subject.log, parts.snapmeta.nodes), parts.snapmeta.records.get("snap_metadata")
         add, found = report.for_table(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
-        _check_names(parts, report)
-    for source in list_volume_sources(subject, parts):
+        has_names = "name" in metadata
+        known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if has_names else {}
+        pairs = zip(found.tolist(), names["name"].raw(), strict=True)
+        renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
+        add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
+        add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
+    for source, _ in list_volume_roots(subject, parts):
         for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
             _check_listed(subject, batch, xids)
-
-
-def _check_names(parts: VolumeParts, report: Report) -> None:
-    """Check that the key of each name has no object number, and that the name matches the snapshot's metadata."""
-    names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
-    known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
-    pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
-    renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
-    add = report.for_table(names, "snapshot name", "snapshot-differs")
-    add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
-    add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
@@ -76,19 +77,6 @@ def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) 
         log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
         message = "the object map lists a snapshot that there is not"
         log.add("snapshot-differs", "warning", message, found=found[row])
-
-
-def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
-    for snapshot, log in list_snapshots_with_logs(subject, parts, "sblock_oid"):
-        if not snapshot.sblock_paddr:
-            continue
-        try:
-            read_object(
-                subject.container.blocks, grammar.ApfsVolume.ApfsSuperblock, snapshot.sblock_paddr, snapshot.view
-            )
-        except FormatError as error:
-            message = f"its superblock cannot be used: {error.reason}"
-            log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
 
 
 def check_snapshots(_: Subject, parts: VolumeParts) -> None:

@@ -32,6 +32,7 @@ from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
     MAX_BLOCKS,
     QUEUE_NAMES,
+    decode_chunks,
     decode_queue_lengths,
     node_runs,
     to_runs,
@@ -197,24 +198,15 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     rows = np.flatnonzero(has_bitmap & is_readable)
     for start in range(0, len(rows), BATCH_BITMAPS):
         some = rows[start : start + BATCH_BITMAPS]
-        counted[some] = count_free(blocks.read(bitmap[some], blocks.block_size), length[some])
+        chunk, _, free_runs = arrays.clear_runs(blocks.read(bitmap[some], blocks.block_size), length[some], "little")
+        counted[some] = np.bincount(chunk, weights=free_runs, minlength=len(some)).astype(np.int64)
+        # A damaged chunk may have more blocks than its bitmap has bits.
+        counted[some] += np.maximum(length[some] - 8 * blocks.block_size, 0)
     free = chunks["num_free_blocks"].astype(np.int64)
     wrong = (counted != free) & ~(has_bitmap & ~is_readable)
     _report_chunks(subject, chunks, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
     what, found = f"free blocks of the {QUEUE_NAMES[number + 1]}", int(space.header.devices[number].num_free_blocks)
     compare_numbers(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
-
-
-def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the clear bits among the first bits of each row."""
-    bits = np.arange(8)
-    ones = ((np.arange(256)[:, None] >> bits) & 1).sum(axis=1).astype(np.int64)
-    used = np.concatenate([np.zeros((len(bitmaps), 1), np.int64), np.cumsum(ones[bitmaps], axis=1)], axis=1)
-    whole, rest = np.divmod(np.minimum(num_blocks, bitmaps.shape[1] * 8), 8)
-    rows = np.arange(len(bitmaps))
-    last = bitmaps[rows, np.minimum(whole, bitmaps.shape[1] - 1)] & ((1 << rest) - 1).astype(np.uint8)
-    result: NDArray[np.int64] = num_blocks - used[rows, whole] - ones[last]
-    return result
 
 
 _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
@@ -246,24 +238,13 @@ def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
 
     The columns of chunks include the block's address and the position in it, in bytes.
     """
-    container, space = subject.container, subject.parts.space
+    container, space = subject.container, subject.contents.space
     blocks = container.blocks
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
     paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
     paddr = paddr[blocks.readable(paddr, blocks.block_size)]
-    buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
-    starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
-    heads = decode_columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
-    heads["paddr"] = paddr
-    room = (blocks.block_size - CIB.width) // CHUNK.width
-    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
-    block = arrays.owners(counts)
-    within = CIB.width + arrays.ordinals(counts) * CHUNK.width
-    if not len(block):
-        return {}, heads
-    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
-    columns = decode_columns(CHUNK, buffer, starts[block] + within, names)
-    return {**columns, "cib_paddr": paddr[block], "plus": within}, heads
+    heads, chunks = decode_chunks(blocks, paddr)
+    return (chunks | {"cib_paddr": paddr[chunks["cib"]]} if len(chunks["cib"]) else {}), heads
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
@@ -441,7 +422,7 @@ def check_space(subject: Subject, space: Space) -> None:
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
     if item is None:
         return
-    volumes = [parts.state.superblock for parts in subject.volumes if parts.view == "live"]
+    volumes = [parts.state.superblock for parts in subject.contents.volumes if parts.view == "live"]
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
     reserved = sum(int(volume.num_reserve_blocks) for volume in volumes) if is_known else None
     header = space.header
@@ -480,13 +461,8 @@ def check_heads(subject: Subject, space: Space) -> None:
     for region, head, kind in kinds:
         paddrs = [item.paddr for item in space.regions if item.type == region]
         stored = expect_storage(kind, STORAGE.physical)
-        check_objects(
-            subject,
-            region,
-            head,
-            paddrs,
-            rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid)),
-        )
+        declared = rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid))
+        check_objects(subject, region, head, paddrs, declared)
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -497,10 +473,8 @@ def _check_chunks(subject: Subject, device: int) -> None:
     chunks, heads = read_chunks(subject, device)
     if not chunks:
         return
-    size = container.blocks.block_size
+    size, row = container.blocks.block_size, chunks["cib"]
     buffer = container.blocks.read(heads["paddr"], size).reshape(-1)
-    block = np.searchsorted(np.sort(heads["paddr"]), chunks["cib_paddr"])
-    row = np.argsort(heads["paddr"])[block]
     xids = heads["hdr.xid"][row]
     is_past = Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's")
     declared = rules(
@@ -611,24 +585,19 @@ SPARE: Final = ("internal-pool", "pending-free")
 def list_claims(subject: Subject) -> Iterator[Owner]:
     """Yield every structure with its blocks; nodes that several states of a volume share appear once."""
     block_size = subject.container.blocks.block_size
-    for nodes in subject.parts.trees:
+    for nodes in subject.contents.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in subject.parts.regions if item.type not in SPARE):
-        yield kind, to_runs([item for item in subject.parts.regions if item.type == kind])
-    for parts in subject.volumes:
-        yield from _list_volume_claims(parts, block_size)
-
-
-def _list_volume_claims(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
-    volume = f"of volume {parts.state.number}"
-    trees = [*parts.own_trees(), *parts.views.values()]
-    for name in dict.fromkeys(nodes.tree for nodes in trees):
-        yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
-    for number, tree in enumerate(parts.snapshot_extents):
-        yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in parts.regions):
-        yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
-    yield f"data {volume}", arrays.union([parts.data_runs(), parts.file_runs(block_size)])
+    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in SPARE):
+        yield kind, to_runs([item for item in subject.contents.regions if item.type == kind])
+    for parts in subject.contents.volumes:
+        volume, trees = f"of volume {parts.state.number}", [*parts.own_trees(), *parts.views.values()]
+        for name in dict.fromkeys(nodes.tree for nodes in trees):
+            yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
+        for number, tree in enumerate(parts.snapshot_extents):
+            yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
+        for kind in dict.fromkeys(item.type for item in parts.regions):
+            yield f"{kind} {volume}", to_runs([item for item in parts.regions if item.type == kind])
+        yield f"data {volume}", arrays.union([parts.data_runs, parts.file_runs])
 
 
 def check_double_claims(subject: Subject) -> None:
@@ -653,7 +622,7 @@ def check_file_claims(subject: Subject) -> None:
     """Check that no file uses blocks of metadata, or unshared blocks of another file."""
     block_size = subject.container.blocks.block_size
     metadata = arrays.union([runs for name, runs in list_claims(subject) if not name.startswith("data ")])
-    for parts in subject.volumes:
+    for parts in subject.contents.volumes:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
@@ -662,11 +631,8 @@ def check_file_claims(subject: Subject) -> None:
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
-        add = partial(
-            report.for_table(extents, "extent of data stream", "block-claimed-twice"),
-            level="error",
-            found=extents["paddr"],
-        )
+        add = report.for_table(extents, "extent of data stream", "block-claimed-twice")
+        add = partial(add, level="error", found=extents["paddr"])
         if "key_at" in extents:
             field = "val.file_extent_val.paddr"
             add(real & mark_overlapping(metadata, start, length), "it has blocks that metadata use", field)
@@ -699,16 +665,15 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
         several = physical["refcnt"] > 1
         runs = arrays.runs_of(physical["obj_id"], physical["num_blocks"])
         again = arrays.intersect(known, runs)
-        shared = arrays.union(
-            [shared, again, arrays.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
-        )
+        own = arrays.runs_of(physical["obj_id"][several], physical["num_blocks"][several])
+        shared = arrays.union([shared, again, own])
         known = arrays.union([known, runs])
     return shared
 
 
 def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
-    found = account(subject.container, subject.parts, subject.volumes)
+    found = account(subject.contents)
     _report_bits(subject, found.disputed, "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
         _report_bits(subject, found.unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.contents import ContainerContents, ContainerParts, VolumeParts
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
@@ -43,15 +43,17 @@ Notes = dict[str, list["NDArray[Any]"]]
 class Subject(Struct, frozen=True):
     """A container under check."""
 
-    container: Container
-    parts: ContainerParts  # structures that belong to no volume
-    volumes: list[VolumeParts]  # all volumes that could be opened
-    slots: dict[int, int]  # position of each volume in the container's list, by its number
+    contents: ContainerContents
     is_whole: bool  # whether every structure could be read, so unclaimed blocks belong to nothing
     log: FindingLog  # receives the findings
     most: int = MAX_CASES  # maximum number of listed cases per kind
     # properties of inodes, noted while trees were read, by volume number and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
+
+    @property
+    def container(self) -> Container:
+        """The container itself."""
+        return self.contents.container
 
     @property
     def reporting(self) -> Container:
@@ -61,7 +63,7 @@ class Subject(Struct, frozen=True):
     @property
     def space(self) -> Space | None:
         """The space manager."""
-        return self.parts.space
+        return self.contents.space
 
     @property
     def silent_store(self) -> Store:
@@ -95,8 +97,8 @@ def open_subject(contents: ContainerContents) -> Subject:
     container, volumes = contents.container, contents.volumes
     num_whole = sum(not parts.is_locked and not parts.log.has_errors for parts in volumes)
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2
-    is_whole = not container.log.has_errors and not is_half and num_whole == contents.num_volumes
-    return Subject(container, contents.parts, volumes, contents.slots, is_whole, container.log.branch())
+    is_whole = not container.log.has_errors and not is_half and num_whole == len(contents.slots)
+    return Subject(contents, is_whole, container.log.branch())
 
 
 def list_volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, FindingLog]]:
@@ -138,12 +140,6 @@ def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -
         yield snapshot, report.at(table, row, f"val.snap_metadata_val.fixed.{field}", snapshot.view)
 
 
-def list_volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]:
-    """Describe every readable tree of a volume."""
-    for source, _ in list_volume_roots(subject, parts):
-        yield source
-
-
 def list_container_sources(subject: Subject) -> Iterator[TreeSource]:
     """Describe the trees that belong to no volume."""
     container = subject.container
@@ -154,7 +150,7 @@ def list_container_sources(subject: Subject) -> Iterator[TreeSource]:
 
 def list_queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
     """Describe the trees of the free queues, each with the queue's number."""
-    space = subject.parts.space
+    space = subject.space
     for number, queue in enumerate(space.header.free_queues if space is not None else ()):
         source = queue_source(subject.silent_store, subject.container.checkpoint, queue.tree_oid)
         if source is not None:

@@ -166,7 +166,7 @@ class Blocks(Struct, frozen=True):
         for number, source in enumerate(self.sources):
             rows = np.flatnonzero(device == number)
             if source is not None and len(rows):
-                hand = partial(_take_rows, take, rows)
+                hand = partial(lambda rows, got, data: take(rows[got], data), rows)
                 result.append(Want(source, position[rows], size_bytes, hand, more))
         return result
 
@@ -185,10 +185,6 @@ class Blocks(Struct, frozen=True):
             error.device = device
             raise error
         return self.read(where, size).tobytes()
-
-
-def _take_rows(take: Callable[[I64, U8], None], rows: I64, got: I64, data: U8) -> None:
-    take(rows[got], data)
 
 
 def _read_from(

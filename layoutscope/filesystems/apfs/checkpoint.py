@@ -16,7 +16,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.filesystems.apfs.verify import object_header
+from layoutscope.filesystems.apfs.verify import checksum_of, decode_objects, object_header
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -40,12 +40,12 @@ MAX_OBJECT_BYTES: Final = 64 * 1024**2
 """The largest ephemeral object, the space manager, holds eight bytes per 16 GB or so of the container."""
 
 _MAPPING_FIELDS = (
+    CHECKPOINT_MAPPING.oid,
     CHECKPOINT_MAPPING.type,
     CHECKPOINT_MAPPING.subtype,
-    CHECKPOINT_MAPPING.len_object,
     CHECKPOINT_MAPPING.fs_oid,
-    CHECKPOINT_MAPPING.oid,
     CHECKPOINT_MAPPING.paddr,
+    CHECKPOINT_MAPPING.len_object,
 )
 
 
@@ -100,8 +100,7 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
     for start in range(0, len(readable), BATCH_BLOCKS):
         rows = readable[start : start + BATCH_BLOCKS]
         data = blocks.read(paddrs[rows], blocks.block_size)
-        starts = np.arange(len(rows)) * blocks.block_size
-        head = decode_columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
+        head = decode_objects(OBJ_PHYS, data, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
         claimed[rows], xid[rows], blank[rows] = head["type"], head["xid"], ~data.any(axis=1)
         # An unfinished checkpoint, or one that a crash interrupted, leaves blocks with a wrong checksum.
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
@@ -117,18 +116,14 @@ def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsConta
     rows = rows[np.argsort(area.xid[rows], kind="stable")[::-1]]
     found = []
     for row in rows.tolist():
-        where = store.blocks.at(int(area.paddr[row]))
+        paddr, data, cls = int(area.paddr[row]), area.blocks[row].tobytes(), grammar.ApfsContainer.NxSuperblock
+        where = store.blocks.at(paddr)
         try:
-            parsed = grammar.parse(
-                grammar.ApfsContainer.NxSuperblock,
-                area.blocks[row].tobytes(),
-                structure="container superblock",
-                image_offset=where,
-            )
+            parsed = grammar.parse(cls, data, structure="container superblock", image_offset=where)
         except FormatError as error:
             store.log.at_error(error).add("structure-invalid", "warning", error.reason)
             continue
-        found.append((int(area.paddr[row]), parsed))
+        found.append((paddr, parsed))
     return found
 
 
@@ -136,13 +131,22 @@ def open_checkpoint(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
 ) -> tuple[Checkpoint, tuple[FormatError, ...]]:
     """Read a superblock's checkpoint maps and ephemeral objects; return the sound parts and the errors."""
-    xid, blocks = superblock.hdr.xid, store.blocks
+    xid, blocks, ring = superblock.hdr.xid, store.blocks, len(area.paddr)
+    first, count = superblock.xp_desc_index, superblock.num_desc_used
+    unusable = Checkpoint(xid, paddr, superblock, (), {})
+    if not 1 <= count <= ring:
+        reason, where = "impossible length in the descriptor ring", blocks.at(paddr)
+        return unusable, (FormatError(reason, structure="checkpoint", image_offset=where),)
+    # The superblock is the last block of its checkpoint. The maps precede it, and may wrap around the end of the ring.
+    rows = (first + np.arange(count - 1)) % ring
+    are_maps = (area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)) & (area.xid[rows] == xid)
+    ephemerals: dict[int, Ephemeral] = {}
     try:
-        rows = _map_rows(store, area, paddr, superblock)
-        are_maps = _are_maps(area, rows, xid)
-        ephemerals = _decode_maps(store, area, rows[are_maps])
+        for row in rows[are_maps].tolist():
+            for item in _decode_map(area.blocks[row], blocks.at(int(area.paddr[row]))):
+                ephemerals[item.oid] = item
     except FormatError as error:
-        return Checkpoint(xid, paddr, superblock, (), {}), (error,)
+        return unusable, (error,)
     sound: dict[int, Ephemeral] = {}
     damaged: dict[int, Ephemeral] = {}
     wrong: list[FormatError] = []
@@ -161,48 +165,15 @@ def open_checkpoint(
     return found, tuple(wrong)
 
 
-def _map_rows(
-    store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
-) -> NDArray[np.int64]:
-    """List the ring rows of a checkpoint's maps."""
-    ring, where = len(area.paddr), store.blocks.at(paddr)
-    first, count = superblock.xp_desc_index, superblock.num_desc_used
-    if not 1 <= count <= ring:
-        raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
-    # The superblock is the last block of its checkpoint. The maps precede it, and may wrap around the end of the ring.
-    return (first + np.arange(count - 1)) % ring
-
-
-def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArray[np.bool_]:
-    """Return which rows of the ring are sound maps of a transaction."""
-    is_map = area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)
-    result: NDArray[np.bool_] = is_map & (area.xid[rows] == xid)
-    return result
-
-
-def _decode_maps(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict[int, Ephemeral]:
-    """Decode the maps in some rows of the ring."""
-    ephemerals: dict[int, Ephemeral] = {}
-    for row in rows.tolist():
-        for item in _mappings(area.blocks[row], store.blocks.at(int(area.paddr[row]))):
-            ephemerals[item.oid] = item
-    return ephemerals
-
-
-def _mappings(block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
+def _decode_map(block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
     """Decode the mappings of one checkpoint map."""
-    head = CHECKPOINT_MAP_HEAD.width
-    size = CHECKPOINT_MAPPING.width
+    head, size = CHECKPOINT_MAP_HEAD.width, CHECKPOINT_MAPPING.width
     counts = decode_column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)
-    count = int(counts[0])
-    if head + count * size > len(block):
+    if head + int(counts[0]) * size > len(block):
         raise FormatError("more mappings than fit", structure="checkpoint map", image_offset=image_offset)
-    starts = head + np.arange(count, dtype=np.int64) * size
+    starts = head + np.arange(int(counts[0]), dtype=np.int64) * size
     found = decode_columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
-    rows = zip(
-        *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "len_object")), strict=True
-    )
-    return [Ephemeral(*row) for row in rows]
+    return [Ephemeral(*row) for row in zip(*(column.tolist() for column in found.values()), strict=True)]
 
 
 def _verify(item: Ephemeral, blocks: Blocks) -> None:
@@ -210,9 +181,9 @@ def _verify(item: Ephemeral, blocks: Blocks) -> None:
     where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
     if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
         raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
-    data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
-    head = object_header(data.tobytes(), where)
-    if int(fletcher64(data[None, :])[0]) != head.cksum:
+    data = blocks.read_object(item.paddr, item.size_bytes)
+    head = object_header(data, where)
+    if checksum_of(data) != head.cksum:
         raise FormatError("checksum differs", structure=name, image_offset=where)
     if head.oid != item.oid:
         raise FormatError("another object is there", structure=name, image_offset=where)
@@ -283,29 +254,21 @@ def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | Non
     kinds = grammar.ApfsObject.ObjectType
     newer = area.xid > np.uint64(xid)
     is_superblock = area.claimed == int(kinds.nx_superblock)
+    # A superblock is written after its maps. If the following block is still a sound block from an earlier round
+    # through the ring, the transaction was never finished. A crash leaves this, and nothing is lost. In the first
+    # round, all blocks from there to the ring's end were never written. After the last block of a ring comes its first.
+    following = np.roll(np.arange(len(area.kind)), -1)
+    is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
+    is_followed = (area.kind[following] != 0) | is_rest_blank[following]
+    lacks_superblock = (area.kind == int(kinds.checkpoint_map)) & ~is_followed
     # The number in a damaged block may be damaged itself; a ring holds at most one transaction per block.
     damaged = is_superblock & (area.kind == 0) & (area.xid <= np.uint64(min(xid + len(area.xid), 2**64 - 1)))
     found: list[Younger] = []
     for rows, why in (
         (newer & is_superblock & (area.kind != 0), "a part of its checkpoint is damaged"),
         (newer & damaged, "its superblock is damaged"),
-        (newer & _lacks_superblock(area), "its superblock is missing"),
+        (newer & lacks_superblock, "its superblock is missing"),
     ):
         found += [Younger(int(area.xid[row]), int(area.paddr[row]), why) for row in np.flatnonzero(rows).tolist()]
     found += [Younger(copy_xid, 0, "of its superblock only the copy in block 0 is left")] if copy_xid > xid else []
     return max(found, key=lambda item: item.xid, default=None)
-
-
-def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
-    """Return which maps are not followed by a superblock although something was written there.
-
-    A superblock is written after its maps. If the following block is still a sound block from an earlier round through
-    the ring, the transaction was never finished. A crash leaves this, and nothing is lost. In the first round, all
-    blocks from there to the ring's end were never written.
-    """
-    is_map = area.kind == int(grammar.ApfsObject.ObjectType.checkpoint_map)
-    is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
-    # In a ring, the first block follows the last one.
-    following = np.roll(np.arange(len(area.kind)), -1)
-    result: NDArray[np.bool_] = is_map & (area.kind[following] == 0) & ~is_rest_blank[following]
-    return result

@@ -7,7 +7,8 @@ address of the checkpoint descriptor area, which holds the newest superblock.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,13 +23,13 @@ from layoutscope.filesystems.apfs.checkpoint import descriptor_paddrs, find_youn
 from layoutscope.filesystems.apfs.nodes import find_unusable
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.filesystems.apfs.spaceman import device_blocks
+from layoutscope.filesystems.apfs.verify import checksum_of, object_header
 from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.records import NX_SUPERBLOCK, OBJ_PHYS
+from layoutscope.structs.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,21 +126,13 @@ def open_container(
         if checkpoint.xid == xid:
             return opened
         return replace(opened, younger=find_younger(area, checkpoint.xid, int(first.hdr.xid)))
+    size, end, because = main[0].size_bytes, main[1] + _size_bytes(first), ""
+    # The blocks of a Fusion set are on two images.
+    if end > size and not first.is_fusion:
+        because = f"the image ends at byte {size:,}, its container at {end:,}"
     where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
-    raise FormatError(
-        "no checkpoint can be used",
-        structure="checkpoint descriptor area",
-        image_offset=where,
-        because=_cut_off(*main, first),
-    )
-
-
-def _cut_off(source: Source, image_offset: int, superblock: ApfsContainer.NxSuperblock) -> str:
-    """Return a message if the image ends before its container; the blocks of a Fusion set are on two images."""
-    end = image_offset + int(superblock.num_blocks) * int(superblock.len_block)
-    if superblock.is_fusion or end <= source.size_bytes:
-        return ""
-    return f"the image ends at byte {source.size_bytes:,}, its container at {end:,}"
+    structure = "checkpoint descriptor area"
+    raise FormatError("no checkpoint can be used", structure=structure, image_offset=where, because=because)
 
 
 def _open_state(
@@ -212,9 +205,8 @@ def find_superblock(
 def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
     """Parse a superblock and verify its checksum."""
     data = source.read(image_offset, MIN_BLOCK_BYTES)
-    parsed = grammar.parse(
-        grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
-    )
+    cls, structure = grammar.ApfsContainer.NxSuperblock, "container superblock"
+    parsed = grammar.parse(cls, data, structure=structure, image_offset=image_offset)
     size, kind = int(parsed.len_block), int(grammar.ApfsObject.ObjectType.nx_superblock)
     problem, expected, found = "", "", ""
     if size & (size - 1):
@@ -222,12 +214,12 @@ def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuper
     elif parsed.hdr.type != kind:
         problem, found = "object of another type", str(parsed.hdr.type)
     else:
-        computed = int(fletcher64(np.frombuffer(source.read(image_offset, size), np.uint8)[None, :])[0])
+        computed = checksum_of(source.read(image_offset, size))
         if computed != parsed.hdr.cksum:
             problem, expected, found = "checksum differs", f"{computed:#x}", f"{parsed.hdr.cksum:#x}"
     if problem:
         sides = {"expected": expected, "found": found}
-        raise FormatError(problem, structure="container superblock", image_offset=image_offset, **sides)
+        raise FormatError(problem, structure=structure, image_offset=image_offset, **sides)
     return parsed
 
 
@@ -240,24 +232,20 @@ def search_superblock(
     count = min(SEARCHED_BLOCKS - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
     starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)
     best = None
-    for where in starts[_bear_magic(source, starts)].tolist():
+    try:
+        blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
+        magic = decode_column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
+        starts = starts[magic == int(grammar.ApfsContainer.ContainerMagic.nx_superblock)]
+    except FormatError:
+        # Some blocks were never read into the image: try each of them.
+        pass
+    for where in starts.tolist():
         try:
             found = parse_superblock(source, where)
         except FormatError:
             continue
         best = found if best is None or found.hdr.xid > best.hdr.xid else best
     return best
-
-
-def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which blocks have a superblock's magic number; all of them, if some were never read into the image."""
-    try:
-        blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
-    except FormatError:
-        return np.ones(len(starts), np.bool_)
-    found = decode_column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
-    result: NDArray[np.bool_] = found == int(grammar.ApfsContainer.ContainerMagic.nx_superblock)
-    return result
 
 
 def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:
@@ -302,22 +290,16 @@ _MAGIC: Final = int(grammar.ApfsContainer.ContainerMagic.nx_superblock).to_bytes
 _KINDS: Final = grammar.ApfsObject.ObjectType
 
 
-class Located(NamedTuple):
-    """A container that was found by its superblocks."""
-
-    start: int  # offset of its block 0 in the source, in bytes
-    size_bytes: int  # its size according to its superblock
-    # structures that would confirm the start, if none of them was found; empty if one was found
-    missing: tuple[str, ...] = ()
-
-
 def superblock_places(data: NDArray[np.uint8], offset: int) -> list[int]:
     """List the sectors of a piece that begin like a superblock, in bytes from the origin of `offset`."""
     return sectors_with(data, offset, NX_SUPERBLOCK.magic.offset, _MAGIC)[:MAX_HITS]
 
 
-def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
-    """Yield the containers of the superblocks at some offsets; those with a confirmed start come first."""
+def locate(source: Source, places: Iterable[int]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield start and size of the containers of superblocks at some offsets; those with a confirmed start come first.
+
+    If no start was confirmed, the last item lists the structures that would confirm it, none of which was found.
+    """
     copies: dict[int, ApfsContainer.NxSuperblock] = {}
     bases: dict[int, list[int]] = {}
     for place in places:
@@ -332,13 +314,13 @@ def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
         newest = sorted(left.intersection(bases[base]), key=lambda place: -copies[place].hdr.xid)[:MAX_COPIES]
         sound = next((place for place in newest if _witnesses(source, base, place, copies[place])[0]), None)
         if sound is not None:
-            found = Located(base, _size_bytes(copies[sound]))
-            left -= {place for place in left if base <= place < base + found.size_bytes}
-            yield found
+            size = _size_bytes(copies[sound])
+            left -= {place for place in left if base <= place < base + size}
+            yield base, size, ()
     for place in sorted(left, key=lambda place: -copies[place].hdr.xid)[:1]:
         # An unconfirmed copy is more likely one of the many in the ring than the single one in block 0.
         base = max(_list_possible_starts(place, copies[place]), key=lambda base: base != place)
-        yield Located(base, _size_bytes(copies[place]), _witnesses(source, base, place, copies[place])[1])
+        yield base, _size_bytes(copies[place]), _witnesses(source, base, place, copies[place])[1]
 
 
 def _size_bytes(superblock: ApfsContainer.NxSuperblock) -> int:
@@ -383,7 +365,13 @@ def _witnesses(
         is_there = _is_copy(source, base + block * size, superblock, same_xid=True)
         note("superblock of the checkpoint", block, is_there=is_there)
     oid = int(superblock.omap_oid)
-    note("object map", oid, is_there=_has_object(source, base + oid * size, size, oid, int(_KINDS.omap)))
+    where, is_there = base + oid * size, False
+    # The number of a physical object is its block.
+    with suppress(FormatError):
+        data = source.read(where, size)
+        head = object_header(data, where)
+        is_there = bool(head.oid == oid and head.type == int(_KINDS.omap) and head.cksum == checksum_of(data))
+    note("object map", oid, is_there=is_there)
     return found, tuple(missing)
 
 
@@ -396,31 +384,19 @@ def _is_copy(source: Source, where: int, superblock: ApfsContainer.NxSuperblock,
     return bool(other.uuid == superblock.uuid and (not same_xid or other.hdr.xid == superblock.hdr.xid))
 
 
-def _has_object(source: Source, where: int, size: int, oid: int, kind: int) -> bool:
-    """Return whether a sound physical object, whose number is its block, is at an offset."""
-    try:
-        data = np.frombuffer(source.read(where, size), np.uint8)
-        head = grammar.parse(
-            grammar.ApfsObject.ObjPhys, data[: OBJ_PHYS.width].tobytes(), structure="object", image_offset=where
-        )
-    except FormatError:
-        return False
-    return bool(head.oid == oid and head.type == kind and head.cksum == int(fletcher64(data[None, :])[0]))
-
-
 def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
     """List the containers in a stretch, from the superblocks at some offsets, see :func:`locate`."""
     contents = []
-    for found in locate(stretch, places):
-        at = stretch.origin + found.start
+    for start, size, missing in locate(stretch, places):
+        at = stretch.origin + start
         findings: tuple[Finding, ...] = ()
-        if found.missing:
-            lacking = "; ".join(found.missing)
+        if missing:
+            lacking = "; ".join(missing)
             message = f"addresses are uncertain: where the container starts is inferred, and it lacks there {lacking}"
             findings = (Finding("start-uncertain", "error", "container", at, message),)
-        size = min(found.size_bytes, stretch.size_bytes - found.start)
-        layers = (f"byte {at}",) if found.start else ()
-        contents.append(Content("apfs", "APFS", found.start, size, layers, "", (), findings))
+        layers = (f"byte {at}",) if start else ()
+        held = min(size, stretch.size_bytes - start)
+        contents.append(Content("apfs", "APFS", start, held, layers, "", (), findings))
     return contents
 
 

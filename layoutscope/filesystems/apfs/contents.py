@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,10 +11,9 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.blocks import DirtyRuns
-from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_shared
+from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_tree
 from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
-from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, write_cache
+from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, use_cache, write_cache
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import read_reaper, report_unknown
 from layoutscope.filesystems.apfs.source import TreeSource
@@ -29,9 +29,8 @@ from layoutscope.filesystems.apfs.spaceman import (
     to_runs,
     type_name,
 )
-from layoutscope.filesystems.apfs.verify import read_object, report_damaged
+from layoutscope.filesystems.apfs.verify import decode_objects, read_object, report_damaged
 from layoutscope.filesystems.apfs.volume import (
-    Rolling,
     fs_source,
     is_encrypted,
     list_locked_nodes,
@@ -44,12 +43,11 @@ from layoutscope.filesystems.apfs.volume import (
 from layoutscope.image.passes import read_alone, read_together
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Index, index_of, is_among, is_strictly_ascending, match
-from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import EFI_JUMPSTART, EVICT_MAPPING_KEY, EVICT_MAPPING_VAL, OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
-    from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog
@@ -74,10 +71,11 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
     if not len(rows):
         return []
-    kinds = _types(volume.store, omap.paddr[rows])
     # Objects that are encrypted or have no header have neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
-    _report(volume, rows[is_plain], kinds[is_plain])
+    heads = blocks.read(omap.paddr[rows], blocks.block_size)
+    kinds = decode_objects(OBJ_PHYS, heads, (OBJ_PHYS.type,))["type"].astype(np.int64)
+    _report_objects(volume, rows[is_plain], kinds[is_plain])
     hidden = omap.is_encrypted[rows].tolist()
     names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
     columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
@@ -85,21 +83,12 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
 
 
-def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the types in the headers of objects."""
-    size = store.blocks.block_size
-    heads = store.blocks.read(paddrs, size).reshape(-1)
-    starts = np.arange(len(paddrs), dtype=np.int64) * size
-    return decode_columns(OBJ_PHYS, heads, starts, (OBJ_PHYS.type,))["type"].astype(np.int64)
-
-
-def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+def _report_objects(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
     """Report objects that are damaged or of an unknown type: their contents are not read."""
     omap, store = volume.omap, volume.store
-    is_single = omap.size_bytes[rows] == store.blocks.block_size
     names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
     is_damaged = np.zeros(len(rows), bool)
-    single = np.flatnonzero(is_single)
+    single = np.flatnonzero(omap.size_bytes[rows] == store.blocks.block_size)
     is_damaged[single] = report_damaged(store, omap.paddr[rows[single]], [names[row] for row in single.tolist()])
     known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
     for row in np.flatnonzero(~is_damaged & ~np.isin(kinds, known)).tolist():
@@ -158,7 +147,9 @@ class VolumeParts(Struct, frozen=True, dict=True):
     regions: list[Region]  # metadata outside of tree nodes
     is_locked: bool  # whether the file-system tree could not be read because its key is missing
     cipher: Cipher | None = None  # set if the volume is encrypted and was unlocked
-    rolling: Rolling = field(default_factory=Rolling)  # set while the volume is being encrypted
+    # facts for a report, and trees, of an encryption in progress
+    rolling_details: Details = field(default_factory=dict)
+    rolling_trees: list[NodeRows] = field(default_factory=list)
     # blocks of file-system tree nodes that no object map names any more
     inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     # lost, lost_of_snapshots: nodes that a tree led to but that are not among its nodes: unusable roots, and leaves
@@ -171,14 +162,20 @@ class VolumeParts(Struct, frozen=True, dict=True):
         """Findings about this volume."""
         return self.state.log
 
-    def claimed(self, block_size: int) -> NDArray[np.int64]:
-        """Blocks that the volume uses."""
-        return self._compute_once("claimed", lambda: arrays.union(self.claims(block_size)))
+    @property
+    def block_size(self) -> int:
+        """Block size of the container, in bytes."""
+        return self.state.store.blocks.block_size
 
-    def claims(self, block_size: int) -> list[NDArray[np.int64]]:
+    @cached_property
+    def claimed(self) -> NDArray[np.int64]:
+        """Blocks that the volume uses."""
+        return arrays.union(self.claims)
+
+    @cached_property
+    def claims(self) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses: for nodes, regions, reference-counted data, and file data."""
-        nodes = self._compute_once("nodes", lambda: node_runs(self._trees(), block_size))
-        return [nodes, to_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
+        return [node_runs(self._trees(), self.block_size), to_runs(self.regions), self.data_runs, self.file_runs]
 
     def _trees(self) -> list[NodeRows]:
         """All trees of all states, each once."""
@@ -190,38 +187,24 @@ class VolumeParts(Struct, frozen=True, dict=True):
         """Nodes of this state's trees; the object map is first, the file-system tree second."""
         state = self.state
         trees = [self.fs, self.extentref, self.snapmeta, self.fext]
-        return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots, *self.rolling.trees]
+        return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots, *self.rolling_trees]
 
     def file_extents(self) -> Columns:
         """Extents of files, from the file-system tree or from the fext tree of a sealed volume."""
         return self.fext.records.get("file_extent") if len(self.fext.nodes) else self.fs.records.get("file_extent")
 
+    @cached_property
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
-        return self._compute_once("data", self._data_runs)
-
-    def file_runs(self, block_size: int) -> NDArray[np.int64]:
-        """Blocks of data that files of this state hold."""
-        return self._compute_once("files", lambda: self._file_runs(block_size))
-
-    def _compute_once(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        # This attribute is not a field, so a copy with another state starts without it.
-        known: dict[str, NDArray[np.int64]] = vars(self).setdefault("known", {})
-        if key not in known:
-            known[key] = make()
-        return known[key]
-
-    def _data_runs(self) -> NDArray[np.int64]:
         tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
         return arrays.union(
             [arrays.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
         )
 
-    def _file_runs(self, block_size: int) -> NDArray[np.int64]:
-        table = self.file_extents()
-        if not len(table["obj_id"]):
-            return np.empty((0, 2), np.int64)
-        return arrays.runs_of(*stretches(table, block_size))
+    @cached_property
+    def file_runs(self) -> NDArray[np.int64]:
+        """Blocks of data that files of this state hold."""
+        return arrays.runs_of(*stretches(self.file_extents(), self.block_size))
 
 
 def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -234,16 +217,12 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
-    return first, _round_up_to_blocks(length, block_size)
-
-
-def _round_up_to_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
-    """Round lengths up to whole blocks; a power of two needs no division."""
     if block_size & (block_size - 1):
-        return -(-length // block_size)
+        return first, -(-length // block_size)
+    # A power of two needs no division.
     blocks: NDArray[np.int64] = length >> (block_size.bit_length() - 1)
     blocks += (length & (block_size - 1)) != 0
-    return blocks
+    return first, blocks
 
 
 def read_volume_parts(
@@ -267,10 +246,9 @@ def read_volume_parts(
         *(walk_physical_tree(store, "extentref", snapshot.extentref_paddr, xid) for snapshot, _ in opened),
     ]
     (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
-    rolling = read_rolling(container, volume)
-    claimed = [*views.values(), fext.nodes, *rolling.trees]
-    regions = list_volume_regions(container, list(states.values()), claimed, rolling.regions)
-    lost = [_is_live(nodes, volume) for nodes in store.lost]
+    rolling_regions, rolling_trees, rolling_details = read_rolling(container, volume)
+    claimed = [*views.values(), fext.nodes, *rolling_trees]
+    regions = list_volume_regions(container, list(states.values()), claimed, rolling_regions)
     return VolumeParts(
         state=shown,
         view=chosen,
@@ -284,9 +262,10 @@ def read_volume_parts(
         regions=regions,
         is_locked=_is_locked(volume, cipher),
         cipher=cipher,
-        rolling=rolling,
-        lost=[nodes for nodes, is_live in zip(store.lost, lost, strict=True) if is_live],
-        lost_of_snapshots=[nodes for nodes, is_live in zip(store.lost, lost, strict=True) if not is_live],
+        rolling_details=rolling_details,
+        rolling_trees=rolling_trees,
+        lost=[nodes for nodes in store.lost if _is_live(nodes, volume)],
+        lost_of_snapshots=[nodes for nodes in store.lost if not _is_live(nodes, volume)],
     )
 
 
@@ -319,7 +298,8 @@ def _read_trees(
     pool = pools[_hash_type(shown)] if len(states) > 1 else None
     trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pool, ahead)]
     trees += [
-        walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)], ahead) for state in rest.values()
+        walk_tree(fs_source(state.store, state, cipher), pool=pools[_hash_type(state)], ahead=ahead)
+        for state in rest.values()
     ]
     fs, *nodes = read_together(trees)
     views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}
@@ -359,10 +339,10 @@ class Streams(Struct, frozen=True):
 
 def streams(records: RecordTables) -> Streams:
     """List the owners of data streams: inodes, and extended attributes that are too long to be embedded."""
-    return records.compute_once(("streams",), lambda: _streams(records))
+    return records.compute_once(("streams",), lambda: _list_streams(records))
 
 
-def _streams(records: RecordTables) -> Streams:
+def _list_streams(records: RecordTables) -> Streams:
     inodes, xattrs = records.get("inode"), records.get("xattr")
     forks = ["data", "orphan"]
     parts: list[tuple[Any, ...]] = []
@@ -370,11 +350,18 @@ def _streams(records: RecordTables) -> Streams:
         size = inodes["data_size"].view(np.int64)
         parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
     if records.count("xattr"):
-        parts.append(_attribute_streams(xattrs, forks))
+        rows = np.flatnonzero(xattrs["stream_id"] != 0)
+        names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
+        shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
+        forks += sorted(set(shown) - set(forks))
+        codes, size = np.array([forks.index(name) for name in shown], np.uint32), xattrs["stream_size"][rows]
+        parts.append((xattrs["stream_id"][rows], xattrs["obj_id"][rows], size.astype(np.int64), codes))
     if not parts:
         nothing = np.empty(0, np.uint64)
         return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
-    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _concatenate_parts(parts)
+    # One table needs no copy.
+    columns = parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    stream_id, file_id, size, fork = columns
     if not is_strictly_ascending(stream_id):
         order = np.argsort(stream_id, kind="stable")
         stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
@@ -384,59 +371,41 @@ def _streams(records: RecordTables) -> Streams:
     return Streams(index, file_id, size, fork, tuple(forks), is_plain)
 
 
-def _concatenate_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+class ContainerContents(Struct, frozen=True):
+    """A container as it was read, before its parts are compared with each other."""
 
-
-def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
-    rows = np.flatnonzero(xattrs["stream_id"] != 0)
-    names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
-    shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
-    forks += sorted(set(shown) - set(forks))
-    codes = np.array([forks.index(name) for name in shown], np.uint32)
-    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
-
-
-class ContainerParts(Struct, frozen=True):
-    """The parts of a container outside of its volumes, and the blocks of a Fusion set that are newest in its cache.
-
-    Lost nodes are roots of trees, including those of volumes that cannot be opened.
-    """
-
-    space: Space | None
+    container: Container
+    space: Space | None  # the space manager; None if it cannot be read
+    # trees, regions: of the container itself
     trees: list[NodeRows]
     regions: list[Region]
-    details: Details = field(default_factory=dict)
-    dirty: DirtyRuns = field(default_factory=DirtyRuns)
-    lost: list[NodeRows] = field(default_factory=list)
+    details: Details  # facts for a report
+    lost: list[NodeRows]  # roots of trees, including those of volumes that cannot be opened
+    volumes: list[VolumeParts] = field(default_factory=list)  # all volumes that could be opened
+    slots: dict[int, int] = field(default_factory=dict)  # each volume's position in the container's list, by its number
+    swept: Swept | None = None  # results of a sweep, if one was requested
 
 
-def read_container_parts(container: Container) -> ContainerParts:
-    """Read the space manager and locate every structure of the container."""
+def read_container_parts(container: Container) -> ContainerContents:
+    """Read the space manager and locate every structure of the container outside of its volumes."""
     space = None
     try:
         space = read_space(container.store, container.checkpoint)
     except FormatError as error:
         container.log.survive(error, code="spaceman-invalid")
-    trees, regions, dirty, details = _rare_structures(container)
-    trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
-    regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
-    lost = list(container.store.lost)
-    regions = inside([*regions, *_checkpoint_regions(container, [*trees, *lost])], container.store)
-    if space:
-        regions = _mark_pending_blocks(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, details, dirty, lost)
-
-
-def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], DirtyRuns, Details]:
-    """Read the structures that most containers lack: trees, regions, runs of a cache, and numbers for a report."""
     details = read_reaper(container)
     report_unknown(container)
     evicted, moves = read_evictions(container)
     middle, dirty, cached = middle_tree(container)
     cache, held = write_cache(container)
-    regions = [*read_jumpstart(container), *cache, *list_second_regions(container)]
-    return [*evicted, *middle], regions, dirty, details | moves | cached | held
+    trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *evicted, *middle]
+    regions = [*_superblock_regions(container), *(space.regions if space else [])]
+    regions += [*read_jumpstart(container), *cache, *list_second_regions(container)]
+    lost = list(container.store.lost)
+    regions = inside([*regions, *_checkpoint_regions(container, [*trees, *lost])], container.store)
+    if space:
+        regions = _mark_pending_blocks(regions, space) + _pending(space, regions)
+    return ContainerContents(use_cache(container, dirty), space, trees, regions, details | moves | cached | held, lost)
 
 
 def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
@@ -552,17 +521,6 @@ def _count_moved_blocks(container: Container, batch: ReadNodes) -> int:
     return int(length[~outside].sum())
 
 
-class ContainerContents(Struct, frozen=True):
-    """A container as it was read, before its parts are compared with each other."""
-
-    container: Container
-    parts: ContainerParts  # structures that belong to no volume, and the findings outside of volumes
-    volumes: list[VolumeParts]  # all volumes that could be opened
-    slots: dict[int, int]  # each volume's position in the container's list, by its number
-    num_volumes: int  # number of volumes that the container names
-    swept: Swept | None = None  # results of a sweep, if one was requested
-
-
 MAX_LISTED: Final = 100
 
 
@@ -611,45 +569,38 @@ def balance(
 NO_RUNS = np.empty((0, 2), np.int64)
 
 
-def devices(container: Container) -> NDArray[np.int64]:
-    """Blocks of each device of a container."""
-    runs = [[0, min(container.device_blocks[0], MAX_BLOCKS)]]
-    return np.array(runs, np.int64)
-
-
-def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
+def account(contents: ContainerContents) -> Account:
     """Compare all claimed blocks with the bitmaps."""
-    block_size = container.blocks.block_size
-    claims = [node_runs([*parts.trees, *parts.lost], block_size), to_runs(parts.regions)]
-    claims += [volume.claimed(block_size) for volume in volumes]
-    _report_data_in_metadata(container, parts, volumes)
+    block_size = contents.container.blocks.block_size
+    claims = [node_runs([*contents.trees, *contents.lost], block_size), to_runs(contents.regions)]
+    claims += [volume.claimed for volume in contents.volumes]
+    _report_data_in_metadata(contents)
     # Blocks in the free queues stay used in the bitmaps, so nothing overwrites the contents of earlier checkpoints.
-    free = parts.space.free if parts.space else NO_RUNS
-    whole = _all_devices(container, parts)
-    return balance(whole, free, claims, container.log)
+    free = contents.space.free if contents.space else NO_RUNS
+    return balance(list_devices(contents), free, claims, contents.container.log)
 
 
-def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
+def _report_data_in_metadata(contents: ContainerContents) -> None:
     """Report blocks of file data that a node or region also claims."""
-    block_size = container.blocks.block_size
-    metadata = [node_runs(parts.trees, block_size), to_runs(parts.regions)]
+    block_size = contents.container.blocks.block_size
+    metadata = [node_runs(contents.trees, block_size), to_runs(contents.regions)]
     data = []
-    for volume in volumes:
-        claims = volume.claims(block_size)
-        metadata += claims[:2]
-        data += claims[2:]
+    for volume in contents.volumes:
+        metadata += volume.claims[:2]
+        data += volume.claims[2:]
     for start, length in arrays.intersect(arrays.union(metadata), arrays.union(data))[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are claimed by metadata and by data"
-        container.log.at("space manager", start).add("block-claimed-twice", "warning", message)
+        contents.container.log.at("space manager", start).add("block-claimed-twice", "warning", message)
 
 
-def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:
-    runs = devices(container)
-    if parts.space is None or not parts.space.header.devices[1].num_blocks:
-        return runs
-    # Block numbers of the second device start at its mark, far above those of the main device.
-    second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
-    return np.concatenate([runs, np.array(second, np.int64)])
+def list_devices(contents: ContainerContents) -> NDArray[np.int64]:
+    """Return the blocks of each device of a container, as runs."""
+    container, space = contents.container, contents.space
+    runs = [[0, min(container.device_blocks[0], MAX_BLOCKS)]]
+    if space is not None and space.header.devices[1].num_blocks:
+        # Block numbers of the second device start at its mark, far above those of the main device.
+        runs.append([container.blocks.tier2_mark, min(space.header.devices[1].num_blocks, MAX_BLOCKS)])
+    return np.array(runs, np.int64)
 
 
 CONVERTER: Final = "hfs_convert"
@@ -657,11 +608,12 @@ CONVERTER: Final = "hfs_convert"
 
 _KINDS: Final = grammar.ApfsInode.ModeFormat
 _MIN_USER: Final = int(grammar.ApfsInode.InodeNumber.min_user)
-# A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX.
+FORMAT_SHIFT: Final = 12
+"""The type of a directory record is the format bits of a mode, shifted as by ``IFTODT`` of POSIX."""
 _ENTRY_TYPES: Final = {
-    "files": int(_KINDS.file) >> 12,
-    "directories": int(_KINDS.directory) >> 12,
-    "symbolic links": int(_KINDS.symlink) >> 12,
+    "files": int(_KINDS.file) >> FORMAT_SHIFT,
+    "directories": int(_KINDS.directory) >> FORMAT_SHIFT,
+    "symbolic links": int(_KINDS.symlink) >> FORMAT_SHIFT,
 }
 
 DECLARED: Final = {
@@ -681,7 +633,8 @@ def num_missing_entries(parts: VolumeParts) -> int:
     if parts.is_locked:
         return 0
     found = inodes_by_kind(parts.fs.records.get("inode"))
-    unknown = {what: max(declared_count(parts, what) - count, 0) for what, count in found.items()}
+    superblock = parts.state.superblock
+    unknown = {what: max(int(getattr(superblock, DECLARED[what])) - count, 0) for what, count in found.items()}
     # The checks examine all names: without errors, inodes and directories lack none of the names that they count.
     if not parts.log.has_errors and not any(unknown.values()):
         return 0
@@ -707,34 +660,26 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
         has_inode = match(inodes["obj_id"], named)[1]
         kinds, named = kinds[~has_inode], named[~has_inode]
     kinds = kinds[named >= _MIN_USER]
-    listed_alone = {what: int((kinds == code).sum()) for what, code in _ENTRY_TYPES.items()}
-    listed_alone["other objects"] = len(kinds) - sum(listed_alone.values())
+    listed_alone = _count_kinds(kinds)
     return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
-
-
-def declared_count(parts: VolumeParts, what: str) -> int:
-    """Return the superblock's count of inodes of one kind (a key of `DECLARED`)."""
-    return int(getattr(parts.state.superblock, DECLARED[what]))
 
 
 def inodes_by_kind(inodes: Columns) -> dict[str, int]:
     """Count inodes as superblocks do: without the root directory and the private directory."""
     if "format" not in inodes:
         return dict.fromkeys(DECLARED, 0)
-    kinds = grammar.ApfsInode.ModeFormat
-    own = inodes["obj_id"] >= int(grammar.ApfsInode.InodeNumber.min_user)
-    mode_format = inodes["format"][own & ~is_deleted(inodes)]
-    counts = {
-        "files": int((mode_format == int(kinds.file)).sum()),
-        "directories": int((mode_format == int(kinds.directory)).sum()),
-        "symbolic links": int((mode_format == int(kinds.symlink)).sum()),
-    }
-    return counts | {"other objects": len(mode_format) - sum(counts.values())}
+    kinds = inodes["format"][(inodes["obj_id"] >= _MIN_USER) & ~is_deleted(inodes)] >> FORMAT_SHIFT
+    return _count_kinds(kinds)
+
+
+def _count_kinds(kinds: NDArray[Any]) -> dict[str, int]:
+    counts = {what: int((kinds == kind).sum()) for what, kind in _ENTRY_TYPES.items()}
+    return counts | {"other objects": len(kinds) - sum(counts.values())}
 
 
 def is_deleted(inodes: Columns) -> NDArray[np.bool_]:
     """Return which inodes are unlinked files that were still open: they wait in the private directory, uncounted."""
-    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
+    is_directory = inodes["format"] == int(_KINDS.directory)
     result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
     return result
 
@@ -749,7 +694,7 @@ def _missing_children(parts: VolumeParts) -> int:
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "format" not in inodes or is_converted(parts):
         return 0
-    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
+    is_directory = inodes["format"] == int(_KINDS.directory)
     listed = times_listed(inodes["obj_id"], drecs["obj_id"])
     short = inodes["num_children_or_links"].astype(np.int64) - listed
     # A number above all inode numbers is itself damaged, so it proves nothing.

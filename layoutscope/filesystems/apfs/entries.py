@@ -7,7 +7,7 @@ their names. The inodes are elsewhere, sorted by inode number.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from layoutscope.tables.schema import (
 )
 
 if TYPE_CHECKING:
+    from enum import IntEnum
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
@@ -63,9 +65,9 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     spot, known = records.find("dir_rec", "inode", "file_id")
     _report_missing(drecs, known, log)
     inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
-    kind = inode.of(_kind_of_mode(inodes["format"]))
+    kind = inode.of(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
     if not inode.is_whole:
-        kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
+        kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
     # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
@@ -104,24 +106,24 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
 
 
 class _Matched(Struct, frozen=True):
-    """The inode of each entry: its row, and whether it exists."""
+    """The row of each item in a table, and whether there is one."""
 
     table: Columns
     spot: NDArray[np.integer[Any]]
     known: NDArray[np.bool_]
-    is_whole: bool
+    is_whole: bool  # whether each item has a row
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.of(self.table[name])
 
-    def of(self, values: NDArray[Any], otherwise: int = 0) -> NDArray[Any]:
-        """Return a value of each entry's inode; `otherwise` if there is no inode."""
+    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int = 0) -> NDArray[Any]:
+        """Return the value of each item's row; `otherwise` if it has none."""
+        if self.is_whole:
+            found: NDArray[Any] = values[self.spot]
+            return found
         if not len(values):
             return np.full(len(self.spot), otherwise, values.dtype)
-        found: NDArray[Any] = values[self.spot]
-        if not self.is_whole:
-            found[~self.known] = otherwise
-        return found
+        return np.where(self.known, values[self.spot], np.asarray(otherwise, values.dtype))
 
 
 def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
@@ -142,20 +144,12 @@ def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
     return nanoseconds
 
 
-def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
-    """Return the position of each value in :data:`KINDS`."""
+def _kinds_of(names: type[IntEnum], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
+    """Return the position of the name of each value in :data:`KINDS`."""
     kinds = np.full(np.iinfo(np.uint16).max + 1, KINDS.index("unknown"), np.uint8)
-    for value, name in pairs.items():
-        kinds[value] = KINDS.index(name)
+    for item in names:
+        kinds[int(item)] = KINDS.index(item.name.replace("_", "-"))
     return kinds[values]
-
-
-def _kind_of_mode(mode_format: NDArray[np.uint16]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsInode.ModeFormat}, mode_format)
-
-
-def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsDirectory.EntryType}, entry_type)
 
 
 def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -283,31 +277,29 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})
-    owned = _find_owners(owners.index, extents["obj_id"])
-    known = owned.is_known
-    stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
+    rows, owned, has_others = _find_owners(owners.index, extents["obj_id"])
+    stream_id, paddr = extents["obj_id"][rows], extents["paddr"][rows]
     # Block 0 holds the superblock; an extent there is a hole.
     is_hole = paddr == 0
     # The signed view has the same bytes.
-    logical, length = (extents[name][owned.extent].view(np.int64) for name in ("logical_addr", "len_extent"))
-    flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) * np.uint8(FLAG_SHARED)
+    logical, length = (extents[name][rows].view(np.int64) for name in ("logical_addr", "len_extent"))
+    flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | has_others) * np.uint8(FLAG_SHARED)
     if not parts.state.superblock.is_unencrypted:
         flags |= np.uint8(FLAG_ENCRYPTED)
     flags[is_hole] = 0
-    flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
+    flags[owned.known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
     columns = {
         "volume": parts.state.number,
-        "file_id": stream_id if owners.are_files and known.all() else owned.of(owners.file_id, stream_id),
+        "file_id": stream_id if owners.are_files and owned.is_whole else owned.of(owners.file_id, stream_id),
         "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
-        "node_row": extents["node"][owned.extent].astype(np.uint32) + np.uint32(first_row),
+        "node_row": extents["node"][rows].astype(np.uint32) + np.uint32(first_row),
         "flags": flags,
     }
     if len(blocks.dirty):
-        piece = _where_newest(blocks, paddr, length)
-        columns |= {name: columns[name][piece.extent] for name in ("file_id", "node_row", "flags")}
-        columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
-        logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
-        paddr, length = piece.paddr, piece.length
+        extent, distance, paddr, length = _where_newest(blocks, paddr, length)
+        columns |= {name: columns[name][extent] for name in ("file_id", "node_row", "flags")}
+        columns["fork"] = (columns["fork"][0][extent], owners.forks)
+        logical, is_hole = logical[extent] + distance, is_hole[extent]
     device, offset = blocks.locate(paddr)
     offset[is_hole] = NULL_OFFSET
     columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
@@ -316,17 +308,13 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     return build_table("extents", columns)
 
 
-class _Newest(NamedTuple):
-    """Pieces of extents, each on one device: their extent, offset in it, address and length."""
+def _where_newest(
+    blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Split extents where the cache of a Fusion set holds newer bytes than the second device.
 
-    extent: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    paddr: NDArray[np.uint64]
-    length: NDArray[np.int64]
-
-
-def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]) -> _Newest:
-    """Split extents where the cache of a Fusion set holds newer bytes than the second device."""
+    Return the extent of each piece, the offset in it, the address of its newest bytes, and its length.
+    """
     size, dirty = blocks.block_size, blocks.dirty
     stop = paddr + (-(-length // size)).astype(np.uint64)
     # Runs are disjoint and ascending, so the runs that an extent crosses are consecutive.
@@ -344,32 +332,19 @@ def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.
     distance = (start - paddr[row]).astype(np.int64) * size
     is_last = np.append(row[1:] != row[:-1], True)
     end = np.where(is_last, length[row], np.append(distance[1:], 0))
-    return _Newest(row, distance, dirty.newest(start), end - distance)
+    return row, distance, dirty.newest(start), end - distance
 
 
-class _Owned(NamedTuple):
-    """Extents with their owners, one row per extent and file; clones can share a stream."""
+def _find_owners(
+    streams: Index, wanted: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64] | slice, _Matched, NDArray[np.bool_]]:
+    """Assign each extent to all owners of its stream, which clones can share; the extents of an owner are adjacent.
 
-    extent: NDArray[np.int64] | slice
-    owner: NDArray[np.int64]
-    is_known: NDArray[np.bool_]
-    has_others: NDArray[np.bool_]
-
-    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int) -> NDArray[Any]:
-        """Return a value of each extent's owner; `otherwise` if there is no owner."""
-        if self.is_known.all():
-            found: NDArray[Any] = values[self.owner]
-            return found
-        if not len(values):
-            return np.broadcast_to(np.asarray(otherwise, values.dtype), len(self.owner))
-        return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
-
-
-def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
-    """Assign each extent to all owners of its stream; the extents of an owner are adjacent."""
+    Return the extent of each row, its owner, and whether the extent has further owners.
+    """
     first, is_known = streams.find(wanted)
     if is_strictly_ascending(streams.keys):
-        return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
+        return slice(None), _Matched({}, first, is_known, bool(is_known.all())), np.zeros(len(wanted), bool)
     number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
     times = np.maximum(number, 1)
     extent, turn = owners(times), ordinals(times)
@@ -377,7 +352,8 @@ def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
         order = np.lexsort((extent, turn, wanted[extent]))
         extent, turn = extent[order], turn[order]
     is_known = number[extent] > 0
-    return _Owned(extent, np.where(is_known, first[extent] + turn, 0), is_known, number[extent] > 1)
+    owner = np.where(is_known, first[extent] + turn, 0)
+    return extent, _Matched({}, owner, is_known, bool(is_known.all())), number[extent] > 1
 
 
 def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:

@@ -16,15 +16,21 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import (
     Ahead,
     AheadLeaves,
-    ReadRows,
-    join_by_number,
     read_levels,
-    to_node_rows,
     walk_tree,
 )
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import GrowingColumn, Index, heads, index_of, is_ascending, lengths_of, take_ranges
+from layoutscope.structs.arrays import (
+    GrowingColumn,
+    Index,
+    concatenate,
+    heads,
+    index_of,
+    is_ascending,
+    lengths_of,
+    take_ranges,
+)
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
@@ -231,7 +237,7 @@ class Names(Struct, frozen=True):
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return True
         firsts = self.data[self.start[self.length > 0]]
-        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and _is_utf8(self.data.tobytes())
+        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(self.data.tobytes())
 
     def text(self) -> TextColumn:
         """Return the names as text."""
@@ -247,9 +253,10 @@ class Names(Struct, frozen=True):
         return same
 
 
-def _is_utf8(whole: bytes) -> bool:
+def is_utf8(raw: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
     try:
-        whole.decode()
+        raw.decode()
     except UnicodeDecodeError:
         return False
     return True
@@ -381,7 +388,12 @@ def _types(leaf: Leaf) -> dict[str, Any]:
     parts += leaf.cases.values()
     for record_type, wanted in parts:
         for name, column in wanted.items():
-            columns[name] = NARROW.get(name) or (np.bool_ if isinstance(column, int) else _type_of(record_type, column))
+            kind: Any = np.bool_
+            if not isinstance(column, int):
+                # The dtype that the field has when it is decoded.
+                none = np.zeros(record_type.width, np.uint8), np.empty(0, np.int64)
+                kind = decode_column(record_type, *none, column).dtype.type
+            columns[name] = NARROW.get(name) or kind
     return columns | dict.fromkeys(leaf.texts, "utf-8")
 
 
@@ -389,11 +401,6 @@ def no_records(name: str) -> Columns:
     """Return all columns of a table of records without rows; text columns are not included."""
     types = _types(_leaf(0, name, SHAPES[name]))
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
-
-
-def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
-    none = decode_column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
-    return none.dtype.type
 
 
 class RecordReader:
@@ -544,31 +551,20 @@ def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
-    parts: list[ReadRows] = []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
-        parts.append(ReadRows(batch.numbers, to_node_rows(batch)))
         if not batch.level:
             records.add(batch)
 
-    yield from walk_tree(source, take, pool, ahead)
-    return RecordTree(join_by_number(source.tree, parts), records.finish())
+    nodes = yield from walk_tree(source, take, pool=pool, ahead=ahead)
+    return RecordTree(nodes, records.finish())
 
 
 NO_LIMIT: Final = 2**64 - 1
 MAX_NAMED: Final = 10
 MAX_LISTED: Final = 100
-
-
-class Entries(NamedTuple):
-    """Index records of one level: first key of the child's subtree, the child, and the record's address."""
-
-    low: NDArray[np.uint64]
-    child: NDArray[np.uint64]
-    image_offset: NDArray[np.int64]
-    device: NDArray[np.uint8]
 
 
 class Loss(Struct, frozen=True):
@@ -587,15 +583,16 @@ class Loss(Struct, frozen=True):
 def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     """Read a tree again and list its missing subtrees; also return whether its root could be read."""
     losses: list[Loss] = []
-    above: list[Entries] = []
-    own: list[Entries] = []
+    # index records of the level above and of the current one
+    above: list[dict[str, NDArray[Any]]] = []
+    own: list[dict[str, NDArray[Any]]] = []
     sound: list[NDArray[np.uint64]] = []
     level = -1
     for batch in read_levels(source.apart()):
         if batch.level != level:
             losses += _missing(above, sound, level)
             above, own, sound, level = own, [], [], batch.level
-        sound.append(batch.places.node_id[batch.check.is_sound])
+        sound.append(batch.places.node_id[batch.is_sound])
         if batch.level:
             own.append(_entries(batch))
     losses += _missing(above, sound, level)
@@ -605,37 +602,34 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     return losses, bool(above) or any(len(part) for part in sound)
 
 
-def _entries(batch: ReadNodes) -> Entries:
+def _entries(batch: ReadNodes) -> dict[str, NDArray[Any]]:
+    """Return the first key of each child's subtree, the child, and the address of its index record."""
     source, slots = batch.tree.source, batch.slots
     oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
-    if batch.tree.shape.is_hashed:
+    if batch.tree.is_hashed:
         oid = oid + np.uint64(source.root_oid)
-    paddr = batch.places.paddr[slots.node]
+    device, where = source.blocks.locate(batch.places.paddr[slots.node])
     within = slots.val_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(paddr) + within + CHILD_VAL.oid.offset
-    return Entries(batch.keys, oid, where, source.blocks.split(paddr)[0])
+    return {"low": batch.keys, "child": oid, "at": where + within + CHILD_VAL.oid.offset, "device": device}
 
 
-def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
-    if not above:
+def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
+    columns = concatenate(above, {})
+    if not columns:
         return []
-    low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
-    known = np.concatenate([np.empty(0, np.uint64), *sound])
-    rows = np.flatnonzero(~np.isin(child, known))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    high = np.append(low[1:], np.uint64(NO_LIMIT))
-    columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
-    return [
-        Loss(node, level, a, b, at, dev) for node, a, b, at, dev in zip(*(c.tolist() for c in columns), strict=True)
-    ]
+    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))
+    rows = np.flatnonzero(~np.isin(columns["child"], np.concatenate([np.empty(0, np.uint64), *sound])))
+    lost = (columns[name][rows].tolist() for name in ("child", "low", "high", "at", "device"))
+    return [Loss(node, level, *where) for node, *where in zip(*lost, strict=True)]
 
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
-    tell_losses(find_losses(source)[0], source, records, log)
+    report_found_losses(find_losses(source)[0], source, records, log)
 
 
-def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     for loss in losses[:MAX_LISTED]:
         what = _objects(source, loss, records)
@@ -645,9 +639,8 @@ def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | 
     if len(losses) > MAX_LISTED:
         further = losses[MAX_LISTED]
         message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
-        log.at_byte(f"{source.tree} tree", further.image_offset, further.device).add(
-            "subtree-missing", "error", message
-        )
+        log = log.at_byte(f"{source.tree} tree", further.image_offset, further.device)
+        log.add("subtree-missing", "error", message)
 
 
 def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:

@@ -7,7 +7,7 @@ the main device. Apple does not document how the write-back cache's state and li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,12 +16,9 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import DirtyRuns
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.container import Half, Halves, find_superblock
-from layoutscope.filesystems.apfs.objects import ObjectKind, objects_of
+from layoutscope.filesystems.apfs.objects import objects_of
 from layoutscope.filesystems.apfs.source import Store, TreeSource
-from layoutscope.filesystems.apfs.spaceman import (
-    Details,
-    Region,
-)
+from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.nodes import NodeRows
-    from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ApfsContainer
 
 
@@ -53,7 +49,13 @@ def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
     if second is None:
         return first, None
     halves = first, second
-    found = [_superblock_of(*half) for half in halves]
+    found: list[ApfsContainer.NxSuperblock | FormatError] = []
+    for half in halves:
+        try:
+            # Opening the main device reports the rest.
+            found.append(find_superblock(*half, FindingLog()))
+        except FormatError as error:
+            found.append(error)
     known = [item for item in found if not isinstance(item, FormatError)]
     for number, lost in enumerate(found):
         if isinstance(lost, FormatError):
@@ -61,30 +63,14 @@ def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
                 raise lost
             is_main = not known[0].is_fusion_main
             message = f"this half's own superblock cannot be used, so that nothing proves its set: {lost.reason}"
-            log.at_byte(lost.structure, lost.image_offset, int(not is_main)).add(
-                "checkpoint-invalid", "warning", message
-            )
-            return _order_halves(halves, first_is_main=is_main == (number == 0))
+            at = log.at_byte(lost.structure, lost.image_offset, int(not is_main))
+            at.add("checkpoint-invalid", "warning", message)
+            return halves if is_main == (number == 0) else (second, first)
     one, two = known
     if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
-        raise FormatError(
-            "the two images are not the halves of one Fusion set",
-            structure="container superblock",
-            image_offset=first[1],
-        )
-    return _order_halves(halves, first_is_main=bool(one.is_fusion_main))
-
-
-def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
-    """Parse the superblock of one half, or return the error; opening the main device reports the rest."""
-    try:
-        return find_superblock(source, image_offset, FindingLog())
-    except FormatError as error:
-        return error
-
-
-def _order_halves(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
-    return halves if first_is_main else (halves[1], halves[0])
+        message = "the two images are not the halves of one Fusion set"
+        raise FormatError(message, structure="container superblock", image_offset=first[1])
+    return halves if one.is_fusion_main else (second, first)
 
 
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
@@ -108,18 +94,6 @@ def list_second_regions(container: Container) -> list[Region]:
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
 
 
-class Cached(NamedTuple):
-    """Runs of the second device that the main device caches; arrays of one length.
-
-    For runs that are not dirty, both devices hold the bytes that were written last.
-    """
-
-    target: NDArray[np.uint64]
-    paddr: NDArray[np.uint64]
-    num_blocks: NDArray[np.int64]
-    is_dirty: NDArray[np.bool_]
-
-
 def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Details]:
     """Read the tree that maps cached blocks of the second device; return nodes, dirty runs, and facts for a report."""
     oid = container.superblock.fusion_mt_oid
@@ -127,7 +101,8 @@ def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Detail
         return [], DirtyRuns(), {}
     nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
     parts = [_decode_cached_runs(container, batch) for batch in leaves]
-    target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(_NONE_CACHED, *parts, strict=True))
+    none = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool)
+    target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(none, *parts, strict=True))
     start, stop = target[is_dirty], target[is_dirty] + count[is_dirty].astype(np.uint64)
     # Keys ascend; if two runs overlap nevertheless, a block belongs to the later one.
     dirty = DirtyRuns(start, np.minimum(stop, np.append(start[1:], NO_BLOCK)), paddr[is_dirty])
@@ -135,7 +110,6 @@ def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Detail
     return [nodes], dirty, details
 
 
-_NONE_CACHED: Final = Cached(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool))
 NO_BLOCK: Final = np.uint64(2**64 - 1)
 
 
@@ -145,8 +119,14 @@ def use_cache(container: Container, dirty: DirtyRuns) -> Container:
     return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
 
 
-def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
-    """Decode the runs of one batch; report and skip runs on the wrong device."""
+def _decode_cached_runs(
+    container: Container, batch: ReadNodes
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Decode the runs of one batch; report and skip runs on the wrong device.
+
+    Return the first block of each run on the second device and on the main device, its number of blocks, and whether it
+    is dirty. For runs that are not dirty, both devices hold the bytes that were written last.
+    """
     slots = batch.slots
     values = batch.columns(
         "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
@@ -159,14 +139,15 @@ def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
         log = batch.at(int(slots.node[row]), int(slots.val_start[row]))
         log.add("record-invalid", "warning", "it is cached on the wrong device")
     target, paddr = keys[~wrong].astype(np.uint64), values["paddr"][~wrong].astype(np.uint64)
-    return Cached(target, paddr, length[~wrong], values["is_dirty"][~wrong].astype(bool))
+    return target, paddr, length[~wrong], values["is_dirty"][~wrong].astype(bool)
 
 
 def write_cache(container: Container) -> tuple[list[Region], Details]:
     """Read the write-back cache's state and lists; return regions outside the checkpoint areas, and numbers."""
     oid = container.superblock.fusion_wbc_oid
-    kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), CACHE)
-    found = objects_of(container).try_read(kind, oid) if oid else None
+    if not oid:
+        return [], {}
+    found = objects_of(container).try_read(grammar.ApfsFusion.FusionWbc, KINDS.nx_fusion_wbc, CACHE, oid)
     if found is None:
         return [], {}
     state, place = found
@@ -186,8 +167,8 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
 def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     """Read a list of the cache; return its region, and the number of blocks that it names."""
     name = f"cache list {oid}"
-    kind = ObjectKind(grammar.ApfsFusion.FusionWbcListHead, int(KINDS.nx_fusion_wbc_list), name)
-    found = objects_of(container).try_read(kind, oid)
+    kind = grammar.ApfsFusion.FusionWbcListHead, KINDS.nx_fusion_wbc_list, name
+    found = objects_of(container).try_read(*kind, oid)
     if found is None:
         return [], 0
     head, place = found

@@ -7,7 +7,7 @@ node is that of its plaintext: if the stored bytes match their checksum, they ar
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -19,12 +19,12 @@ from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_plan, records_plan
 from layoutscope.filesystems.apfs.keybag import unlock
+from layoutscope.filesystems.apfs.verify import checksum_of, object_header
 from layoutscope.filesystems.apfs.volume import format_disk_time
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.comparison import compare_fields, compare_leaves, difference
 from layoutscope.structs.grammar import Described, combined, describe_structure
 from layoutscope.structs.leaves import LeafBatch
@@ -86,11 +86,8 @@ _NS_PER_US: Final = 1000
 TIME_BYTES: Final = 8
 
 
-class _Slot(NamedTuple):
-    """Positions of a record's key and value in the node; a ghost has a value of length 0."""
-
-    key: tuple[int, int]
-    val: tuple[int, int]
+Span: TypeAlias = tuple[int, int]
+"""Start and end of a key or value in its node."""
 
 
 def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -100,8 +97,11 @@ def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
         yield description.type, item._debug["data"]["start"], description.len_data  # noqa: SLF001
 
 
-def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
-    """Yield the positions of records: keys count upwards from the end of the table, values downwards from `end`."""
+def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[tuple[Span, Span]]:
+    """Yield the positions of the key and the value of each record; a ghost has a value of length 0.
+
+    Keys count upwards from the end of the table, values downwards from `end`.
+    """
     named = {field.path: field.value for field in head.fields}
     table = records.BTREE_NODE.width + int(str(named["table_space.ofs_data"]))
     keys = table + int(str(named["table_space.len_data"]))
@@ -123,7 +123,7 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
         is_ghost = found["val.ofs_data"] == int(grammar.ApfsBtree.Location.invalid)
         start, stop = keys + found["key.ofs_data"], end - found["val.ofs_data"]
         value = (end, end) if is_ghost else (stop, stop + found["val.len_data"])
-        yield _Slot((start, start + found["key.len_data"]), value)
+        yield (start, start + found["key.len_data"]), value
 
 
 def _fixed_entry_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
@@ -131,37 +131,34 @@ def _fixed_entry_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
     return key.width, (val if is_leaf else records.CHILD_VAL).width
 
 
-def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -> Described:
-    key_type, val_type, name = _types(data, tree, slot)
+def _record(data: bytes, tree: str, key: Span, value: Span, head: Described, number: int) -> Described:
+    key_type, val_type, name = _types(data, tree, key)
     if not head.value("is_leaf"):
         # In sealed trees, a hash follows each child's number; only the integrity metadata gives its length.
         val_type = records.CHILD_VAL
-    parts = [describe_structure(grammar.parser(key_type), data, *slot.key, "key")]
-    if slot.val[0] < slot.val[1]:
-        parts.append(describe_structure(grammar.parser(val_type), data, *slot.val, "value"))
+    parts = [describe_structure(grammar.parser(key_type), data, *key, "key")]
+    if value[0] < value[1]:
+        parts.append(describe_structure(grammar.parser(val_type), data, *value, "value"))
     found = combined(f"record {number}{name}", *parts)
     return replace(found, fields=tuple(map(_show_name, found.fields)))
 
 
-def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType, str]:
+def _types(data: bytes, tree: str, key: Span) -> tuple[RecordType, RecordType, str]:
     """Return the types of a record's key and value, and the name of its record type."""
     if tree in _FIXED:
         return (*_FIXED[tree], "")
-    head = describe_structure(grammar.ApfsRecord.JKey, data, *slot.key, "key")
+    head = describe_structure(grammar.ApfsRecord.JKey, data, *key, "key")
     name = grammar.member_name(grammar.ApfsRecord.RecordType, head.value("record_type"))
     if name not in SHAPES:
         return records.J_KEY, records.CHILD_VAL, " (unknown)"
     shape = SHAPES[name]
-    if name == "dir_rec" and not _is_plain_drec(data, slot):
-        shape = HASHED_DREC
+    if name == "dir_rec":
+        # The length field of a key without a hash accounts for the whole key.
+        plain = describe_structure(grammar.ApfsDirectory.DrecKey, data, *key, "key")
+        length = plain.value("len_name")
+        if plain.error or not isinstance(length, int) or records.DREC_KEY.width + length != key[1] - key[0]:
+            shape = HASHED_DREC
     return shape.key_type, _WHOLE.get(shape.val_type, shape.val_type), f" ({name.replace('_', ' ')})"
-
-
-def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
-    """Return whether a directory key has no hash: its length field then accounts for the whole key."""
-    plain = describe_structure(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
-    length = plain.value("len_name")
-    return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
 
 def _show_name(field: FieldValue) -> FieldValue:
@@ -173,8 +170,7 @@ def _show_name(field: FieldValue) -> FieldValue:
 
 def _is_sound(data: bytes) -> bool:
     """Return whether an object's checksum is correct."""
-    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=0)
-    return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0]) == head.cksum
+    return checksum_of(data) == object_header(data, 0).cksum
 
 
 def open_view(request: VolumeRequest, layout: VolumeLayout) -> ContainerView:
@@ -225,7 +221,8 @@ class ContainerView(Struct, frozen=True):
             return [head]
         info = records.BTREE_INFO.width if head.value("is_root") else 0
         end = len(data) - info
-        found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
+        slots = enumerate(_slots(data, tree, head, end))
+        found = [_record(data, tree, key, value, head, number) for number, (key, value) in slots]
         trailer = [describe_structure(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
         return [head, *found, *trailer]
 
@@ -246,10 +243,10 @@ class ContainerView(Struct, frozen=True):
             return int(str(head.value("num_keys"))), differences
         # Only tables of contents for fixed-size records need these.
         key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
-        located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
-        found, count = located.slots, len(located.slots) + len(located.strays.number)
+        sizes = toc.Sizes(len(data), key_bytes, val_bytes)
+        found, _, strays = toc.slots(buffer, toc.node_heads(buffer, zero), sizes)
         parsed = list(_slots(data, tree, head, end))
-        rows = np.setdiff1d(np.arange(count), located.strays.number).tolist()
+        rows = np.setdiff1d(np.arange(len(found) + len(strays.number)), strays.number).tolist()
         titles = [f"record {row}" for row in rows]
         by_type: dict[RecordType, list[tuple[int, int]]] = {}
         is_hashed = False
@@ -258,9 +255,9 @@ class ContainerView(Struct, frozen=True):
             slot = parsed[row]
             in_bulk = ((int(key), int(key + key_len)), (int(val), int(val + val_len)))
             if in_bulk != slot:
-                differences.append(difference(f"{titles[number]}, key and value", in_bulk, tuple(slot)))
+                differences.append(difference(f"{titles[number]}, key and value", in_bulk, slot))
                 continue
-            key_type, val_type, _ = _types(data, tree, slot)
+            key_type, val_type, _ = _types(data, tree, slot[0])
             is_hashed |= key_type is records.DREC_HASHED_KEY
             if key_len >= key_type.width:
                 by_type.setdefault(key_type, []).append((number, int(key)))
@@ -307,7 +304,7 @@ class ContainerView(Struct, frozen=True):
         """Decode the inode records of leaves of the file-system tree."""
         buffer, size = nodes.ravel(), nodes.shape[1]
         starts = np.arange(len(nodes), dtype=np.int64) * size
-        found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
+        found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size))[0]
         fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
         found = found.take(fits)
         keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))

@@ -68,12 +68,17 @@ class WrappedKey(Struct, frozen=True):
 
 def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: bytes, structure: str) -> list[Entry]:
     """Read and decrypt a key bag."""
-    data, where = (
-        decrypt_bag(container, (start_paddr, num_blocks), owner, structure),
-        container.blocks.at(start_paddr),
-    )
+    data, where = decrypt_bag(container, (start_paddr, num_blocks), owner, structure), container.blocks.at(start_paddr)
     bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
     return list(_entries(data, bag.locker.num_keys, structure, where))
+
+
+def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iterator[Entry]:
+    position, cls, name = KEYBAG.width, grammar.ApfsKeybag.Entry, f"{structure}, entry"
+    for _ in range(count):
+        parsed = grammar.parse(cls, data[position:], structure=name, image_offset=image_offset + position)
+        yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
+        position += -(-(ENTRY_HEAD.width + parsed.head.len_key) // ALIGNMENT) * ALIGNMENT
 
 
 def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, structure: str) -> bytes:
@@ -92,20 +97,6 @@ def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, struct
     if int(fletcher64(plain)[0]) != head.cksum:
         raise FormatError("checksum differs after decryption", structure=structure, image_offset=where)
     return data
-
-
-def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iterator[Entry]:
-    position = KEYBAG.width
-    for _ in range(count):
-        parsed = grammar.parse(
-            grammar.ApfsKeybag.Entry,
-            data[position:],
-            structure=f"{structure}, entry",
-            image_offset=image_offset + position,
-        )
-        yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
-        length = ENTRY_HEAD.width + parsed.head.len_key
-        position += -(-length // ALIGNMENT) * ALIGNMENT
 
 
 def container_keybag(container: Container) -> list[Entry]:
@@ -131,9 +122,8 @@ def split_der(data: bytes) -> list[tuple[int, bytes, bytes]]:
     """Split DER values into tag, body, and the whole value with its header."""
     found, position = list[tuple[int, bytes, bytes]](), 0
     while position < len(data):
-        value = grammar.parse(
-            grammar.ApfsKeybag.DerValue, data[position:], structure="key record", image_offset=position
-        )
+        rest, cls = data[position:], grammar.ApfsKeybag.DerValue
+        value = grammar.parse(cls, rest, structure="key record", image_offset=position)
         body = bytes(value.body)
         end = value._debug["body"]["end"]  # noqa: SLF001  (positions of the grammar)
         found.append((value.tag, body, data[position : position + end]))
@@ -188,7 +178,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
         left -= record.iterations
         # The password unwraps a key-encryption key in the volume's bag. That key unwraps the volume's own key, which is
         # in the container's bag. So a password can change without rewriting the volume.
-        key = _open_with_password(record, password)
+        key = record.unwrap(password_key(password, record.salt, record.iterations, record.key_bytes))
         opened = volume_key[0].unwrap(key) if key else None
         if opened:
             return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
@@ -207,10 +197,6 @@ def _find_wrapped_keys(entries: list[Entry], owner: bytes | None, tag: int) -> l
     """Return the key records with a tag, of one owner or of all."""
     records = [parse_wrapped_key(entry.data) for entry in entries if entry.tag == tag and owner in (None, entry.uuid)]
     return [record for record in records if record is not None]
-
-
-def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
-    return record.unwrap(password_key(password, record.salt, record.iterations, record.key_bytes))
 
 
 def _volume_key(record: WrappedKey, key: bytes) -> bytes:

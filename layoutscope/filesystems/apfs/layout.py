@@ -39,23 +39,26 @@ from layoutscope.tables.columns import condition_details
 from layoutscope.tables.schema import CONDITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from enum import IntEnum
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
-    from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.structs.grammar import ApfsContainer
 
 
-def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
-    """Return the names of the set bits; bits without a name as numbers."""
-    names = [item.name.replace("_", "-") for item in flags if value & item]
-    left = value & ~sum(flags)
-    return (*names, *([f"{left:#x}"] if left else []))
+def feature_names(superblock: Any, *fields: tuple[str, type[IntEnum]]) -> tuple[str, ...]:
+    """Return the names of the set bits in flag fields of a superblock; bits without a name as numbers."""
+    names: list[str] = []
+    for field, flags in fields:
+        value = getattr(superblock, field)
+        names += [item.name.replace("_", "-") for item in flags if value & item]
+        left = value & ~sum(flags)
+        names += [f"{left:#x}"] if left else []
+    return tuple(names)
 
 
 def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
@@ -81,57 +84,12 @@ def role_name(role: int) -> str:
     return grammar.member_name(grammar.ApfsVolume.VolumeRole, role) or f"{role:#x}"
 
 
-def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:
-    """Return how a volume is encrypted, as far as the superblocks specify it."""
-    if superblock.is_unencrypted:
-        return "none"
-    where = "software" if container.superblock.is_crypto_sw else "hardware-bound or software"
-    keys = "one key" if superblock.is_onekey else "a key for each file"
-    return f"{where}, {keys}"
-
-
-def volume_groups(volumes: Sequence[Volume]) -> Details:
-    """List the volumes of each group together, with their roles."""
-    groups: dict[bytes, list[str]] = {}
-    for volume in volumes:
-        group, role = bytes(volume.superblock.volume_group_id), role_name(volume.superblock.role)
-        if any(group):
-            groups.setdefault(group, []).append(f"volume {volume.number} ({role})")
-    return {f"volume group {uuid_text(group)}": " + ".join(members) for group, members in groups.items()}
-
-
-def volume_features(superblock: grammar.ApfsVolume.ApfsSuperblock) -> tuple[str, ...]:
-    """Name every feature and flag of a volume."""
-    kinds = grammar.ApfsVolume
-    names = flag_names(superblock.incompatible_features, kinds.VolumeIncompatibleFeature)
-    names += flag_names(superblock.features, kinds.VolumeFeature)
-    return (*names, *flag_names(superblock.fs_flags, kinds.VolumeFlag))
-
-
-def container_features(superblock: grammar.ApfsContainer.NxSuperblock) -> tuple[str, ...]:
-    """Name every feature and flag of a container."""
-    kinds = grammar.ApfsContainer
-    names = flag_names(superblock.incompatible_features, kinds.ContainerIncompatibleFeature)
-    names += flag_names(superblock.features, kinds.ContainerFeature)
-    return (*names, *flag_names(superblock.flags, kinds.ContainerFlag))
-
-
 def device_facts(container: Container) -> Details:
     """Return the size of each device of a Fusion set; nothing for other containers, which have a single device."""
     if not container.superblock.is_fusion:
         return {}
     size = container.blocks.block_size
     return {f"bytes of device {number}": count * size for number, count in enumerate(container.device_blocks)}
-
-
-def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
-    """Return which programs formatted and changed the volume, and when."""
-    details: Details = {
-        "formatted by": program(superblock.formatted_by),
-        "formatted (UTC)": format_disk_time(superblock.formatted_by.timestamp),
-    }
-    users = [f"{program(entry)} (xid {entry.last_xid})" for entry in superblock.modified_by if entry.last_xid]
-    return details | {"modified by": ", ".join(users)}
 
 
 def volume_facts(
@@ -143,11 +101,14 @@ def volume_facts(
     coverage: tuple[int, int],  # bytes of metadata that are known to exist, and bytes of it that could be read
 ) -> VolumeFacts:
     """Describe a volume."""
-    volume = parts.state
+    volume, kinds = parts.state, grammar.ApfsVolume
     superblock = volume.superblock
+    where = "software" if container.superblock.is_crypto_sw else "hardware-bound or software"
+    keys = "one key" if superblock.is_onekey else "a key for each file"
+    users = [f"{program(entry)} (xid {entry.last_xid})" for entry in superblock.modified_by if entry.last_xid]
     own: Details = {
         "role": role_name(superblock.role),
-        "encryption": encryption_name(container, superblock),
+        "encryption": "none" if superblock.is_unencrypted else f"{where}, {keys}",
         "snapshots": superblock.num_snapshots,
         "symlinks": superblock.num_symlinks,
         "other objects": superblock.num_other_fsobjects,
@@ -157,12 +118,20 @@ def volume_facts(
         "unmounted (UTC)": format_disk_time(superblock.unmount_time),
         "modified (UTC)": format_disk_time(superblock.last_mod_time),
         "next object id": superblock.next_obj_id,
-        **history_facts(superblock),
+        "formatted by": program(superblock.formatted_by),
+        "formatted (UTC)": format_disk_time(superblock.formatted_by.timestamp),
+        "modified by": ", ".join(users),
     }
     # System and data volumes of one macOS share a group since 10.15; other volumes store zeros.
     group = bytes(superblock.volume_group_id)
     if any(group):
         own["volume group"] = uuid_text(group)
+    features = feature_names(
+        superblock,
+        ("incompatible_features", kinds.VolumeIncompatibleFeature),
+        ("features", kinds.VolumeFeature),
+        ("fs_flags", kinds.VolumeFlag),
+    )
     known_bytes, read_bytes = coverage
     return VolumeFacts(
         filesystem="apfs",
@@ -178,7 +147,7 @@ def volume_facts(
         stamp=volume.xid,
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
-        features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
+        features=(*features, *(["fusion"] if container.superblock.is_fusion else [])),
         details={**own, **device_facts(container), **details},
         trees=tree_facts(parts.own_trees()),
         view=view,
@@ -192,6 +161,7 @@ def container_facts(
     superblock: ApfsContainer.NxSuperblock, blocks: Blocks, stack: tuple[str, ...], details: Details
 ) -> VolumeFacts:
     """Describe a container, without number, name and file counts, which only volumes have."""
+    kinds = grammar.ApfsContainer
     return VolumeFacts(
         filesystem="apfs",
         variant="APFS container",
@@ -206,7 +176,12 @@ def container_facts(
         stamp=superblock.hdr.xid,
         num_files=0,
         num_directories=0,
-        features=container_features(superblock),
+        features=feature_names(
+            superblock,
+            ("incompatible_features", kinds.ContainerIncompatibleFeature),
+            ("features", kinds.ContainerFeature),
+            ("flags", kinds.ContainerFlag),
+        ),
         details=details,
     )
 
@@ -215,7 +190,6 @@ CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "first_key_id", "l
 STATES = ("live", "snapshot", "stale", "inferred")
 KINDS = ("leaf", "index", "locked", "unreadable")
 SHOWN_TRANSACTIONS: Final = 8
-CHECKED: Final = VALID_NAMES.index("checksum")
 
 
 def rows_before(trees: Sequence[NodeRows]) -> list[int]:
@@ -288,7 +262,10 @@ def add_stale_nodes(
 ) -> list[VolumeLayout]:
     """Add the nodes that no state uses, to the volume whose object map contains them or to the container's layout."""
     # A node that is current in any state of any volume is not an old copy; all of them share one address space.
-    known = _addresses([own, *(layout for _, layout in volumes)])
+    layouts = [own, *(layout for _, layout in volumes)]
+    tables = [layout.columns("nodes") for layout in layouts]
+    # Address and device as one number.
+    known = np.concatenate([table["image_offset"].data * 2 + table["device"].data for table in tables])
     nodes = swept.take(swept.is_node & (swept.level >= 0))
     where = blocks.image_offset(nodes.paddr)
     device = blocks.split(nodes.paddr)[0].astype(np.int64)
@@ -299,21 +276,11 @@ def add_stale_nodes(
         owner[mine & (owner < 0)] = number
         if len(volumes) == 1:
             owner[left.subtype == _subtype("fs")] = number
-    layouts = [own, *(layout for _, layout in volumes)]
     return [_add_nodes(layout, left.take(owner == number - 1), blocks) for number, layout in enumerate(layouts)]
 
 
 def _subtype(tree: str) -> int:
     return next(number for number, name in TREES.items() if name == tree)
-
-
-def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
-    parts = [
-        # Address and device as one number.
-        layout.columns("nodes")["image_offset"].data * 2 + layout.columns("nodes")["device"].data
-        for layout in layouts
-    ]
-    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
@@ -325,8 +292,11 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
         rows = ~np.isin(left.subtype, list(TREES)) if name == "other" else np.isin(left.subtype, [_subtype(name)])
         some = left.take(rows)
         if len(some):
-            trees.append(as_nodes(name, some))
-            _report(log, name, some)
+            # Their places in the tree are unknown.
+            known = {column: getattr(some, column) for column in ("xid", "paddr", "size_bytes", "level", "num_records")}
+            valid = np.full(len(some), VALID_NAMES.index("checksum"), np.uint8)
+            trees.append(rows_of(name, known | {"node_id": some.oid, "valid": valid}))
+            _report_stale_nodes(log, name, some)
             details[f"stale {name} nodes"] = len(some)
             details[f"stale {name} transactions"] = len(np.unique(some.xid))
     if not trees:
@@ -336,44 +306,18 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
     before = layout.columns("nodes")
     first = int(before["row"].data.max()) + 1 if len(before) else 0
     nodes = stack_tables([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
-    told = findings_table([*layout_findings(layout), *log.findings])
+    findings = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
-    return layout.changed(facts=facts, nodes=nodes, findings=told)
+    return layout.changed(facts=facts, nodes=nodes, findings=findings)
 
 
-def as_nodes(tree: str, found: Swept) -> NodeRows:
-    """Convert swept objects to nodes of a tree, with unknown places in it."""
-    names = ("node_id", "xid", "paddr", "size_bytes", "level", "num_records")
-    columns = (found.oid, found.xid, found.paddr, found.size_bytes, found.level, found.num_records)
-    return rows_of(tree, dict(zip(names, columns, strict=True)) | {"valid": np.full(len(found), CHECKED, np.uint8)})
-
-
-def _report(log: FindingLog, tree: str, found: Swept) -> None:
+def _report_stale_nodes(log: FindingLog, tree: str, found: Swept) -> None:
     xids, counts = np.unique(found.xid, return_counts=True)
     newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
     shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
     copies = np.unique(found.oid, return_counts=True)[1]
     message = f"{len(found)} old nodes of {len(xids)} transactions remain, up to {copies.max()} copies of one ({shown})"
     log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
-
-
-def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> Table:
-    """Make the table of the views that nodes belong to."""
-    order = np.argsort(paddr, kind="stable")
-    parts = [_membership(nodes, paddr[order], rows[order]) for nodes in views.values()]
-    lengths = [len(part[0]) for part in parts]
-    codes = np.repeat(np.arange(len(views)), lengths)
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return build_table(
-        "node_views",
-        {"node_row": columns[0], "view": (codes, list(views)), "parent_row": columns[1], "key_rank": columns[2]},
-    )
-
-
-def _membership(nodes: NodeRows, paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
-    own = rows[np.searchsorted(paddr, nodes.paddr)]
-    parent = np.where(nodes.parent < 0, NULL_ROW, own[np.maximum(nodes.parent, 0)])
-    return own, parent.astype(np.uint32), nodes.key_rank
 
 
 def regions_table(
@@ -442,7 +386,9 @@ def build_volume_layout(
     nodes = nodes_table(trees, blocks, state.number, states)
     entries = entries_table(parts.fs, first[FS], state.number, parts.log)
     extents = extents_table(parts, extent_row)
-    held = rest(_other_data_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
+    # In a locked volume, no data is known to belong to a file.
+    kind = "file-data" if parts.is_locked else "snapshot-data" if parts.snapshots else "referenced-data"
+    held = rest(kind, "extent references", parts.data_runs, parts.file_runs)
     return VolumeLayout(
         facts=volume_facts(
             container,
@@ -461,13 +407,6 @@ def build_volume_layout(
         findings=findings_table(parts.log.findings),
         node_views=_views(parts, trees, live),
     )
-
-
-def _other_data_type(parts: VolumeParts) -> str:
-    """Return the type of data outside of this state's file extents; in a locked volume, this is all data."""
-    if parts.is_locked:
-        return "file-data"
-    return "snapshot-data" if parts.snapshots else "referenced-data"
 
 
 def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
@@ -505,7 +444,21 @@ def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> Table:
     chosen = [(nodes, first) for nodes, first in zip(trees, rows_before(trees), strict=True) if nodes.tree == "fs"]
     paddr = np.concatenate([nodes.paddr for nodes, _ in chosen])
     rows = np.concatenate([np.arange(first, first + len(nodes), dtype=np.uint32) for nodes, first in chosen])
-    return views_table({live if name == LIVE else name: nodes for name, nodes in parts.views.items()}, paddr, rows)
+    order = np.argsort(paddr, kind="stable")
+    paddr, rows = paddr[order], rows[order]
+    node_rows, parent_rows = [], []
+    for nodes in parts.views.values():
+        own = rows[np.searchsorted(paddr, nodes.paddr)]
+        node_rows.append(own)
+        parent_rows.append(np.where(nodes.parent < 0, NULL_ROW, own[np.maximum(nodes.parent, 0)]).astype(np.uint32))
+    codes = np.repeat(np.arange(len(parts.views)), [len(own) for own in node_rows])
+    columns = {
+        "node_row": np.concatenate(node_rows),
+        "view": (codes, [live if name == LIVE else name for name in parts.views]),
+        "parent_row": np.concatenate(parent_rows),
+        "key_rank": _all(list(parts.views.values()), "key_rank"),
+    }
+    return build_table("node_views", columns)
 
 
 def _details(parts: VolumeParts) -> Details:
@@ -522,7 +475,7 @@ def _details(parts: VolumeParts) -> Details:
     # Names are unknown in a tree that has no attributes, or is locked.
     if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
-    details |= parts.rolling.details | _shares(parts)
+    details |= parts.rolling_details | _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
     return details
@@ -564,17 +517,23 @@ def build_container_layout(
     contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
 ) -> VolumeLayout:
     """Convert the container's own structures to tables; ``volume`` is null in them."""
-    container, parts = contents.container, contents.parts
+    container, space = contents.container, contents.space
     blocks = container.blocks
-    is_known = parts.space is not None and parts.space.is_free_known
+    is_known = space is not None and space.is_free_known
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
-    trees = [*parts.trees, *drop_known_nodes(parts.lost, parts.trees)]
+    trees = [*contents.trees, *drop_known_nodes(contents.lost, contents.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data
     read = int(sizes[nodes["condition"].equals("sound")].sum())
-    known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
-    waiting = arrays.total(to_runs(parts.space.pending)) if parts.space else 0
+    known = int(sizes.sum()) + blocks.block_size * ((space is None) + (not len(container.omap.nodes)))
+    waiting = arrays.total(to_runs(space.pending)) if space else 0
     superblock = container.superblock
+    groups: dict[str, list[str]] = {}
+    for state in (volume.state for volume in contents.volumes):
+        group = bytes(state.superblock.volume_group_id)
+        if any(group):
+            member = f"volume {state.number} ({role_name(state.superblock.role)})"
+            groups.setdefault(f"volume group {uuid_text(group)}", []).append(member)
     details: Details = {
         "volumes": sum(bool(oid) for oid in superblock.fs_oid),
         "most volumes": superblock.max_file_systems,
@@ -583,8 +542,8 @@ def build_container_layout(
         "data blocks": superblock.num_data_blocks,
         "next oid": superblock.next_oid,
         **device_facts(container),
-        **volume_groups([item.state for item in contents.volumes]),
-        **parts.details,
+        **{group: " + ".join(members) for group, members in groups.items()},
+        **contents.details,
         **(balance_of.details() if is_known else {"free space": "unknown"}),
         "pending-free blocks": waiting,
         **condition_details(nodes),
@@ -592,7 +551,7 @@ def build_container_layout(
     facts = replace(
         container_facts(superblock, blocks, stack, details),
         stamp=container.xid,
-        trees=tree_facts(parts.trees),
+        trees=tree_facts(contents.trees),
         view=view,
         metadata_known_bytes=known,
         metadata_read_bytes=read,
@@ -601,7 +560,7 @@ def build_container_layout(
         facts=facts,
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
-        regions=regions_table([*parts.regions, *unclaimed], blocks, None),
+        regions=regions_table([*contents.regions, *unclaimed], blocks, None),
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
         free=free_table(balance_of.free if is_known else NO_RUNS, blocks, None),

@@ -14,8 +14,9 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
-from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
+from layoutscope.filesystems.apfs.nodes import DAMAGED, NodeRows
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap, view_at
+from layoutscope.filesystems.apfs.source import places_of, unknown_nodes
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import Index, index_of
 from layoutscope.structs.checksum import fletcher64
@@ -166,19 +167,7 @@ def report_unreached(parts: VolumeParts) -> None:
     # A sealed volume's integrity metadata is a virtual object too, but not a node.
     entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
     is_live = np.isin(entries, view_at(state.omap, NEWEST).row)
-    parts.lost.extend(_rows_of_entries(state.omap, entries[is_live]))
-    parts.lost_of_snapshots.extend(_rows_of_entries(state.omap, entries[~is_live]))
-
-
-def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:
-    """Make a row per damaged node; the map gives its address, size and transaction, its level is unknown."""
-    known: dict[str, NDArray[Any]] = {
-        "node_id": omap.oid[entries],
-        "xid": omap.xid[entries],
-        "paddr": omap.paddr[entries],
-        "size_bytes": omap.size_bytes[entries],
-        "level": np.full(len(entries), UNKNOWN_LEVEL, np.uint8),
-        "omap_leaf": omap.leaf[entries],
-        "condition": np.full(len(entries), DAMAGED),
-    }
-    return [rows_of("fs", known)] if len(entries) else []
+    for lost, rows in ((parts.lost, entries[is_live]), (parts.lost_of_snapshots, entries[~is_live])):
+        if len(rows):
+            # The trees that would give their levels are lost.
+            lost.append(unknown_nodes("fs", places_of(state.omap, rows), np.full(len(rows), DAMAGED)))

@@ -157,15 +157,6 @@ class Strays(NamedTuple):
     entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
 
 
-class Located(Struct, frozen=True):
-    """Records located through the tables of contents of many nodes."""
-
-    slots: Slots  # usable records
-    # unusable nodes: the table exceeds the node, or so do records of an index node or most records of a leaf
-    torn: NDArray[np.bool_]
-    strays: Strays  # single unusable records of leaves whose other records are usable
-
-
 class Sizes(Struct, frozen=True):
     """Sizes of a tree's nodes, and of keys and values if the nodes do not specify them, in bytes."""
 
@@ -180,8 +171,14 @@ def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str
     return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
-def slots(buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes) -> Located:
-    """Locate every record of consecutive nodes."""
+def slots(
+    buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes
+) -> tuple[Slots, NDArray[np.bool_], Strays]:
+    """Locate the usable records of consecutive nodes through their tables of contents.
+
+    Return also which nodes are unusable: the table exceeds the node, or so do records of an index node or most records
+    of a leaf; and the single unusable records of leaves whose other records are usable.
+    """
     flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
     counts = np.minimum(head["num_keys"], MAX_LENGTH).astype(np.int64)
     room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())
@@ -196,4 +193,4 @@ def slots(buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes
         torn.view(np.uint8), *strays, num_strays,
     )  # fmt: skip
     located = Slots(node[:found], key_start[:found], key_len[:found], val_start[:found], val_len[:found])
-    return Located(located, torn, Strays(*(column[: num_strays[0]] for column in strays)))
+    return located, torn, Strays(*(column[: num_strays[0]] for column in strays))

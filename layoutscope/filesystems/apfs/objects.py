@@ -6,15 +6,13 @@ ephemeral in the checkpoint, virtual through an object map, and physical with th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from layoutscope import display
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.spaceman import Details, Region, type_name
+from layoutscope.filesystems.apfs.verify import checksum_of
 from layoutscope.structs import grammar
-from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
 if TYPE_CHECKING:
@@ -42,14 +40,6 @@ class ObjectPlace(NamedTuple):
         return [] if self.is_ephemeral else [Region(kind, owner, self.paddr)]
 
 
-class ObjectKind(NamedTuple, Generic[T]):
-    """An object's generated class, the type that its header must have, and its name."""
-
-    cls: type[T]
-    type: int
-    structure: str
-
-
 class Objects(display.Struct, frozen=True):
     """Objects of a container, or of a volume."""
 
@@ -62,33 +52,52 @@ class Objects(display.Struct, frozen=True):
         item = self.container.checkpoint.ephemerals.get(oid)
         if item is not None:
             return ObjectPlace(item.paddr, item.size_bytes, is_ephemeral=True)
-        found = self.view.find(np.array([oid], np.uint64))
-        if not found.is_missing[0]:
-            paddr, size = int(found.paddr[0]), int(found.size_bytes[0])
-            return ObjectPlace(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
+        row = self.view.find_one(oid)
+        if row is not None:
+            paddr, size, xid = (int(getattr(self.view.omap, name)[row]) for name in ("paddr", "size_bytes", "xid"))
+            return ObjectPlace(paddr, size, is_ephemeral=False, xid=xid)
         # No map contains it, so it is a physical object, whose number is its address.
         return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
 
-    def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace]:
-        """Locate, verify and parse an object."""
-        place = self.find(oid)
-        with self.container.blocks.concerning(place.paddr):
-            return _parse(self.container, kind, oid, place), place
+    def read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, ObjectPlace]:
+        """Locate, verify and parse an object of a type."""
+        place, blocks = self.find(oid), self.container.blocks
+        with blocks.concerning(place.paddr):
+            where = blocks.at(place.paddr)
+            if place.size_bytes <= 0 or place.size_bytes % blocks.block_size:
+                found = str(place.size_bytes)
+                raise FormatError("impossible size", structure=structure, image_offset=where, found=found)
+            data = blocks.read_object(place.paddr, place.size_bytes)
+            head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
+            # The checksum of ephemeral and virtual objects, too, is over all their blocks as stored.
+            computed = checksum_of(data)
+            for what, wanted, stored in (
+                ("checksum differs", computed, head.cksum),
+                ("another object", oid, head.oid),
+                ("another version of the object", head.xid if place.xid is None else place.xid, head.xid),
+                ("object of another type", int(kind), head.type),
+            ):
+                if wanted != stored:
+                    sides = {"expected": f"{wanted:#x}", "found": f"{stored:#x}"}
+                    raise FormatError(what, structure=structure, image_offset=where, **sides)
+            return grammar.parse(cls, data, structure=structure, image_offset=where), place
 
-    def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace] | None:
+    def try_read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, ObjectPlace] | None:
         """Read an object; if it cannot be used, report a finding and return None."""
         try:
-            return self.read(kind, oid)
+            return self.read(cls, kind, structure, oid)
         except FormatError as error:
             self.log.survive(error)
             return None
 
-    def follow(self, kind: ObjectKind[T], oid: int, next_oid: Callable[[T], int]) -> Iterator[tuple[T, ObjectPlace]]:
+    def follow(
+        self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]
+    ) -> Iterator[tuple[T, ObjectPlace]]:
         """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes."""
         seen = set[int]()
         while oid and oid not in seen:
             seen.add(oid)
-            found = self.try_read(kind, oid)
+            found = self.try_read(cls, kind, structure, oid)
             if found is None:
                 return
             yield found
@@ -100,27 +109,6 @@ def objects_of(container: Container) -> Objects:
     return Objects(container, container.view, container.log)
 
 
-def _parse(container: Container, kind: ObjectKind[T], oid: int, place: ObjectPlace) -> T:
-    """Verify and parse an object."""
-    where, structure = container.blocks.at(place.paddr), kind.structure
-    if place.size_bytes <= 0 or place.size_bytes % container.blocks.block_size:
-        raise FormatError("impossible size", structure=structure, image_offset=where, found=str(place.size_bytes))
-    data = container.blocks.read_object(place.paddr, place.size_bytes)
-    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
-    # The checksum of ephemeral and virtual objects, too, is over all their blocks as stored.
-    computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
-    for what, expected, found in (
-        ("checksum differs", computed, head.cksum),
-        ("another object", oid, head.oid),
-        ("another version of the object", head.xid if place.xid is None else place.xid, head.xid),
-        ("object of another type", kind.type, head.type),
-    ):
-        if expected != found:
-            sides = {"expected": f"{expected:#x}", "found": f"{found:#x}"}
-            raise FormatError(what, structure=structure, image_offset=where, **sides)
-    return grammar.parse(kind.cls, data, structure=structure, image_offset=where)
-
-
 KINDS: Final = grammar.ApfsObject.ObjectType
 NO_SLOT: Final = int(grammar.ApfsReaper.Slot.none)
 
@@ -130,8 +118,7 @@ def read_reaper(container: Container) -> Details:
     oid = container.superblock.reaper_oid
     if not oid:
         return {}
-    kind = ObjectKind(grammar.ApfsReaper.ReaperPhys, int(KINDS.nx_reaper), "reaper")
-    found = objects_of(container).try_read(kind, oid)
+    found = objects_of(container).try_read(grammar.ApfsReaper.ReaperPhys, KINDS.nx_reaper, "reaper", oid)
     if found is None:
         return {}
     reaper, place = found
@@ -154,8 +141,8 @@ def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
     # Each list names the next one; a damaged list may name an earlier one.
     while oid and oid not in seen:
         seen.add(oid)
-        kind = ObjectKind(grammar.ApfsReaper.ReapListPhys, int(KINDS.nx_reap_list), f"reap list {oid}")
-        found = objects_of(container).try_read(kind, oid)
+        kind = grammar.ApfsReaper.ReapListPhys, KINDS.nx_reap_list, f"reap list {oid}"
+        found = objects_of(container).try_read(*kind, oid)
         if found is None:
             break
         own, place = found
@@ -211,8 +198,8 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
         return details
     # Phases of a volume count from 0, those of an object map from 1; the state's own type names them.
     phase = getattr(state, "phase", None)
-    told = getattr(phase, "name", str(phase)).replace("_", " ")
-    return details if phase is None else details | {"reaping phase": told}
+    name = getattr(phase, "name", str(phase)).replace("_", " ")
+    return details if phase is None else details | {"reaping phase": name}
 
 
 def report_unknown(container: Container) -> None:

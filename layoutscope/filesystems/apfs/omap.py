@@ -74,6 +74,11 @@ class OmapView(Struct, frozen=True):
             omap.leaf[row],
         )
 
+    def find_one(self, oid: int) -> int | None:
+        """Return the position of an object's mapping in `omap`; None if the object is missing."""
+        spot = int(np.searchsorted(self.oid, np.uint64(oid)))
+        return int(self.row[spot]) if spot < len(self.oid) and int(self.oid[spot]) == oid else None
+
 
 def _nothing(count: int) -> Found:
     numbers = np.zeros(count, np.uint64)

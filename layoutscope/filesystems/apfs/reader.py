@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_container_parts, read_volume_parts
+from layoutscope.filesystems.apfs.contents import account, read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
-from layoutscope.filesystems.apfs.fusion import order_halves, report_missing, use_cache
+from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
 from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.filesystems.apfs.container import Container, Halves
-    from layoutscope.filesystems.apfs.contents import ContainerParts, VolumeParts
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
     from layoutscope.filesystems.apfs.volume import Volume
@@ -62,14 +62,18 @@ def read_layouts(
     if not request.second and (alone := lone_half_layout(request, FindingLog())):
         return [alone]
     found = read_container(request)
-    container, parts = found.container, found.parts
+    container = found.container
     marks = [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))]
     if compare is not None:
         compare(found, None)
     for volume in found.volumes:
         if compare is not None:
             compare(found, volume)
-        _bound_losses(volume, container.xid)
+        state, log = volume.state, volume.log
+        is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
+        if log.has_errors and not volume.is_locked and not is_rebuilt:
+            report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid), None, log)
+            report_losses(fs_source(state.store, state, volume.cipher), volume.fs.records, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
             tree.records.drop_check_columns()
     report_changes(container)
@@ -79,22 +83,12 @@ def read_layouts(
         build_volume_layout(container, volume, stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
     ]
-    balance = account(container, parts, found.volumes)
-    own = build_container_layout(found, balance, stack, view)
+    own = build_container_layout(found, account(found), stack, view)
     request.keep(found, marks)
     if found.swept is None:
         return attach_containers([own, *layouts])
     stale = add_stale_nodes(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
     return attach_containers(stale)
-
-
-def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
-    """Report which objects were in the unreadable parts of a damaged volume's trees."""
-    state, log = parts.state, parts.log
-    if not log.has_errors or parts.is_locked or any(item.code == "tree-rebuilt" for item in log.findings):
-        return
-    report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
-    report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
 
 
 def is_second(request: VolumeRequest) -> bool:
@@ -114,25 +108,19 @@ def list_states(request: VolumeRequest) -> list[ReadableState]:
 
 def read_container(request: VolumeRequest) -> ContainerContents:
     """Read a container with all its volumes, without comparing anything yet."""
-    container, swept = _open_or_salvage(request)
-    parts = read_container_parts(container)
-    container = use_cache(container, parts.dirty)
-    volumes = _read_volumes(container, parts, request, swept)
+    opened, swept = _open_or_salvage(request)
+    contents = read_container_parts(opened)
+    container, own = contents.container, request.options
+    volumes = _read_volumes(contents, request, swept)
     if not (volumes or _wants_live(container, request)):
-        own = request.options
         raise UsageError(snapshots.no_such_state(container, own.get("snapshot"), own.get("xid")))
-    listed = list_volumes(container)
-    report_features(
-        CONTAINER_INCOMPATIBLE,
-        int(container.superblock.incompatible_features),
-        container.at_superblock("incompatible_features"),
-    )
-    for volume in volumes:
-        state = volume.state
-        value = int(state.superblock.incompatible_features)
-        report_features(VOLUME_INCOMPATIBLE, value, state.at_superblock("incompatible_features"))
-    slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
-    return ContainerContents(container, parts, volumes, slots, len(listed), swept)
+    field = "incompatible_features"
+    value = int(container.superblock.incompatible_features)
+    report_features(CONTAINER_INCOMPATIBLE, value, container.at_superblock(field))
+    for state in (volume.state for volume in volumes):
+        report_features(VOLUME_INCOMPATIBLE, int(state.superblock.incompatible_features), state.at_superblock(field))
+    slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(list_volumes(container))}
+    return replace(contents, volumes=volumes, slots=slots, swept=swept)
 
 
 def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
@@ -185,10 +173,9 @@ def _wants_live(container: Container, request: VolumeRequest) -> bool:
     return request.options.get("snapshot") is None and request.options.get("xid") in (None, container.xid)
 
 
-def _read_volumes(
-    container: Container, parts: ContainerParts, request: VolumeRequest, swept: Swept | None
-) -> list[VolumeParts]:
+def _read_volumes(contents: ContainerContents, request: VolumeRequest, swept: Swept | None) -> list[VolumeParts]:
     """Read every volume in the requested state; reopen those that cannot be opened from what is left of them."""
+    container = contents.container
     found: dict[int, VolumeParts | None] = {}
     broken: list[tuple[int, int, Store, FormatError]] = []
     for number, (_, oid) in enumerate(list_volumes(container), request.first_volume):
@@ -198,7 +185,7 @@ def _read_volumes(
             found[number] = _read_state(container, volume, request)
         except FormatError as error:
             broken.append((number, oid, store, error))
-    evidence = Evidence(container, parts.space, [item for item in found.values() if item is not None], swept)
+    evidence = Evidence(container, contents.space, [item for item in found.values() if item is not None], swept)
     for number, oid, store, why in broken:
         store.log.survive(why, code="volume-unreadable")
         try:
@@ -207,7 +194,7 @@ def _read_volumes(
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
-            parts.lost.extend(store.lost)  # from its object map
+            contents.lost.extend(store.lost)  # from its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
     for item in volumes:
         # A repaired map leads only to sound objects.

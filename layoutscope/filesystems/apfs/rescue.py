@@ -23,7 +23,6 @@ from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
     OpenTree,
-    TreeShape,
     open_omap,
     read_batch,
     read_levels,
@@ -43,7 +42,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import Places, Store, places_of
+from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, TreeSource, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -56,7 +55,7 @@ from layoutscope.structs.records import NX_SUPERBLOCK
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -90,21 +89,25 @@ class Evidence(Struct):
     def copies(self) -> Swept:
         """Return the objects that are left, possibly several versions of one object."""
         if self._found is None:
-            self._found = self._search_again() if self.swept is None else self.swept
+            self._found = self._search() if self.swept is None else self.swept
         return self._found
 
-    def _search_again(self) -> Swept:
+    def _search(self) -> Swept:
         container, block_size = self.container, self.container.blocks.block_size
-        data = [item.data_runs() for item in self.volumes]
+        data = [item.data_runs for item in self.volumes]
         used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
         is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
         # Blocks of the volumes' own maps: a map names an object even if the bitmap of its chunk is damaged.
         places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
-        for paddr, size_bytes in earlier_places(container, with_nodes=not is_small):
-            places.append(_runs(paddr, size_bytes, block_size))
-        told = describe_search(used, block_size)
-        container.at_superblock().add("tree-rebuilt", "warning", told)
+        one = np.array([block_size], np.int64)
+        # Volume superblocks of earlier checkpoints, and their nodes if not all used blocks are searched.
+        for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
+            for volume, paddr in volumes_at(container, superblock) if superblock.hdr.xid < container.xid else ():
+                places.append(_runs(np.array([paddr], np.uint64), one, block_size))
+                omap = None if is_small else read_map_at(container, volume, superblock.hdr.xid)
+                places += [] if omap is None else [_runs(omap.paddr, omap.size_bytes, block_size)]
+        container.at_superblock().add("tree-rebuilt", "warning", describe_search(used, block_size))
         return sweep(container.blocks, arrays.union(places))
 
 
@@ -141,26 +144,18 @@ def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: 
     return arrays.runs_of(paddr[sane], size_bytes[sane] // block_size)
 
 
-def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Yield addresses and sizes of the volume superblocks of earlier checkpoints, and of their nodes if requested."""
-    one = np.array([container.blocks.block_size], np.int64)
-    for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
-        if superblock.hdr.xid < container.xid:
-            for volume, paddr in volumes_at(container, superblock):
-                yield np.array([paddr], np.uint64), one
-                omap = read_map_at(container, volume, superblock.hdr.xid) if with_nodes else None
-                if omap is not None:
-                    yield omap.paddr, omap.size_bytes
-
-
 def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
     blocks, swept = container.blocks, evidence.copies()
     # Objects of a transaction that was never committed are younger than the checkpoint and belong to no state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
+        lost = "the volume's files and directories are missing from the tables"
+        reason = f"no copy of it was found where it was looked for: {lost}; --sweep looks at every block"
+        if evidence.is_complete:
+            reason = f"no copy of it is left anywhere in the container: {lost}"
         # If a reference names its address, that was already reported; an object without a copy has no address.
-        raise FormatError(_none_left(evidence), structure=f"volume superblock {oid}", image_offset=None)
+        raise FormatError(reason, structure=f"volume superblock {oid}", image_offset=None)
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
     message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
@@ -172,14 +167,6 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless it is empty.
     return volume if len(known) and isinstance(header, NoMap) else add_rebuilt_map(volume, swept)
-
-
-def _none_left(evidence: Evidence) -> str:
-    """Describe the effect of losing a volume's superblock, and where a copy was searched for."""
-    lost = "the volume's files and directories are missing from the tables"
-    if evidence.is_complete:
-        return f"no copy of it is left anywhere in the container: {lost}"
-    return f"no copy of it was found where it was looked for: {lost}; --sweep looks at every block"
 
 
 def _map_left(
@@ -307,10 +294,10 @@ def reopen_container(
             volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
             if not len(volumes) or len(volumes) < len(oids):
                 return None
-            told = describe_search(used, store.blocks.block_size)
+            searched = describe_search(used, store.blocks.block_size)
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
-            _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
+            _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
             opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
             if xid is not None:
                 return opened
@@ -394,21 +381,14 @@ def _container(
     store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
 ) -> Container:
     if isinstance(header, NoMap):
-        store.lost.extend(_find_unusable_map_nodes(store, state))
+        # The nodes that make the object map unusable; if its header is damaged, a finding already reports it.
+        with suppress(FormatError):
+            apart = store.apart()
+            _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
+            store.lost.extend([*apart.lost, *find_unusable(found.nodes)])
     area, trees = _area(store, state.superblock)
     sizes = device_blocks(store, state)
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
-
-
-def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
-    """List the nodes that make the object map of a state unusable, if its header can be read."""
-    apart = store.apart()
-    try:
-        _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
-    except FormatError:
-        # A finding already reports the damaged header.
-        return []
-    return [*apart.lost, *find_unusable(found.nodes)]
 
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
@@ -503,19 +483,21 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
     trusted, doubtful, replaced = _choose_trusted(batches)
-    own = _find_reached_leaves([batch for batch in batches if not batch.level], trusted)
+    # The leaves that the index still reaches through trusted nodes.
+    own = _list_leaves((batch, trusted[batch.numbers]) for batch in batches if not batch.level)
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
-    opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
-    known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
-    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
+    opened = batches[0].tree if batches else _assume_tree(source, left.size_bytes)
+    known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
+    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.sizes.node))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
         left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
-    adopted = _fitting(_read_leaves(opened, left), gaps, own)
-    leaves = _merge_in_key_order(own, adopted)
+    adopted = _fitting(_list_leaves(_read_leaves(opened, left)), gaps, own)
+    leaves = _join_leaves([own, adopted])
+    leaves = leaves.take(np.lexsort((leaves.last, leaves.first)))
     hashed = bool(parts.state.superblock.has_hashed_names)
     tree = _tree_of(opened, index, leaves, hashed_names=hashed)
     is_inferred = tree.nodes.omap_leaf < 0
@@ -530,17 +512,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
-def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
-    """Return the shape of an unknown tree: nodes of the most common object size, and records of any size."""
+def _assume_tree(source: TreeSource, sizes_bytes: NDArray[np.int64]) -> OpenTree:
+    """Return an unknown tree: nodes of the most common object size, and records of any size."""
     sizes, counts = np.unique(sizes_bytes, return_counts=True)
     size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
-    return TreeShape(nodes.Sizes(size), level=0)
-
-
-def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the non-empty nodes of a batch, with their first and last keys."""
-    node = np.flatnonzero(batch.ends.num_records)
-    return node, batch.ends.low[node], batch.ends.high[node]
+    return OpenTree(source, nodes.Sizes(size), level=0)
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
@@ -578,33 +554,29 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
 
 
-def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
-    """Return the leaves that the index still reaches through trusted nodes."""
-    parts = []
-    for batch in batches:
-        node, first, last = _ends(batch)
-        kept = trusted[batch.numbers[node]]
-        node, first, last = node[kept], first[kept], last[kept]
-        parts.append(Leaves(batch.places.take(node), first, last))
-    return _concatenate_leaves(parts)
+def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leaves:
+    """Return the chosen leaves that have records, with the ranges of their keys."""
+    none = np.empty(0, np.uint64)
+    parts = [Leaves(NO_PLACES, none, none)]
+    for batch, chosen in batches:
+        node = np.flatnonzero(chosen & (batch.ends.num_records > 0))
+        if len(node):
+            parts.append(Leaves(batch.places.take(node), batch.ends.low[node], batch.ends.high[node]))
+    return _join_leaves(parts)
 
 
-def _concatenate_leaves(parts: list[Leaves]) -> Leaves:
-    numbers, sizes, flags = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool)
-    hashes = np.empty((0, 0), np.uint8)
-    nowhere = Places(numbers, numbers, numbers, sizes, flags, sizes, sizes, numbers, hashes, flags)
-    return Leaves.join([part for part in parts if len(part)] or [Leaves(nowhere, numbers, numbers)])
+def _join_leaves(parts: list[Leaves]) -> Leaves:
+    # The hashes of no leaves have no size either.
+    return Leaves.join([part for part in parts if len(part)] or parts[:1])
 
 
-def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
-    """Read possible leaves; skip nodes without sound leaf records."""
-    parts = []
-    places = places.take(tree.source.blocks.readable(places.paddr, tree.shape.sizes.node))
+def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
+    """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
+    places = places.take(tree.source.blocks.readable(places.paddr, tree.sizes.node))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
-        node, first, last = _ends(read_batch(tree, some, 0, np.arange(len(some))))
-        parts.append(Leaves(replace(some.take(node), low_key=first), first, last))
-    return _concatenate_leaves(parts)
+        batch = read_batch(tree, some, 0, np.arange(len(some)))
+        yield replace(batch, places=replace(some, low_key=batch.ends.low)), np.ones(len(some), np.bool_)
 
 
 def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
@@ -633,11 +605,6 @@ def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
         return False
     ranges.insert(spot, (first, last))
     return True
-
-
-def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:
-    every = _concatenate_leaves([own, adopted])
-    return every.take(np.lexsort((every.last, every.first)))
 
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:

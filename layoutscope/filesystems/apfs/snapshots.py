@@ -17,7 +17,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap
-from layoutscope.filesystems.apfs.verify import read_object, read_virtual
+from layoutscope.filesystems.apfs.container import newest_xid
+from layoutscope.filesystems.apfs.verify import decode_objects, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
     list_volumes,
@@ -28,7 +29,6 @@ from layoutscope.filesystems.apfs.volume import (
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
-from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import OBJ_PHYS
 
@@ -47,9 +47,7 @@ LIVE: Final = "live"
 
 def describe_state(container: Container, wanted_xid: int | None) -> str:
     """Name the state that was opened: the live one, or an older one by request or because newer ones are damaged."""
-    area = container.area
-    known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
-    is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
+    is_older = wanted_xid == container.xid and newest_xid(container.area) > container.xid
     return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
@@ -169,11 +167,10 @@ def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -
     # Objects that are encrypted or have no header cannot be verified here, so they count as valid.
     plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
     near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
-    data = blocks.read(omap.paddr[near], blocks.block_size)
-    starts = None if not len(near) else np.arange(len(near), dtype=np.int64) * blocks.block_size
-    if starts is None:
+    if not len(near):
         return len(row), len(row) - len(plain)
-    head = decode_columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
+    data = blocks.read(omap.paddr[near], blocks.block_size)
+    head = decode_objects(OBJ_PHYS, data, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])
     return len(row), int(sound.sum()) + len(row) - len(plain)
 

@@ -5,7 +5,7 @@ Apple File System Reference, B-Trees and Object Maps. Nodes that cannot be locat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.nodes import UNKNOWN_LEVEL, rows_of
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
@@ -154,6 +155,21 @@ class Places(Rows, frozen=True):
     is_unread: NDArray[np.bool_]
 
 
+_NONE: Final = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.bool_)
+NO_PLACES: Final = Places(
+    node_id=_NONE[0],
+    xid=_NONE[0],
+    paddr=_NONE[0],
+    size_bytes=_NONE[1],
+    is_encrypted=_NONE[2],
+    omap_leaf=_NONE[1],
+    parent=_NONE[1],
+    low_key=_NONE[0],
+    child_hash=np.empty((0, 0), np.uint8),
+    is_unread=_NONE[2],
+)
+
+
 def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
     """Return the addresses of objects in an object map, as nodes whose places in a tree are unknown."""
     count = len(rows)
@@ -169,6 +185,13 @@ def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
         child_hash=np.empty((count, 0), np.uint8),
         is_unread=np.zeros(count, np.bool_),
     )
+
+
+def unknown_nodes(tree: str, places: Places, condition: NDArray[np.integer[Any]]) -> NodeRows:
+    """Make rows of nodes whose contents are unknown; the references to them give address, size and transaction."""
+    names = ("node_id", "xid", "paddr", "size_bytes", "omap_leaf")
+    known = {name: getattr(places, name) for name in names}
+    return rows_of(tree, known | {"level": np.full(len(places), UNKNOWN_LEVEL), "condition": condition})
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -211,7 +234,11 @@ def locate_nodes(
     )
     block = source.blocks.block_size
     if source.view is None:
-        paddr, missing = _direct(source, oids)
+        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
+        known, paddr, missing = source.ephemerals, oids, np.zeros(len(oids), bool)
+        if known is not None:
+            paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
+            missing = np.array([oid not in known for oid in oids.tolist()], bool)
         plain = np.zeros(len(oids), bool)
         size = np.full(len(oids), source.root_size_bytes or block, np.int64)
         leaf = np.full(len(oids), NO_ROW, np.int64)
@@ -228,16 +255,6 @@ def locate_nodes(
     _report_unlocated(source, places, missing, outside)
     placed = ~missing & (~outside | source.blocks.claimed(places.paddr, largest))
     return replace(places, is_unread=outside).take(placed)
-
-
-def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the addresses of physical or ephemeral nodes, and which are unknown."""
-    # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
-    if source.ephemerals is None:
-        return oids, np.zeros(len(oids), bool)
-    known = source.ephemerals
-    paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
-    return paddr, np.array([oid not in known for oid in oids.tolist()], bool)
 
 
 def _report_unlocated(

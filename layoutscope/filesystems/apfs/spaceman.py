@@ -6,7 +6,7 @@ with such addresses) follow its fixed part. Each entry of a chunk-info block giv
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import Store
-    from layoutscope.findings import FindingLog
     from layoutscope.structs.grammar import ApfsSpaceman
 
 
@@ -114,15 +114,6 @@ class Space(Struct, frozen=True):
     is_free_known: bool = True
 
 
-class Chunks(Struct, frozen=True):
-    """Chunks of one device; one row per chunk."""
-
-    paddr: NDArray[np.uint64]
-    num_blocks: NDArray[np.int64]
-    free_count: NDArray[np.int64]
-    bitmap_paddr: NDArray[np.uint64]
-
-
 def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
     """Return the number of blocks of each device of a container.
 
@@ -194,7 +185,12 @@ def _read_device(
     # If the addresses of all chunk-info blocks do not fit into the space manager, they are in separate blocks.
     if device.num_cabs:
         cabs = _addresses(spaceman, device.ofs_addresses, device.num_cabs, where)
-        cibs = _cab_addresses(store, cabs)
+        parts = [np.empty(0, np.uint64)]
+        for cab in cabs.tolist():
+            data = np.frombuffer(store.blocks.read_object(cab), np.uint8)
+            num_cibs = decode_column(CAB_HEAD, data, np.zeros(1, np.int64), CAB_HEAD.num_cibs)
+            parts.append(_addresses(data, CAB_HEAD.width, int(num_cibs[0]), store.blocks.at(cab)))
+        cibs = np.concatenate(parts)
     else:
         cibs = _addresses(spaceman, device.ofs_addresses, device.num_cibs, where)
     chunks = _read_chunks(store, cibs, number)
@@ -204,23 +200,32 @@ def _read_device(
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
         log = store.log.at("space manager")
         log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=arrays.total(free))
-    bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
+    bitmaps = chunks["bitmap_paddr"][chunks["bitmap_paddr"] != 0]
     kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
     regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
     return regions, free, agrees
 
 
-def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    parts = [np.empty(0, np.uint64)]
-    head = CAB_HEAD.width
-    for paddr in cabs.tolist():
-        data = np.frombuffer(store.blocks.read_object(paddr), np.uint8)
-        found = decode_columns(CAB_HEAD, data, np.zeros(1, np.int64), (CAB_HEAD.num_cibs,))
-        parts.append(_addresses(data, head, int(found["num_cibs"][0]), store.blocks.at(paddr)))
-    return np.concatenate(parts)
+def decode_chunks(blocks: Blocks, cibs: NDArray[np.uint64]) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Decode chunk-info blocks: their headers, and their entries as far as these fit.
+
+    Entries have the address of their block, the position of that block in `cibs`, and the position in it in bytes.
+    """
+    size, head, buffer = blocks.block_size, CIB_HEAD, blocks.read(cibs, blocks.block_size).reshape(-1)
+    starts = np.arange(len(cibs), dtype=np.int64) * size
+    heads = decode_columns(head, buffer, starts, (head.hdr.oid, head.hdr.xid, head.index, head.num_chunks))
+    room = (size - head.width) // CHUNK_INFO.width
+    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
+    owner, within = owners(counts), head.width + ordinals(counts) * CHUNK_INFO.width
+    names = (
+        *(CHUNK_INFO.xid, CHUNK_INFO.paddr, CHUNK_INFO.num_blocks),
+        *(CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr),
+    )
+    chunks = decode_columns(CHUNK_INFO, buffer, starts[owner] + within, names)
+    return heads | {"paddr": cibs, "room": np.full(len(cibs), room)}, chunks | {"cib": owner, "plus": within}
 
 
-def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
+def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> dict[str, NDArray[Any]]:
     """Decode the entries of the chunk-info blocks of a device."""
     blocks = store.blocks
     outside = ~blocks.readable(cibs, blocks.block_size)
@@ -231,64 +236,43 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
             structure="chunk-info block",
             image_offset=blocks.at(int(cibs[outside][0])),
         )
-    buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
-    starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size
-    counts = decode_column(CIB_HEAD, buffer, starts, CIB_HEAD.num_chunks).astype(np.int64)
-    head, size = CIB_HEAD.width, CHUNK_INFO.width
-    if (head + counts * size > blocks.block_size).any():
+    heads, chunks = decode_chunks(blocks, cibs)
+    if (heads["num_chunks"] > heads["room"]).any():
         raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
-    owner, slot = owners(counts), ordinals(counts)
-    names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr)
-    found = decode_columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
     # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
-    mark = np.uint64(blocks.tier2_mark if device else 0)
-    return Chunks(
-        found["paddr"] | mark,
-        found["num_blocks"].astype(np.int64),
-        found["num_free_blocks"].astype(np.int64),
-        found["bitmap_paddr"],
-    )
+    chunks["paddr"] = chunks["paddr"] | np.uint64(blocks.tier2_mark if device else 0)
+    return chunks | {name: chunks[name].astype(np.int64) for name in ("num_blocks", "num_free_blocks")}
 
 
-def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], bool]:
+def _free(store: Store, chunks: dict[str, NDArray[Any]], owner: str) -> tuple[NDArray[np.int64], bool]:
     """Return free runs and whether all bitmaps agree; bitmaps are read only for chunks neither full nor free."""
     blocks, agrees = store.blocks, True
+    start, num_blocks, bitmap, num_free = (
+        chunks[name] for name in ("paddr", "num_blocks", "bitmap_paddr", "num_free_blocks")
+    )
     # A chunk without a bitmap is entirely free.
-    whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
-    parts = [arrays.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
+    whole = (bitmap == 0) | (num_free == num_blocks)
+    parts = [arrays.runs_of(start[whole], num_blocks[whole])]
     # A chunk that is entirely used or free needs no bitmap.
-    mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
-    for start in range(0, len(mixed), BATCH_BITMAPS):
-        rows = mixed[start : start + BATCH_BITMAPS]
-        is_there = blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)
-        for paddr in chunks.bitmap_paddr[rows[~is_there]].tolist():
+    mixed = np.flatnonzero(~whole & (num_free > 0))
+    for first_row in range(0, len(mixed), BATCH_BITMAPS):
+        rows = mixed[first_row : first_row + BATCH_BITMAPS]
+        is_there = blocks.readable(bitmap[rows], blocks.block_size)
+        for paddr in bitmap[rows[~is_there]].tolist():
             is_lost = bool(blocks.present(np.array([paddr], np.uint64), blocks.block_size)[0])
-            store.log.at(f"bitmap, {owner}", paddr).add(
-                "spaceman-invalid", "error" if is_lost else "warning", "the bitmap cannot be read"
-            )
+            log = store.log.at(f"bitmap, {owner}", paddr)
+            log.add("spaceman-invalid", "error" if is_lost else "warning", "the bitmap cannot be read")
         rows = rows[is_there]
-        bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
-        chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
-        parts.append(arrays.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
+        chunk, first, length = clear_runs(blocks.read(bitmap[rows], blocks.block_size), num_blocks[rows], "little")
+        parts.append(arrays.runs_of(start[rows][chunk].astype(np.int64) + first, length))
         counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
-        _report_counts(store.log, chunks, rows, counted, owner)
-        agrees &= bool(is_there.all()) and bool((counted == chunks.free_count[rows]).all())
+        wrong = counted != num_free[rows]
+        for row, found in zip(rows[wrong].tolist(), counted[wrong].tolist(), strict=True):
+            log = store.log.at(f"bitmap of the chunk at block {start[row]}, {owner}", int(bitmap[row]))
+            message = "free blocks differ between bitmap and chunk information"
+            log.add("spaceman-invalid", "warning", message, expected=num_free[row], found=found)
+        agrees &= bool(is_there.all()) and not wrong.any()
     return arrays.union(parts), agrees
-
-
-def _report_counts(
-    log: FindingLog, chunks: Chunks, rows: NDArray[np.int64], counted: NDArray[np.int64], owner: str
-) -> None:
-    for number in np.flatnonzero(counted != chunks.free_count[rows]).tolist():
-        row = rows[number]
-        name = f"bitmap of the chunk at block {chunks.paddr[row]}, {owner}"
-        log.at(name, int(chunks.bitmap_paddr[row])).add(
-            "spaceman-invalid",
-            "warning",
-            "free blocks differ between bitmap and chunk information",
-            expected=chunks.free_count[row],
-            found=counted[number],
-        )
 
 
 def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
@@ -333,18 +317,14 @@ def _read_queues(
             continue
         nodes, leaves = read_nodes(source)
         queues.append(nodes)
-        held = [item for batch in leaves for item in _decode_queue(batch, QUEUE_NAMES[number])]
-        queued[number] = sum(item.num_blocks for item in held)
-        pending += held
+        queued[number] = 0
+        for batch in leaves:
+            keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
+            lengths = decode_queue_lengths(batch).astype(np.int64).tolist()
+            for xid, paddr, length in zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths, strict=True):
+                pending.append(Region("pending-free", f"{QUEUE_NAMES[number]}, freed by xid {xid}", paddr, length))
+            queued[number] += sum(lengths)
     return pending, queues, queued
-
-
-def _decode_queue(batch: ReadNodes, owner: str) -> list[Region]:
-    """Decode the entries of a free queue."""
-    keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
-    lengths = decode_queue_lengths(batch).astype(np.int64)
-    entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
-    return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]
 
 
 def decode_queue_lengths(batch: ReadNodes) -> NDArray[np.uint64]:

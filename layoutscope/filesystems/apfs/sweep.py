@@ -103,20 +103,16 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
 
     A damaged block that begins like a node is also tried as a larger node, up to 64 KiB.
     """
-    parts = [
-        _objects_in(data, place, blocks, number)
-        for number, source in enumerate(blocks.sources)
-        if source is not None
-        for place, data in _parts(source, blocks.block_size, _runs_of_device(within, blocks.tier2_mark, number))
-    ]
+    parts = []
+    for number, source in enumerate(blocks.sources):
+        if source is not None:
+            # The runs on the device, counted from its own start.
+            start = np.array([blocks.tier2_mark if number else 0, 0], np.int64)
+            wanted = EVERYWHERE if within is None else arrays.intersect(within - start, EVERYWHERE)
+            found = _parts(source, blocks.block_size, wanted)
+            parts += [_objects_in(data, place, blocks, number) for place, data in found]
     numbers, none = np.empty(0, np.uint64), np.empty(0, np.int64)
     return Swept.join([Swept(numbers, numbers, numbers, none, none, none, none, none), *parts])
-
-
-def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
-    """Return the runs of blocks on one device, counted from its own start."""
-    start = np.array([mark if device else 0, 0], np.int64)
-    return arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
 
 
 def _parts(

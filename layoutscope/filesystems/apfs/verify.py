@@ -12,33 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.structs import grammar
-from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import BTREE_NODE, OBJ_PHYS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Places, Store, TreeSource
     from layoutscope.structs.grammar import T
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
-
-
-class NodeCheck(Struct, frozen=True):
-    """Result of the verification, one row per node."""
-
-    valid: NDArray[np.uint8]  # position in `VALID_NAMES`
-    is_sound: NDArray[np.bool_]  # whether the records can be used
-    # whether anything is wrong with the node; its sound records are used nevertheless
-    is_damaged: NDArray[np.bool_]
 
 
 def check_nodes(
@@ -50,15 +43,22 @@ def check_nodes(
     level_wanted: int,
     hash_type: int = 0,  # how children are hashed; 0 if they are not, or if that is unknown
     is_noheader: bool = False,
-) -> NodeCheck:
-    """Verify a batch of nodes of one level."""
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Verify a batch of nodes of one level.
+
+    Return the position of each node in `VALID_NAMES`, whether its records can be used, and whether anything is wrong
+    with it.
+    """
     report = partial(_report_nodes, source, places)
     unread = places.is_unread
     level = head["level"] != level_wanted
     contradicts = np.zeros(len(places), bool)
     if hash_type:
-        wrong = _hash_differs(hash_type, places, objects)
-        valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
+        has_hash = bool(places.child_hash.shape[1])
+        wrong = np.zeros(len(objects), bool)
+        if has_hash:
+            wrong = (hash_objects(hash_type, objects) != places.child_hash).any(axis=1)
+        valid = np.where(wrong, 0, 3 if has_hash else 1)
         report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
     elif is_noheader:
         # Nodes with neither header nor hash: only their structure can be checked.
@@ -69,20 +69,23 @@ def check_nodes(
         wrong = computed != head["hdr.cksum"]
         report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
         valid = np.where(wrong, 0, 2)
-        identity = _identity(source, places, head) & ~wrong
+        identity = _is_other_object(source, places, head) & ~wrong
         message = "object is not the node that was looked for"
         report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))
-        other = _other_version(source, places, head) & ~wrong & ~identity
+        # Each transaction that changes a virtual object rewrites it at another address, and maps it from that
+        # transaction on. The object's header and the mapping's key name the same transaction, in all maps that macOS
+        # and Linux wrote.
+        other = (head["hdr.xid"] != places.xid) & (source.view is not None) & ~wrong & ~identity
         message = "node is of another transaction than the object map says"
         report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
         wrong |= identity | other
         contradicts = _check_header(source, places, head, ~wrong & ~level, level_wanted)
     report(level & ~wrong, "node-invalid", f"level differs from {level_wanted}")
     wrong |= level | unread
-    return NodeCheck(np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts)
+    return np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts
 
 
-def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _is_other_object(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Return which nodes are another object, of another type, or younger than the state that is read."""
     kinds = grammar.ApfsObject.ObjectType
     is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
@@ -90,16 +93,6 @@ def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]])
     # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
     subtype = source.kind.subtype
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
-    return result
-
-
-def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which nodes are another version than the one in the object map."""
-    if source.view is None:
-        return np.zeros(len(places), bool)
-    # Each transaction that changes a virtual object rewrites it at another address, and maps it from that transaction
-    # on. The object's header and the mapping's key name the same transaction, in all maps that macOS and Linux wrote.
-    result: NDArray[np.bool_] = head["hdr.xid"] != places.xid
     return result
 
 
@@ -113,7 +106,9 @@ def _check_header(
     # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
-    wrong |= head["hdr.storage"] != _storage(source)
+    storages = grammar.ApfsObject.Storage
+    own = storages.physical if source.ephemerals is None else storages.ephemeral
+    wrong |= head["hdr.storage"] != int(own if source.view is None else storages.virtual)
     area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"] + head["free_space.ofs_data"]
     room = places.size_bytes - BTREE_NODE.width
     wrong |= area + head["free_space.len_data"] > room
@@ -121,22 +116,6 @@ def _check_header(
     message = "type, storage or flags contradict the node's place in the tree"
     _report_nodes(source, places, wrong, "node-header-differs", message)
     result: NDArray[np.bool_] = wrong
-    return result
-
-
-def _storage(source: TreeSource) -> int:
-    """Return the storage type that the nodes of a tree must have."""
-    kinds = grammar.ApfsObject.Storage
-    if source.view is not None:
-        return int(kinds.virtual)
-    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
-
-
-def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    if not places.child_hash.shape[1]:
-        return np.zeros(len(objects), bool)
-    found = hash_objects(hash_type, objects)
-    result: NDArray[np.bool_] = (found != places.child_hash).any(axis=1)
     return result
 
 
@@ -160,12 +139,24 @@ def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
     return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
 
 
+def checksum_of(data: bytes) -> int:
+    """Compute the checksum of one object."""
+    return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
+
+
+def decode_objects(
+    record_type: RecordType, objects: NDArray[np.uint8], fields: Sequence[RecordColumn]
+) -> dict[str, NDArray[Any]]:
+    """Decode fields at the start of each of many objects; one row per object."""
+    starts = np.arange(len(objects), dtype=np.int64) * objects.shape[1]
+    return decode_columns(record_type, objects.reshape(-1), starts, fields)
+
+
 def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -> NDArray[np.bool_]:
     """Verify one-block objects, report each damaged one as a finding, and return which are damaged."""
     blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
-    starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    stored, computed = decode_column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum), fletcher64(data)
+    stored, computed = decode_objects(OBJ_PHYS, data, (OBJ_PHYS.cksum,))["cksum"], fletcher64(data)
     wrong: NDArray[np.bool_] = computed != stored
     for row in np.flatnonzero(wrong).tolist():
         log = store.log.at(names[row], int(paddrs[row]))
@@ -199,9 +190,8 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
     with blocks.concerning(paddr):
         data = blocks.read_object(paddr)
         where = blocks.at(paddr)
-        array = np.frombuffer(data, np.uint8)
         head = object_header(data, where)
-        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
+        computed, stored = checksum_of(data), int(head.cksum)
         if computed != stored:
             sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
             raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
@@ -214,11 +204,11 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
 
 def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structure: str) -> tuple[T, int]:
     """Look up one virtual object in an object map, then read and parse it."""
-    found = view.find(np.array([oid], np.uint64))
-    if found.is_missing[0]:
+    row = view.find_one(oid)
+    if row is None:
         message = "the object map does not know it"
         raise FormatError(message, structure=f"{structure} {oid}", image_offset=None)
-    paddr, xid = int(found.paddr[0]), int(found.xid[0])
+    paddr, xid = int(view.omap.paddr[row]), int(view.omap.xid[row])
     parsed: Any = read_object(blocks, cls, paddr, structure, oid=oid)
     if parsed.hdr.xid != xid:
         message, where = "object is of another transaction than the object map says", blocks.at(paddr)

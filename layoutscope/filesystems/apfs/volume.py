@@ -7,10 +7,9 @@ Each index entry holds the hash of its child, and the integrity metadata holds t
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
-from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
@@ -18,9 +17,9 @@ from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap, read_nodes
 from layoutscope.filesystems.apfs.fsrecords import RecordTree, walk_record_tree
 from layoutscope.filesystems.apfs.keybag import unlock
-from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
-from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
-from layoutscope.filesystems.apfs.source import Store, TreeSource
+from layoutscope.filesystems.apfs.nodes import LOCKED, UNREAD, NodeRows, join
+from layoutscope.filesystems.apfs.objects import Objects, objects_of
+from layoutscope.filesystems.apfs.source import Store, TreeSource, places_of, unknown_nodes
 from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.filesystems.apfs.verify import hash_size, read_virtual
 from layoutscope.structs import grammar
@@ -28,8 +27,6 @@ from layoutscope.structs.bulk import decode_column
 from layoutscope.structs.records import APFS_SUPERBLOCK, ER_STATE_HEAD, GBITMAP_VAL
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.container import Container, NoMap
@@ -138,7 +135,7 @@ def read_seal(
         return None
     oid, blocks = superblock.integrity_meta_oid, store.blocks
     structure = f"integrity metadata of {of_state}" if of_state else "integrity metadata"
-    if view.find(np.array([oid], np.uint64)).is_missing[0]:
+    if view.find_one(oid) is None:
         message = "the object map does not know the integrity metadata; nodes are not verified"
         store.log.at(structure).add("seal-broken", "warning", message)
         return None
@@ -209,16 +206,7 @@ def list_locked_nodes(state: Volume) -> NodeRows:
     for size in np.unique(omap.size_bytes[row]).tolist():
         same = omap.size_bytes[row] == size
         is_read[same] = state.store.blocks.readable(omap.paddr[row[same]], size)
-    known: dict[str, NDArray[Any]] = {
-        "node_id": omap.oid[row],
-        "xid": omap.xid[row],
-        "paddr": omap.paddr[row],
-        "size_bytes": omap.size_bytes[row],
-        "level": np.full(len(row), UNKNOWN_LEVEL, np.uint8),
-        "omap_leaf": omap.leaf[row],
-        "condition": np.where(is_read, LOCKED, UNREAD),
-    }
-    return rows_of("fs", known)
+    return unknown_nodes("fs", places_of(omap, row), np.where(is_read, LOCKED, UNREAD))
 
 
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
@@ -235,8 +223,8 @@ def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
 def is_encrypted(volume: Volume) -> bool:
     """Return whether the nodes of the file-system tree are encrypted."""
     # Each mapping has its own encryption flag: while a volume is being encrypted, some objects are and some are not.
-    found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
-    return bool(found.is_encrypted[0] and not found.is_missing[0])
+    row = volume.view.find_one(volume.superblock.root_tree_oid)
+    return row is not None and bool(volume.view.omap.is_encrypted[row])
 
 
 def cipher_of(
@@ -272,43 +260,34 @@ KINDS: Final = grammar.ApfsObject.ObjectType
 OWNER: Final = "encryption rolling"
 
 
-class Rolling(Struct, frozen=True):
-    """State of an encryption in progress: regions, trees, and facts for a report."""
-
-    regions: list[Region] = field(default_factory=list)
-    trees: list[NodeRows] = field(default_factory=list)
-    details: Details = field(default_factory=dict)
-
-
-def read_rolling(container: Container, volume: Volume) -> Rolling:
-    """Read the state of an encryption in progress; return an empty one if there is none."""
-    oid, rolling = volume.superblock.er_state_oid, Rolling()
-    if not oid:
-        return rolling
+def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], list[NodeRows], Details]:
+    """Read the state of an encryption in progress: its regions and trees, and facts for a report."""
+    regions, trees, details = list[Region](), list[NodeRows](), Details()
+    if not volume.superblock.er_state_oid:
+        return regions, trees, details
     objects = Objects(container, volume.view, volume.log)
     try:
-        state, place = _read_state(objects, oid)
+        state, place = _read_state(objects, volume.superblock.er_state_oid)
     except FormatError as error:
         volume.log.survive(error)
-        return rolling
-    rolling.regions.extend(place.regions("er-state", OWNER))
-    rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
-    rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
+        return regions, trees, details
+    regions += place.regions("er-state", OWNER)
+    details["encryption under way"] = ", ".join(_flags(state.flags))
+    details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
-        _read_bitmap(objects, volume, state.blockmap_oid, rolling)
+        _read_bitmap(objects, volume, state.blockmap_oid, regions, trees)
     # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
-        kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
-        for _, place in objects.follow(kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
-            rolling.regions.extend(place.regions("er-recovery-block", OWNER))
-    return rolling
+        kind = grammar.ApfsEncryption.ErRecoveryBlock, KINDS.er_recovery_block, "recovery block"
+        for _, place in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+            regions += place.regions("er-recovery-block", OWNER)
+    return regions, trees, details
 
 
 def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
     """Parse the encryption state according to its version."""
     types, name = grammar.ApfsEncryption, "encryption rolling state"
-    kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
-    head, place = objects.read(kind, oid)
+    head, place = objects.read(types.ErStateHead, KINDS.er_state, name, oid)
     # The reference numbers one version (ER_VERSION, p. 171), but has two structures, one of which is called the first.
     version = types.ErVersion
     by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
@@ -316,7 +295,7 @@ def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
     if cls is None:
         where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
         raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
-    return objects.read(ObjectKind(cls, kind.type, name), oid)
+    return objects.read(cls, KINDS.er_state, name, oid)
 
 
 def _flags(value: int) -> list[str]:
@@ -324,33 +303,31 @@ def _flags(value: int) -> list[str]:
     return [flag.name.replace("_", " ") for flag in flags if value & flag] or ["state unknown"]
 
 
-def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
+def _read_bitmap(objects: Objects, volume: Volume, oid: int, regions: list[Region], trees: list[NodeRows]) -> None:
     """Read the header of the bitmap of handled blocks and its tree, and locate its blocks."""
-    kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
-    found = objects.try_read(kind, oid)
+    found = objects.try_read(grammar.ApfsEncryption.Gbitmap, KINDS.gbitmap, "bitmap of encrypted blocks", oid)
     if found is None:
         return
     head, place = found
-    rolling.regions.extend(place.regions("gbitmap", OWNER))
-    if not head.tree_oid:
-        return
-    view = None if volume.view.find(np.array([head.tree_oid], np.uint64)).is_missing[0] else volume.view
-    nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
-    rolling.trees.append(nodes)
-    for batch in leaves:
-        rolling.regions.extend(_bitmap_blocks(objects.container, batch))
+    regions += place.regions("gbitmap", OWNER)
+    if head.tree_oid:
+        view = volume.view if volume.view.find_one(head.tree_oid) is not None else None
+        nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
+        trees.append(nodes)
+        for batch in leaves:
+            regions += _bitmap_blocks(objects.container, batch)
 
 
 def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
     """Locate the bitmap blocks that a batch of leaves names."""
     slots, regions = batch.slots, list[Region]()
-    kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
+    kind = grammar.ApfsEncryption.GbitmapBlock, KINDS.gbitmap_block, "bitmap block"
     rows = np.flatnonzero(slots.val_len == GBITMAP_VAL.width)
     found = decode_column(GBITMAP_VAL, batch.buffer, slots.val_start[rows], GBITMAP_VAL.paddr)
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
         try:
-            _, place = objects_of(container).read(kind, by_row.get(row, 0))
+            _, place = objects_of(container).read(*kind, by_row.get(row, 0))
         except FormatError:
             log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
             log.add("record-invalid", "info", "record of a kind that is not documented")

@@ -11,7 +11,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.checkpoint import (
     Ephemeral,
-    _mappings,
+    _decode_map,
     _verify,
     open_checkpoint,
     read_descriptor_area,
@@ -108,7 +108,7 @@ def test_mappings_say_where_ephemeral_objects_are(count):
     """A mapping has type, subtype, size, padding, and the numbers of the volume, the object and its block."""
     rows = [(0x80000000 | kind, 14, 1024, 0, 5, 100 + kind, 200 + kind) for kind in range(count)]
     data = bytes(32) + struct.pack("<II", 1, count) + b"".join(struct.pack("<IIIIQQQ", *row) for row in rows)
-    found = _mappings(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 0)
+    found = _decode_map(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 0)
     assert [(item.oid, item.paddr, item.size_bytes, item.fs_oid) for item in found] == [
         (100 + kind, 200 + kind, 1024, 5) for kind in range(count)
     ]
@@ -116,13 +116,13 @@ def test_mappings_say_where_ephemeral_objects_are(count):
 
 def test_mappings_may_fill_a_map():
     """A map can hold two mappings of 40 bytes after its 40-byte head."""
-    assert len(_mappings(np.frombuffer(bytes(36) + b"\2" + bytes(83), np.uint8), 0)) == 2
+    assert len(_decode_map(np.frombuffer(bytes(36) + b"\2" + bytes(83), np.uint8), 0)) == 2
 
 
 def test_a_map_has_no_more_mappings_than_room():
     data = bytes(32) + struct.pack("<II", 1, ROOM + 1)
     with pytest.raises(FormatError, match="more mappings than fit") as caught:
-        _mappings(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 4096)
+        _decode_map(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 4096)
     assert caught.value.image_offset == 4096
 
 

@@ -11,13 +11,12 @@ from layoutscope.filesystems.apfs.contents import (
     DATA,
     ORPHAN,
     VolumeParts,
-    _all_devices,
     _is_live,
     _is_locked,
     _report_data_in_metadata,
     account,
-    devices,
     is_deleted,
+    list_devices,
     list_virtual_regions,
     list_volume_regions,
     num_missing_entries,
@@ -150,54 +149,57 @@ MARK = 1 << 53
 
 
 def container_of(blocks: int, second: int = 0):
-    """Return a container with blocks on the main device, and parts whose space manager counts both devices."""
+    """Return the contents of a container whose space manager counts the blocks of both devices."""
     log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
     container = SimpleNamespace(
         device_blocks=(blocks, second), blocks=SimpleNamespace(block_size=BLOCK, tier2_mark=MARK), log=log
     )
     header = SimpleNamespace(devices=[SimpleNamespace(num_blocks=blocks), SimpleNamespace(num_blocks=second)])
     space = SimpleNamespace(header=header, free=runs((50, 10)))
-    parts = SimpleNamespace(space=space, trees=[], lost=[], regions=[Region("some", "", 3, 2)])
-    return container, parts
+    regions = [Region("some", "", 3, 2)]
+    return SimpleNamespace(container=container, space=space, trees=[], lost=[], regions=regions, volumes=[])
 
 
 def test_blocks_of_the_devices_of_a_set():
     """Addresses of the second device start at its mark; a device has at most 2**44 blocks."""
-    container, parts = container_of(100)
-    assert devices(container).tolist() == _all_devices(container, parts).tolist() == [[0, 100]]
-    container, parts = container_of(2**44 + 1, 2**44 + 1)
-    assert _all_devices(container, parts).tolist() == [[0, 2**44], [MARK, 2**44]]
-    assert _all_devices(container, SimpleNamespace(space=None)).tolist() == [[0, 2**44]]
-    assert _all_devices(*container_of(100, 1)).tolist() == [[0, 100], [MARK, 1]]
+    assert list_devices(container_of(100)).tolist() == [[0, 100]]
+    contents = container_of(2**44 + 1, 2**44 + 1)
+    assert list_devices(contents).tolist() == [[0, 2**44], [MARK, 2**44]]
+    contents.space = None
+    assert list_devices(contents).tolist() == [[0, 2**44]]
+    assert list_devices(container_of(100, 1)).tolist() == [[0, 100], [MARK, 1]]
 
 
 def claims_of(nodes, regions, data, files):
     """Return a volume that claims runs of blocks."""
     four = [runs(*each) for each in (nodes, regions, data, files)]
-    return SimpleNamespace(claims=lambda _: four, claimed=lambda _: np.concatenate(four))
+    return SimpleNamespace(claims=four, claimed=np.concatenate(four))
 
 
 def test_what_is_metadata_and_data_at_once_is_told():
     """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4."""
-    container, parts = container_of(100)
-    _report_data_in_metadata(container, parts, [claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)])])
-    assert [(item.code, item.image_offset) for item in container.log.findings] == [
+    contents = container_of(100)
+    contents.volumes.append(claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)]))
+    _report_data_in_metadata(contents)
+    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
         ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20)
     ]
 
 
 def test_nodes_of_the_container_are_metadata_as_well():
-    container, parts = container_of(100)
-    parts.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
-    _report_data_in_metadata(container, parts, [claims_of([], [], [(31, 1), (32, 1)], [])])
-    assert [item.image_offset for item in container.log.findings] == [31 * BLOCK]
+    contents = container_of(100)
+    contents.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
+    contents.volumes.append(claims_of([], [], [(31, 1), (32, 1)], []))
+    _report_data_in_metadata(contents)
+    assert [item.image_offset for item in contents.container.log.findings] == [31 * BLOCK]
 
 
 def test_blocks_of_a_container_are_accounted():
     """Ten of 100 blocks are free; of the others, regions have 2, a lost root has 1 and the volume has 5."""
-    container, parts = container_of(100)
-    parts.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
-    found = account(container, parts, [claims_of([(10, 3)], [], [(20, 2)], [])])
+    contents = container_of(100)
+    contents.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
+    contents.volumes.append(claims_of([(10, 3)], [], [(20, 2)], []))
+    found = account(contents)
     assert found.details() == {
         "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
         "claimed but free blocks": 0,
@@ -276,9 +278,12 @@ def test_superblocks_of_all_states_are_regions():
 
 
 def test_blocks_that_are_metadata_and_data_are_told_with_the_account():
-    container, parts = container_of(100)
-    account(container, parts, [claims_of([(10, 3)], [], [(12, 2)], [])])
-    assert [(item.code, item.image_offset) for item in container.log.findings] == [("block-claimed-twice", 12 * BLOCK)]
+    contents = container_of(100)
+    contents.volumes.append(claims_of([(10, 3)], [], [(12, 2)], []))
+    account(contents)
+    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
+        ("block-claimed-twice", 12 * BLOCK)
+    ]
 
 
 def test_no_extents_have_no_blocks():
@@ -298,9 +303,10 @@ def test_each_tree_of_a_volume_counts_once():
 
 def test_the_blocks_of_a_container_without_a_space_manager():
     """No block is known to be free."""
-    container, parts = container_of(100)
-    parts.space = None
-    found = account(container, parts, [claims_of([(10, 3)], [], [], [])])
+    contents = container_of(100)
+    contents.space = None
+    contents.volumes.append(claims_of([(10, 3)], [], [], []))
+    found = account(contents)
     assert (found.details()["free blocks"], found.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
 
 

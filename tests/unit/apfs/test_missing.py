@@ -12,8 +12,8 @@ from layoutscope.filesystems.apfs.fsrecords import (
     Loss,
     RecordTables,
     find_losses,
+    report_found_losses,
     report_losses,
-    tell_losses,
 )
 from layoutscope.filesystems.apfs.source import J_KEY, OMAP_KEY, TreeSource
 from layoutscope.findings import FindingLog
@@ -84,7 +84,7 @@ def messages_of(key_type, losses, records) -> list[str]:
     """Return the messages about losses of a tree."""
     log = FindingLog()
     source = SimpleNamespace(tree="some", kind=SimpleNamespace(key_type=key_type))
-    tell_losses(losses, source, records, log)
+    report_found_losses(losses, source, records, log)
     assert {(item.code, item.level) for item in log.findings} == {("subtree-missing", "error")}
     return [item.message.partition("missing: ")[2] or item.message for item in log.findings]
 

@@ -13,7 +13,7 @@ import pytest
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, list_second_regions, order_halves, report_missing
-from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, _read_lists, read_reaper, report_unknown
+from layoutscope.filesystems.apfs.objects import Objects, _read_lists, read_reaper, report_unknown
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
@@ -53,7 +53,7 @@ def container_of(blocks: dict[int, bytes], ephemerals: dict[int, tuple[int, int]
     )  # fmt: skip
 
 
-KIND = ObjectKind(grammar.ApfsObject.ObjPhys, REAPER, "thing")
+KIND = (grammar.ApfsObject.ObjPhys, REAPER, "thing")
 
 
 def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
@@ -84,10 +84,10 @@ def test_an_object_is_what_was_looked_for(oid, block, reason, sides):
     container = container_of({place: block}, {9: (2, 2)})
     objects = Objects(container, container.view, container.log)
     if reason is None:
-        parsed, where = objects.read(KIND, oid)
+        parsed, where = objects.read(*KIND, oid)
         assert (int(parsed.oid), where.paddr) == (oid, place)
         return
-    assert objects.try_read(KIND, oid) is None
+    assert objects.try_read(*KIND, oid) is None
     (finding,) = container.log.findings
     assert (finding.image_offset, reason in finding.message) == (place * BLOCK, True)
     assert sides in ((), (finding.expected, finding.found))
@@ -98,7 +98,7 @@ def test_objects_of_no_whole_blocks_are_refused(size):
     container = container_of({2: whole(9, REAPER, b"", blocks=2)}, {9: (2, 2)})
     container.checkpoint.ephemerals[9].size_bytes = int(size * BLOCK)
     with pytest.raises(FormatError, match="impossible size") as caught:
-        Objects(container, container.view, container.log).read(KIND, 9)
+        Objects(container, container.view, container.log).read(*KIND, 9)
     assert caught.value.image_offset == 2 * BLOCK
 
 

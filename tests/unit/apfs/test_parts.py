@@ -124,9 +124,9 @@ def test_runs_that_are_dirty_are_newest_in_the_cache():
     asked = np.array([MARK + place for place in (9, 10, 12, 13, 16, 17)], np.uint64)
     assert dirty.newest(asked).tolist() == [MARK + 9, 20, 22, 40, 43, MARK + 17]
     _, leaves = read_nodes(TreeSource(container.store, "fusion-middle", 2, 7))
-    (found,) = [_decode_cached_runs(container, batch) for batch in leaves]
-    assert found.is_dirty.tolist() == [True, False, True]
-    assert found.num_blocks.tolist() == [5, 2, 4]
+    ((_, _, num_blocks, is_dirty),) = [_decode_cached_runs(container, batch) for batch in leaves]
+    assert is_dirty.tolist() == [True, False, True]
+    assert num_blocks.tolist() == [5, 2, 4]
 
 
 def test_a_container_on_one_device_has_no_middle_tree():

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, walk_shared
+from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, walk_tree
 from layoutscope.filesystems.apfs.contents import stretches
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
-from layoutscope.image.passes import read_alone
+from layoutscope.image.passes import read_alone, read_together
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -24,9 +24,9 @@ def store():
 def test_nodes_that_are_known_are_not_read_again(store):
     """The first state reads three nodes and the root twice, the second only the root; both see the same tree."""
     source, pool, counter = TreeSource(store, "omap", 1, 7), Pool(), store.blocks.sources[0].counter
-    first = read_alone(walk_shared(source, pool))
+    first = read_alone(walk_tree(source, pool=pool))
     assert counter.bytes == 4 * BLOCK
-    second = read_alone(walk_shared(source, pool))
+    second = read_alone(walk_tree(source, pool=pool))
     assert counter.bytes == 5 * BLOCK
     whole, _ = read_nodes(source)
     for column in ("paddr", "level", "parent", "key_rank", "num_records", "first_key_id", "last_key_id"):
@@ -39,15 +39,15 @@ def test_damage_is_told_once():
     torn = node(3, [mapping(20, 4, 92)])[:-1] + b"\1"
     broken = store_of({1: node(1, ROOT, level=1, root=(2, 3)), 2: node(2, [mapping(10, 3, 90)]), 3: torn})
     source, pool = TreeSource(broken, "omap", 1, 7), Pool()
-    read_alone(walk_shared(source, pool))
-    read_alone(walk_shared(source, pool))
+    read_alone(walk_tree(source, pool=pool))
+    read_alone(walk_tree(source, pool=pool))
     assert [item.structure for item in broken.log.findings] == ["omap tree, node 3"]
 
 
 def test_rows_are_found_by_address_number_and_level(store):
     """Index records come in their order, each with the node that holds it."""
     pool = Pool()
-    read_alone(walk_shared(TreeSource(store, "omap", 1, 7), pool))
+    read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
     owner, record = pool.find_children(np.array([0]))
     assert (owner.tolist(), record["oid"].tolist()) == ([0, 0], [2, 3])
 
@@ -63,11 +63,11 @@ def test_rows_of_a_tree_of_three_levels():
         6: node(6, [child(20, 4, 5)], level=2, root=(1, 3)),
     }
     pool, store = Pool(), store_of(blocks)
-    found = read_alone(walk_shared(TreeSource(store, "omap", 1, 7), pool))
+    found = read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
     assert (found.paddr.tolist(), found.parent.tolist()) == ([1, 4, 5, 2, 3], [-1, 0, 0, 1, 2])
     owner, record = pool.find_children(np.array([2, 0]))
     assert (owner.tolist(), record["oid"].tolist()) == ([0, 1, 1], [3, 4, 5])
-    other = read_alone(walk_shared(TreeSource(store, "omap", 6, 7), pool))
+    other = read_alone(walk_tree(TreeSource(store, "omap", 6, 7), pool=pool))
     assert (other.paddr.tolist(), other.parent.tolist(), len(pool)) == ([6, 5, 3], [-1, 0, 1], 6)
     assert store.log.findings == []
     places = locate_nodes(TreeSource(store, "omap", 1, 7), np.array([3, 1, 6, 5], np.uint64))
@@ -83,8 +83,23 @@ def test_what_the_root_counts_is_compared_with_all_nodes_of_its_state(keys, node
     blocks = {oid: node(oid, records) for oid, records in ((2, [mapping(10, 3, 90)]), (3, [mapping(20, 4, 92)]))}
     store, pool = store_of({1: node(1, ROOT, level=1, root=(keys, nodes)), **blocks}), Pool()
     for _ in range(2):
-        read_alone(walk_shared(TreeSource(store, "omap", 1, 7), pool))
+        read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
     assert [(item.expected, item.found) for item in store.log.findings] == sides
+
+
+def test_states_of_different_heights_share_a_root_that_is_not_read_yet():
+    """Roots of level 2 are read first: the second state of level 1 waits for what the first one requested."""
+    blocks = {
+        1: node(1, [child(10, 3, 4)], level=2, root=(2, 4)),
+        4: node(4, ROOT, level=1),
+        2: node(2, [mapping(10, 3, 90)]),
+        3: node(3, [mapping(20, 4, 92)]),
+        5: node(5, ROOT, level=1, root=(2, 3)),
+    }
+    store, pool = store_of(blocks), Pool()
+    trees = [walk_tree(TreeSource(store, "omap", root, 7), pool=pool) for root in (1, 5, 5)]
+    assert [found.paddr.tolist() for found in read_together(trees)] == [[1, 4, 2, 3], [5, 2, 3], [5, 2, 3]]
+    assert store.log.findings == []
 
 
 def test_a_map_as_of_an_older_transaction(store):

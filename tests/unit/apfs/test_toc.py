@@ -14,8 +14,7 @@ VARYING = Sizes(BLOCK)
 
 def locate(*nodes: bytes, sizes: Sizes = VARYING):
     """Return the records of contiguous nodes, and which nodes are torn."""
-    found = located(*nodes, sizes=sizes)
-    return found.slots, found.torn
+    return located(*nodes, sizes=sizes)[:2]
 
 
 def located(*nodes: bytes, sizes: Sizes = VARYING):
@@ -69,11 +68,10 @@ def test_an_entry_that_leaves_its_node_tears_that_node_alone():
 def test_a_record_that_leaves_a_leaf_leaves_the_others():
     """The second of three keys has 500 bytes; its entry is 8 bytes into the table of the second node."""
     whole = varying((0, 4, 4, 4))
-    found = located(whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
-    assert found.torn.tolist() == [False, False]
-    assert found.slots.node.tolist() == [0, 1, 1]
-    assert found.slots.val_start.tolist() == [BLOCK - 4, 2 * BLOCK - 4, 2 * BLOCK - 12]
-    strays = found.strays
+    found, torn, strays = located(whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
+    assert torn.tolist() == [False, False]
+    assert found.node.tolist() == [0, 1, 1]
+    assert found.val_start.tolist() == [BLOCK - 4, 2 * BLOCK - 4, 2 * BLOCK - 12]
     assert (strays.node.tolist(), strays.number.tolist()) == ([1], [1])
     assert strays.entry_start.tolist() == [BLOCK + HEAD + 8]
 
@@ -82,8 +80,8 @@ def test_a_record_that_leaves_a_leaf_leaves_the_others():
 def test_a_leaf_most_of_whose_records_lie_outside_is_torn(count):
     """With two of three or two of four records outside, the table is corrupt and no entry can be trusted."""
     wrong, right = (0, 500, 4, 4), (0, 4, 4, 4)
-    found = located(varying(wrong, wrong, *[right] * (count - 2)))
-    assert (found.torn.tolist(), len(found.slots), len(found.strays.node)) == ([True], 0, 0)
+    found, torn, strays = located(varying(wrong, wrong, *[right] * (count - 2)))
+    assert (torn.tolist(), len(found), len(strays.node)) == ([True], 0, 0)
 
 
 def test_a_record_that_leaves_an_index_node_tears_it():
@@ -92,9 +90,9 @@ def test_a_record_that_leaves_an_index_node_tears_it():
     torn = bytearray(node(1, records, level=1))
     # The second record's entry, 2 bytes for the key and 2 for the value, points beyond the node.
     torn[HEAD + 4 : HEAD + 6] = struct.pack("<H", BLOCK)
-    found = located(bytes(torn), node(1, records, level=1), sizes=SIZES)
-    assert found.torn.tolist() == [True, False]
-    assert found.slots.node.tolist() == [1, 1, 1]
+    found, is_torn = locate(bytes(torn), node(1, records, level=1), sizes=SIZES)
+    assert is_torn.tolist() == [True, False]
+    assert found.node.tolist() == [1, 1, 1]
 
 
 def test_more_records_than_the_table_holds():

@@ -47,11 +47,12 @@ def test_the_same_records_are_found(parts, sizes):
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     starts = np.arange(len(parts), dtype=np.int64) * SIZE
     head = node_heads(buffer, starts)
-    one, other = slots(buffer, head, sizes), plain_slots(buffer, starts, head, sizes)
-    assert one.torn.tolist() == other.torn.tolist()
-    for name in one.slots.__struct_fields__:
-        assert getattr(one.slots, name).tolist() == getattr(other.slots, name).tolist(), name
-    assert [each.tolist() for each in one.strays] == [each.tolist() for each in other.strays]
+    one, torn, strays = slots(buffer, head, sizes)
+    other, other_torn, other_strays = plain_slots(buffer, starts, head, sizes)
+    assert torn.tolist() == other_torn.tolist()
+    for name in one.__struct_fields__:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+    assert [each.tolist() for each in strays] == [each.tolist() for each in other_strays]
 
 
 @EXAMPLES

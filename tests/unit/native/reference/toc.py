@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Located, Slots, Strays
+from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Slots, Strays
 from layoutscope.filesystems.apfs.source import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -24,7 +24,7 @@ def plain_slots(
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
-) -> Located:
+) -> tuple[Slots, NDArray[np.bool_], Strays]:
     """Locate records in numpy."""
     # Keys are counted upwards from the end of the table of contents, values downwards from the end of the node: this
     # lets a node grow from both sides. In a root, the tree information follows the values.
@@ -50,14 +50,14 @@ def plain_slots(
     val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
     located = Slots(node, key_start, found.key_len, val_start, found.val_len)
     if not outside.any():
-        return Located(located, torn, _NO_STRAYS)
+        return located, torn, _NO_STRAYS
     num_outside = np.bincount(node[outside], minlength=len(starts))
     # A child that an index node no longer names is lost with its subtree, which is searched for where the node is
     # lost. If most records of a leaf are outside, its table is corrupt, and no entry can be trusted.
     torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
     rows = np.flatnonzero(outside & ~torn[node])
     strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
-    return Located(located.take(~outside & ~torn[node]), torn, strays)
+    return located.take(~outside & ~torn[node]), torn, strays
 
 
 _NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))

@@ -15,13 +15,13 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.measure import fit_log_text
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.replay import Serving, disk_of, real_reads, serve_recording
+from layoutscope.api.replay import disk_of, real_reads, serve_recording
 from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
-from layoutscope.options import ValidateOptions
-from layoutscope.results.recorded import KitMachine, KitResult, KitWalk, Wanted, leaf_policy
+from layoutscope.options import ReplayOptions, ValidateOptions, fill
+from layoutscope.results.recorded import KitMachine, KitResult, KitWalk, leaf_policy
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
         walks = tuple(_add_notes(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
-    return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, _missing(files))
+    steps = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
+    missing = tuple((row[0], row[3]) for row in steps if len(row) == 4 and row[1] != "0")
+    return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, missing)
 
 
 @contextmanager
@@ -164,12 +166,12 @@ def _walk(
     if not len(told):
         cut = f"; line {told.lines.first_unparsed} is cut or damaged" if told.lines.first_unparsed else ""
         return replace(walk, why_not=f"its recording holds no reads{cut}")
+    where, asked = f"{path}: walk-{name}", fill(ReplayOptions, {})
     try:
-        found = real_reads(f"{path}: walk-{name}", told, Wanted(), layout)
+        found = real_reads(where, told, asked, layout)
     except UsageError as error:
         return replace(walk, why_not=str(error))
-    serving = Serving((profile,), draws=True)
-    return replace(walk, replay=serve_recording(found, serving, layout, work))
+    return replace(walk, replay=serve_recording(where, found, [profile], asked, layout, work, draws=True))
 
 
 def _add_notes(walk: KitWalk, machine: KitMachine) -> KitWalk:
@@ -262,12 +264,6 @@ def _number(text: str | None) -> float | None:
 
 MAX_SECONDS: Final = 1e12
 """Facts of a walk and its entries: nothing else was measured."""
-
-
-def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
-    """List the steps of the script that failed or were left out."""
-    rows = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
-    return tuple((row[0], row[3]) for row in rows if len(row) == 4 and row[1] != "0")
 
 
 def kit(*, warm: bool = False) -> str:

@@ -52,7 +52,7 @@ def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, o
     records = _list_records(layout)
     nodes = _sum_node_costs(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
     files = _sum_file_costs(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
-    directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
+    directories = build_frame("directory_costs", _list_directory_costs(Paths(layout), reads, seconds))
     return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
 
 
@@ -234,17 +234,19 @@ def host_seconds(reads: AccessTrace, host_factor: float) -> NDArray[np.float64]:
     return seconds
 
 
-def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
-    """Sum the cost of reads by the directory that caused them, the most expensive first."""
+def costs_by_directory(reads: AccessTrace, seconds: F64) -> tuple[NDArray[np.uint64], I64, F64]:
+    """Sum the cost of reads by the directory that caused them, the most expensive first: ids, reads and seconds."""
     ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
-    total = np.bincount(place, seconds, minlength=len(ids))
+    total = np.bincount(place, seconds, minlength=len(ids)).astype(np.float64)
     order = np.argsort(-total, kind="stable")
-    return {
-        "directory_id": ids[order],
-        "path": [directory_name(paths, number) for number in ids[order].tolist()],
-        "reads": counts[order],
-        "seconds": total[order],
-    }
+    return ids[order], counts[order], total[order]
+
+
+def _list_directory_costs(paths: Paths, reads: AccessTrace, seconds: F64) -> dict[str, Any]:
+    """Return the columns of the costs of all directories."""
+    ids, counts, costs = costs_by_directory(reads, seconds)
+    names = [directory_name(paths, number) for number in ids.tolist()]
+    return {"directory_id": ids, "path": names, "reads": counts, "seconds": costs}
 
 
 def directory_name(paths: Paths, number: int) -> str:
@@ -260,7 +262,8 @@ def _list_directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
     paths = Paths(case.layout)
     for drive in case.drives:
         prediction = drive.prediction
-        costs = cost_of_directories(paths, reads, read_seconds(reads, prediction.service_s, prediction.host_factor))
+        seconds = read_seconds(reads, prediction.service_s, prediction.host_factor)
+        costs = _list_directory_costs(paths, reads, seconds)
         yield _add_labels(case, prediction.drive, costs, len(costs["path"]))
 
 

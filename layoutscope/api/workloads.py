@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.drive.uncertain import Interval
-    from layoutscope.options import Option
     from layoutscope.results.predict import DriveCase
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
@@ -64,17 +63,7 @@ def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload)
         raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
     if host is not None and host not in HOSTS:
         raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
-    _check_values(work, known)
-    refused, missing = _explain_refusal(work)
-    if refused:
-        told = f"{refused} (keyword {missing})" if missing else refused
-        raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
-    host_of(work)
-    return work
-
-
-def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
-    """Refuse values that would be taken for others, or fail far from here."""
+    # These values would be taken for others, or fail far from here.
     given: Mapping[str, Any] = work
     for name, option in known.items():
         value, least = given[name], option.least
@@ -84,6 +73,12 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
             raise UsageError(f"{name} must be a whole number, {least} or more: it is {value!r}")
     if isinstance(work["paths"], str):
         raise UsageError("paths must be a sequence of paths: this is one text")
+    refused, missing = _explain_refusal(work)
+    if refused:
+        told = f"{refused} (keyword {missing})" if missing else refused
+        raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
+    host_of(work)
+    return work
 
 
 def refuse_unused(work: Workload) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
-from layoutscope.api.images import OpenImage, nothing_to_walk
+from layoutscope.api.images import OpenImage, walkable
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
@@ -269,9 +269,7 @@ def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[st
 
 def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile]:
     """Walk all volumes, and serve each walk on each drive."""
-    walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
-    if not walked:
-        raise nothing_to_walk(image.layouts, image.about.name)
+    walked = walkable(image.layouts, image.about.name)
     found = []
     for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
         reads, paths = walk(layout, work).reads, Paths(layout)

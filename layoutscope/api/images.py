@@ -73,6 +73,14 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
     return UsageError(f"{before}no volume that can be walked{why}")
 
 
+def walkable(layouts: Sequence[VolumeLayout], name: str = "") -> list[VolumeLayout]:
+    """Return the volumes that can be walked, at least one."""
+    walked = [layout for layout in layouts if len(layout.columns("entries"))]
+    if not walked:
+        raise nothing_to_walk(layouts, name)
+    return walked
+
+
 def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
     """Return the findings of each layout with their causes, which may be in the container that a volume is in."""
     found: list[tuple[Finding, ...]] = []
@@ -89,9 +97,7 @@ def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     """Return the one volume that can be walked."""
-    walked = [layout for layout in layouts if len(layout.columns("entries"))]
-    if not walked:
-        raise nothing_to_walk(layouts)
+    walked = walkable(layouts)
     if len(walked) > 1:
         raise make_several_volumes_error(walked)
     return walked[0]

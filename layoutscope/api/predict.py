@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.api.images import nothing_to_walk
+from layoutscope.api.images import walkable
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
@@ -125,9 +125,7 @@ def predict(
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with open_volumes(path, make_request(options, path)) as image:
-        walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
-        if not walked:
-            raise nothing_to_walk(image.layouts, image.about.name)
+        walked = walkable(image.layouts, image.about.name)
         called = volume_names(image.layouts, walked)
         if is_over_orders:
             start = work["start_offset_bytes"]

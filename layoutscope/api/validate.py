@@ -101,7 +101,7 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     walks: tuple[KitWalk, ...]
     with _volume(path, files, options.get("against")) as layout:
         again = (f"{name}{AGAIN}" for name in ORDERS if f"walk-{name}{AGAIN}.time.txt" in files)
-        walks = tuple(_add_notes(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
+        walks = tuple(_walk(path, name, files, layout, profile, machine) for name in (*ORDERS, *again))
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
     steps = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
@@ -118,7 +118,14 @@ def _volume(
         source = against
         if source is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            source = _unpack(files, folder)
+            for name in (CAPTURE, IMAGE):
+                mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
+                for place, data in mine.items():
+                    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / place).write_bytes(data)
+                if mine:
+                    source = folder / name
+                    break
         if source is None:
             yield None
             return
@@ -130,20 +137,13 @@ def _volume(
         yield only_volume(image.layouts)
 
 
-def _unpack(files: Mapping[str, bytes], folder: Path) -> Path | None:
-    """Write the capture or the image of a kit to a folder; None where it holds neither."""
-    for name in (CAPTURE, IMAGE):
-        mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
-        for place, data in mine.items():
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (folder / place).write_bytes(data)
-        if mine:
-            return folder / name
-    return None
-
-
 def _walk(
-    path: Path, name: str, files: Mapping[str, bytes], layout: VolumeLayout | None, profile: DriveProfile
+    path: Path,
+    name: str,
+    files: Mapping[str, bytes],
+    layout: VolumeLayout | None,
+    profile: DriveProfile,
+    machine: KitMachine,
 ) -> KitWalk:
     """Compare the prediction with one walk, or say why that is impossible."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
@@ -171,25 +171,20 @@ def _walk(
         found = real_reads(where, told, asked, layout)
     except UsageError as error:
         return replace(walk, why_not=str(error))
-    return replace(walk, replay=serve_recording(where, found, [profile], asked, layout, work, draws=True))
-
-
-def _add_notes(walk: KitWalk, machine: KitMachine) -> KitWalk:
-    """Add the facts that differ between recording and kit: another device, another unit."""
-    recording = None if walk.replay is None else walk.replay.recording
-    if recording is None:
-        return walk
+    replay = serve_recording(where, found, [profile], asked, layout, work, draws=True)
+    # Facts that differ between recording and kit: another device, another unit.
     known = {disk_of(name) for name in (machine.device, machine.container) if name}
+    placed = () if replay.recording is None else replay.recording.placed
     notes = [
         f"its reads are on {each.place.device}, the kit is of {machine.device}"
-        for each in recording.placed
+        for each in placed
         if known and disk_of(each.place.device) not in known
     ]
-    units = {each.place.unit_bytes for each in recording.placed}
+    units = {each.place.unit_bytes for each in placed}
     if machine.unit_bytes is not None and units - {machine.unit_bytes}:
-        told = ", ".join(f"{unit:,}" for unit in sorted(units))
-        notes.append(f"its blocks have {told} bytes, diskutil says {machine.unit_bytes:,}")
-    return replace(walk, notes=tuple(notes))
+        blocks = ", ".join(f"{unit:,}" for unit in sorted(units))
+        notes.append(f"its blocks have {blocks} bytes, diskutil says {machine.unit_bytes:,}")
+    return replace(walk, replay=replay, notes=tuple(notes))
 
 
 def _profile(

@@ -452,23 +452,19 @@ def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> 
 
 def _name_sides(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:
     """Name the sides; sides of one image include the names of their volumes."""
-    names = [_name_side(*side) for side in zip(results, volumes, inputs, strict=True)]
+    names = []
+    for result, volume, input_name in zip(results, volumes, inputs, strict=True):
+        facts = volume.layout.facts
+        view = "" if facts.view == "live" else f", {facts.view}"
+        name, image = Path(input_name).name, Path(result.image.name).name
+        # A capture records the name of its image, which other captures of that disk share.
+        modified = facts.details.get("modified (UTC)") if name != image and not view else None
+        state = f", state of {modified} UTC" if modified else ""
+        names.append(f"{name if name == image else f'{name} ({image})'}, {facts.variant}{view}{state}")
     own = [item.layout.facts.name for item in volumes]
     if len(set(names)) == len(set(zip(names, own, strict=True))):
         return tuple(names)
     return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
-
-
-def _name_side(result: ScanResult, volume: VolumeScan, input_name: str) -> str:
-    facts = volume.layout.facts
-    view = "" if facts.view == "live" else f", {facts.view}"
-    name, image = Path(input_name).name, Path(result.image.name).name
-    if name == image:
-        return f"{name}, {facts.variant}{view}"
-    # A capture records the name of its image, which other captures of that disk share.
-    modified = facts.details.get("modified (UTC)")
-    state = f", state of {modified} UTC" if modified and not view else ""
-    return f"{name} ({image}), {facts.variant}{view}{state}"
 
 
 def _compare_metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:

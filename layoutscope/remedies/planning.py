@@ -123,21 +123,23 @@ class Trial:
                 return changed
             if not len(case.reads):
                 return NO_READS
-            if changed.case is not None:
-                # Each result has tables of all entries, and only the best one is needed again.
-                changed.case.forget()
-            # The same reads on the same drive need not be served again.
-            first, own = changed.parts[0], self.case.part(self.case.reads)
-            is_same = (
-                changed == Changed((first,), changed.effort, changed.case)
-                and first == replace(own, reads=first.reads)
-                and all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
-            )
-            served = self.now if is_same else serve_change(changed, self._unknowns)
             # The served reads are not needed again.
-            return served, replace(changed, parts=(), alternatives=())
+            return self._serve(changed), replace(changed, parts=(), alternatives=())
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
+
+    def _serve(self, changed: Changed) -> Served:
+        if changed.case is not None:
+            # Each result has tables of all entries, and only the best one is needed again.
+            changed.case.forget()
+        # The same reads on the same drive need not be served again.
+        first, own = changed.parts[0], self.case.part(self.case.reads)
+        is_same = (
+            changed == Changed((first,), changed.effort, changed.case)
+            and first == replace(own, reads=first.reads)
+            and all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
+        )
+        return self.now if is_same else serve_change(changed, self._unknowns)
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
         """Try the remedies that need no other layout, and rank them by what they save."""

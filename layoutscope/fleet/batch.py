@@ -123,7 +123,7 @@ def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) 
     except OSError as error:
         return [FleetSource(path, failed=reason_of(error))]
     inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
-    # The parts of a split image after the first are no sources of their own.
+    # Only the first part of a split image is a source.
     parts = set[str]()
     for name in inside:
         # If a part is missing, the row of the first part names it; the other parts get rows of their own.

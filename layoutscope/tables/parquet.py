@@ -39,7 +39,8 @@ def read_claims(path: Path) -> tuple[int, int]:
             raise ValueError("is too short for a table")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             stop = len(data) - len(MAGIC) - LENGTH_BYTES
-            length = int.from_bytes(data[stop : stop + LENGTH_BYTES], "little")
+            # The length is stored with its lowest byte first.
+            length = sum(byte << 8 * place for place, byte in enumerate(data[stop : stop + LENGTH_BYTES]))
             if data[: len(MAGIC)] != MAGIC or data[-len(MAGIC) :] != MAGIC or length > stop - len(MAGIC):
                 raise ValueError("is not a Parquet file")
             footer = _Reader(data, stop - length, stop).read_struct()

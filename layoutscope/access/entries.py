@@ -152,15 +152,11 @@ def _find_hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.boo
 
 def _listing_order(table: Table, *, backwards: bool) -> NDArray[np.int64] | slice:
     parent, rank = table["parent_id"].data, table["entry_rank"].filled(0)
-    if _is_sorted(parent, rank):
+    same = parent[1:] == parent[:-1]
+    if np.all(parent[1:] >= parent[:-1]) and np.all(rank[1:][same] >= rank[:-1][same]):
         return slice(None, None, -1) if backwards else slice(None)
     order = np.lexsort((rank, parent))
     return order[::-1] if backwards else order
-
-
-def _is_sorted(parent: NDArray[np.uint64], rank: NDArray[np.uint32]) -> bool:
-    same = parent[1:] == parent[:-1]
-    return bool(np.all(parent[1:] >= parent[:-1]) and np.all(rank[1:][same] >= rank[:-1][same]))
 
 
 def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -461,16 +457,10 @@ def node_table(layout: VolumeLayout) -> NodeTable:
         size_bytes=nodes["size_bytes"].signed(),
         trees=trees,
     )
-    return _add_relations(table, layout)
-
-
-def _add_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
-    """Add the parent and the mapping node of each node; relations that no sound tree has are omitted."""
-    # Damage may make a node a child of itself, or a map locate itself. Walks would follow both forever.
-    nodes = layout.columns("nodes")
-    parent = table.nodes_of(nodes["parent_row"])
-    parent[~are_walked(nodes)] = NO_NODE
+    # Damage may make a node a child of itself, or a map locate itself. Walks would follow both forever, so relations
+    # that no sound tree has are omitted.
+    parent, mapper = table.nodes_of(nodes["parent_row"]), table.nodes_of(nodes["locator_row"])
+    parent[~walked] = NO_NODE
     parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
-    mapper = table.nodes_of(nodes["locator_row"])
     mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
     return replace(table, parent=parent, mapper=mapper)

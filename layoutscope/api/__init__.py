@@ -48,7 +48,5 @@ def run_verb(verb: str, *given: Any, **options: Any) -> object:
 
 
 # Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.
-Shown.print_with(print_shown)
-Shown.rows_with(make_rows)
-Shown.verbs_with(run_verb)
+Shown.render_with(print_shown, make_rows, run_verb)
 Displayed.draw_with(draw_html)

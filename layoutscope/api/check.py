@@ -72,7 +72,14 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     request: ReadOptions = {**asked, "names": True}
     kept: dict[int, Any] = {}
     with open_volumes(path, request, kept) as image:
-        found = _check_around_failures(image, request, kept)
+
+        def check_once() -> list[Checked]:
+            # What reading kept is good for one attempt, since a check changes it.
+            given = dict(kept)
+            kept.clear()
+            return _check_volumes(image, request, given)
+
+        found = around_failures(image.images or (), check_once)
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each.findings, image.layouts) if hidden else each.findings for each in found]
         volumes = tuple(
@@ -98,17 +105,6 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
         replace(new, causes=tuple(told[number[cause]] for cause in old.causes))
         for new, old in zip(told, findings, strict=True)
     )
-
-
-def _check_around_failures(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
-    """Check volumes; what reading kept is good for one attempt, since a check changes it."""
-
-    def once() -> list[Checked]:
-        given = dict(kept)
-        kept.clear()
-        return _check_volumes(image, request, given)
-
-    return around_failures(image.images if image.images is not None else (), once)
 
 
 def _check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:

@@ -64,7 +64,8 @@ def drives(names: Drives = ()) -> tuple[DriveFacts, ...]:
 def describe(profile: DriveProfile) -> DriveFacts:
     """Describe one profile; latencies are those of its own simulation."""
     latencies = service(random_reads(profile), profile).reads_ms.service_ms
-    sequential = service(sequential_reads(), profile)
+    starts = np.arange(0, SEQUENTIAL_BYTES, LARGE_READ_BYTES)
+    sequential = service(AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES)), profile)
     return DriveFacts(
         profile=profile,
         random_ms=tuple(float(np.percentile(latencies, p)) for p in (50, 90, 99)),
@@ -77,12 +78,6 @@ def random_reads(profile: DriveProfile) -> AccessTrace:
     """Make uniform random reads of 4 KiB over the whole drive, the same every time."""
     blocks = np.random.default_rng(0).integers(0, profile.capacity_bytes // SAMPLE_BYTES, RANDOM_READS)
     return AccessTrace.from_reads(blocks * SAMPLE_BYTES, np.full(RANDOM_READS, SAMPLE_BYTES))
-
-
-def sequential_reads() -> AccessTrace:
-    """Make large sequential reads from the start of the drive."""
-    starts = np.arange(0, SEQUENTIAL_BYTES, LARGE_READ_BYTES)
-    return AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES))
 
 
 @takes(FitOptions)

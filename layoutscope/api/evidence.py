@@ -63,7 +63,9 @@ def report_examination(
     for target in targets:
         check_output(target, force=None, reads=images)
     started = _now()
-    before = {os.fspath(named): list(map(_hash_file, _files(named))) for named in images}
+    before = {
+        os.fspath(named): list(map(_hash_file, files_of(Path(inputs.split_volume(named)[0])))) for named in images
+    }
     work = Examination()
     try:
         with on_write(lambda path, size, _: work.written.append((path, size))):
@@ -117,10 +119,6 @@ def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
         is_secret = bool(kept) and kept[-1] in flags
         kept.append(WITHHELD if is_secret else f"{flag}={WITHHELD}" if sign and flag in flags else word)
     return tuple(kept)
-
-
-def _files(named: str | os.PathLike[str]) -> list[Path]:
-    return files_of(Path(inputs.split_volume(named)[0]))
 
 
 def _hash_file(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
-from layoutscope.api.images import OpenImage, nothing_to_walk
+from layoutscope.api.images import OpenImage, walkable
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
@@ -35,8 +35,6 @@ from layoutscope.tables.columns import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Unpack
-
-    from numpy.typing import NDArray
 
     from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import View
@@ -131,7 +129,10 @@ def export(
             Path(str(target)).mkdir(exist_ok=True)
         for name, (goal, form) in goals.items():
             if table != ALL or name in TABLES or can_be_walked:
-                _write_rows(rows(name), name, goal, form, force=force)
+                found = rows(name)
+                holds = f"{len(found):,} rows"
+                with phase(f"writing the table {name}"), open_output(goal, force=force, holds=holds) as file:
+                    write_table(found, file, form)
 
 
 Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]
@@ -163,11 +164,6 @@ def _goals(
     return {name: (file, form) for name, file in files.items()}
 
 
-def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:
-    with phase(f"writing the table {name}"), open_output(target, force=force, holds=f"{len(rows):,} rows") as file:
-        write_table(rows, file, form)
-
-
 BATCH_NODES: Final = 4096
 """Leaves that are decoded at once."""
 
@@ -177,24 +173,22 @@ def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
 
     One row an inode record that was found in a leaf with inodes; None where there are none.
     """
-    batches = [found for nodes in _leaves(layout, view) if (found := view.inode_stats(nodes)) is not None]
-    return InodeStats(*map(np.concatenate, zip(*batches, strict=True))) if batches else None
-
-
-def _leaves(layout: VolumeLayout, view: View) -> Iterator[NDArray[np.uint8]]:
-    """Yield the leaves that hold inodes, so many of one size at once; those that end early are left out."""
     nodes = layout.columns("nodes")
     has_inodes = np.isin(nodes["row"].data, layout.columns("entries")["inode_node_row"].present())
     chosen = nodes.take(has_inodes & ~nodes["kind"].equals("locked"))
     chosen = chosen.take(np.lexsort((chosen["image_offset"].signed(), chosen["device"].filled(0))))
     sizes = chosen["size_bytes"].data
+    batches = []
     for size in dict.fromkeys(sizes.tolist()):
         places = np.flatnonzero(sizes == size)
         for first in range(0, len(places), BATCH_NODES):
             part = chosen.take(places[first : first + BATCH_NODES])
             read = (b"".join(view.read(row, piece) for piece in parts_of_node(layout, row)) for row in part.rows())
+            # Leaves that end early are left out.
             whole = b"".join(data for data in read if len(data) == size)
-            yield np.frombuffer(whole, np.uint8).reshape(-1, size)
+            batches.append(view.inode_stats(np.frombuffer(whole, np.uint8).reshape(-1, size)))
+    found = [batch for batch in batches if batch is not None]
+    return InodeStats(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
 
 LISTS: Final = ("bodyfile", "dfxml")
@@ -275,9 +269,7 @@ def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[st
 
 def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile]:
     """Walk all volumes, and serve each walk on each drive."""
-    walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
-    if not walked:
-        raise nothing_to_walk(image.layouts, image.about.name)
+    walked = walkable(image.layouts, image.about.name)
     found = []
     for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
         reads, paths = walk(layout, work).reads, Paths(layout)

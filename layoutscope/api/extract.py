@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import astuple
 
-from layoutscope.api.images import metadata_ranges, read_chunks
+from layoutscope.api.images import edges, metadata_ranges, read_chunks
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import keep_chosen, make_request, read_images, report_damage, split_request
@@ -90,8 +90,9 @@ def extract(
 def _write_extract(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: bool) -> Extract:
     """Write what an image has in some ranges, and holes for the rest."""
     kept = int((ranges[:, 1] - ranges[:, 0]).sum())
-    with open_output(goal, force=force, holds=_describe_kept(kept, source.size_bytes)) as file:
-        write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
+    holds = f"{format_bytes(kept)} of metadata of {format_bytes(source.size_bytes)}"
+    with open_output(goal, force=force, holds=holds) as file:
+        write = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
         with phase(f"writing {goal.name}", kept) as copied:
             for start, stop in ranges.tolist():
                 for at, data in read_chunks(source, start, stop):
@@ -103,10 +104,6 @@ def _write_extract(source: Source, ranges: NDArray[np.int64], goal: Path, *, for
     # st_blocks counts 512 bytes each, whatever the blocks of the file system (stat(2)); Windows has none.
     stored = min(written.st_size, getattr(written, "st_blocks", written.st_size) * 512)
     return Extract(source.size_bytes, kept, stored)
-
-
-def _describe_kept(kept: int, size_bytes: int) -> str:
-    return f"{format_bytes(kept)} of metadata of {format_bytes(size_bytes)}"
 
 
 def _check_request(path: Path, targets: list[Path], request: ReadOptions, *, force: bool) -> None:
@@ -142,15 +139,14 @@ def find_wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list
     found = report_damage(keep_chosen(read, request), request)
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
-    others = [_drop_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
+    others = []
+    for layout in read.layouts:
+        if layout.facts.volume not in wanted:
+            regions = layout.columns("regions")
+            others.append(layout.changed(regions=regions.take(~regions["type"].is_in(HEADERS))))
     # Bytes are kept as they are on the image, also encrypted ones.
     order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes()]
     return [_sectors(recorder, order.index(recorder), kept, others) for recorder in recorders]
-
-
-def _drop_headers(layout: VolumeLayout) -> VolumeLayout:
-    regions = layout.columns("regions")
-    return layout.changed(regions=regions.take(~regions["type"].is_in(HEADERS)))
 
 
 def _sectors(
@@ -159,33 +155,21 @@ def _sectors(
     """The sectors of an image to keep: those that were read, and all metadata, except that of other volumes."""
     wanted, other = (_runs(metadata_ranges(layouts, device, recorder.size_bytes)) for layouts in (kept, others))
     # Whatever is in the last blocks of a disk is read, for it may be a trailer or the header of a RAID member.
-    contents = [_runs(_contents(layout, device)) for layout in (*kept, *others)]
+    contents = []
+    for layout in (*kept, *others):
+        extents = layout.columns("extents")
+        is_listed = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
+        held = extents.take(is_listed & extents["image_offset"].is_known & (extents["device"].data == device))
+        contents.append(_runs(edges(held, "length_bytes")))
     runs = union([wanted, subtract(_runs(recorder.recorded()), union([other, *contents]))]) * SECTOR_BYTES
     ends: NDArray[np.int64] = np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
     return np.minimum(ends, recorder.size_bytes)
-
-
-def _contents(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
-    """Start and stop of what the listed files of a volume hold."""
-    extents = layout.columns("extents")
-    is_listed = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
-    extents = extents.take(is_listed & extents["image_offset"].is_known & (extents["device"].data == device))
-    start = extents["image_offset"].data.astype(np.int64)
-    return np.stack([start, start + extents["length_bytes"].data.astype(np.int64)], axis=1)
 
 
 def _runs(pieces: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn starts and stops in bytes into starts and lengths in sectors."""
     first, last = pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)
     return runs_of(first, last - first)
-
-
-class _Writer(Protocol):
-    def data(self, at: int, data: bytes) -> None:
-        """Write the bytes of an address; addresses ascend."""
-
-    def end(self, size_bytes: int) -> None:
-        """Fill up to the end of the image."""
 
 
 class _Sparse:

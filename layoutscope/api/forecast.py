@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -39,14 +39,14 @@ from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from layoutscope.aging.volume import AgingVolume
     from layoutscope.drive import DriveProfile
-    from layoutscope.metrics import Definition
+    from layoutscope.metrics import Definition, Metric
     from layoutscope.tables import VolumeLayout
 
 
@@ -112,7 +112,7 @@ def forecast(
         reads = walk(layout, check_workload({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
     cycles_a_step, steps, _ = plan_steps(cycles, share)
-    points, left_out = follow_cycles(layout, begin, request, share, _Look(profiles, request).look)
+    points, left_out = follow_cycles(layout, begin, request, share, profiles)
     return ForecastResult(
         image=name,
         volume=layout.facts.name,
@@ -171,28 +171,6 @@ def _notes(
     if done < request["cycles"]:
         notes.append(f"{done:,} of {request['cycles']:,} cycles were simulated; the rest is unknown.")
     return notes
-
-
-class _Look:
-    """Measures and walks layouts."""
-
-    def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
-        self._profiles, self._seeds = profiles, request["seeds"]
-        self._work = check_workload({"host": request["host"]})
-        self._unknowns = Unknowns(Host.of(host_of(self._work)))
-
-    def look(self, layout: VolumeLayout, seed: int) -> Drawn:
-        """Measure and walk a layout; each draw of what happens has drives of its own."""
-        reads = walk(layout, self._work).reads
-        mine = np.arange(num_draws())[seed % num_draws() :: self._seeds]
-        seconds, drives = [], []
-        for profile in self._profiles:
-            found = serve_walk(layout, reads, profile, self._unknowns)
-            seconds.append(found.seconds)
-            drives.append(np.array(found.draws_s)[mine])
-        files, nodes, metrics = summarize_layout(layout)
-        names = tuple(profile.name for profile in self._profiles)
-        return Drawn(files, nodes, len(reads), names, tuple(seconds), tuple(drives), metrics)
 
 
 def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -254,15 +232,13 @@ def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
 
 
 class Drawn(NamedTuple):
-    """One draw of a volume after some cycles: its layout's numbers, and seconds on drives as named and like them."""
+    """One draw of a volume after some cycles."""
 
     files: int
-    nodes: int
+    nodes: int  # leaves that an enumeration reads
     reads: int
-    profiles: tuple[str, ...]
-    seconds: tuple[float, ...]
-    drives: tuple[NDArray[np.float64], ...]
-    metrics: tuple[Any, ...]
+    seconds: dict[str, tuple[float, NDArray[np.float64]]]  # by profile: on the drive as named, and on drives like it
+    metrics: tuple[Metric, ...]
 
 
 def follow_cycles(
@@ -270,13 +246,27 @@ def follow_cycles(
     begin: AgingVolume,
     request: ForecastOptions,
     share: float,
-    look: Callable[[VolumeLayout, int], Drawn],  # measures a layout, by the number of the simulation
+    profiles: Sequence[DriveProfile],
 ) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
     """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
     cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
     work, seeds = workload_of(request["workload"]), request["seeds"]
     drawn: dict[int, list[Drawn]] = {step: [] for step in looked_at}
     notes: list[str] = []
+    listing = check_workload({"host": request["host"]})
+    unknowns = Unknowns(Host.of(host_of(listing)))
+
+    def look(layout: VolumeLayout, seed: int) -> Drawn:
+        """Measure and walk a layout; each draw of what happens has drives of its own."""
+        reads = walk(layout, listing).reads
+        mine = np.arange(num_draws())[seed % num_draws() :: seeds]
+        served = {profile.name: serve_walk(layout, reads, profile, unknowns) for profile in profiles}
+        seconds = {name: (found.seconds, np.array(found.draws_s)[mine]) for name, found in served.items()}
+        files = int(layout.columns("entries")["kind"].equals("file").sum())
+        nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
+        leaves = int((nodes["level"].filled(1) == 0).sum())
+        return Drawn(files, leaves, len(reads), seconds, measure(layout))
+
     with phase("following the cycles", seeds * max(steps, 1), unit="steps") as under_way:
         for seed in range(seeds):
             rng = np.random.default_rng([1, seed])
@@ -299,29 +289,25 @@ def follow_cycles(
                 if step in drawn:
                     drawn[step].append(look(build_aged_layout(layout, volume), seed))
     errors = model_errors(layout.facts.filesystem, str(request["host"]))
-    points = tuple(
-        _point(step * cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
-    )
-    return points, tuple(dict.fromkeys(notes))
-
-
-def summarize_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
-    """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
-    nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
-    files = int(layout.columns("entries")["kind"].equals("file").sum())
-    return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
-
-
-def _point(cycle: int, drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> ForecastPoint:
-    files, nodes, reads = (_range([getattr(item, name) for item in drawn]) for name in ("files", "nodes", "reads"))
-    return ForecastPoint(cycle, files, nodes, reads, _times(drawn, errors), _metrics(drawn, errors))
+    points = []
+    for step, found in drawn.items():
+        if found:
+            files, nodes, reads = (
+                _range([getattr(item, name) for item in found]) for name in ("files", "nodes", "reads")
+            )
+            known = errors if step else {}
+            points.append(
+                ForecastPoint(step * cycles_a_step, files, nodes, reads, _times(found, known), _metrics(found, known))
+            )
+    return tuple(points), tuple(dict.fromkeys(notes))
 
 
 def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
     found, error = [], errors.get((SECONDS, ""), 0.0)
-    for number, name in enumerate(drawn[0].profiles):
-        named = _range([item.seconds[number] for item in drawn])
-        low, high = quantiles(np.concatenate([item.drives[number] for item in drawn]), (TAIL, 1 - TAIL)).tolist()
+    for name in drawn[0].seconds:
+        named = _range([item.seconds[name][0] for item in drawn])
+        similar = np.concatenate([item.seconds[name][1] for item in drawn])
+        low, high = quantiles(similar, (TAIL, 1 - TAIL)).tolist()
         # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
         ends = _widen(min(low, named.low), max(high, named.high), error)
         found.append(ForecastTime(name, named, *ends))
@@ -359,22 +345,15 @@ def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
     """Find out how much of a volume is new from each of its images to the next."""
     if len({(layout.facts.filesystem, layout.facts.uuid) for layout in layouts}) > 1:
         raise UsageError("the images are of different volumes; a forecast takes states of one, the oldest first")
-    ids = [_file_ids(layout) for layout in layouts]
-    pairs = list(pairwise(ids))
-    replaced = tuple(float((~np.isin(later, before)).mean()) if len(later) else 0.0 for before, later in pairs)
-    rewritten = tuple(_measure_rewritten(before, later) for before, later in pairwise(layouts))
-    return Churn(replaced, rewritten, float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)
-
-
-def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
-    table = layout.columns("entries")
-    found: NDArray[np.uint64] = np.unique(table["file_id"].data[table["kind"].equals("file")])
-    return found
-
-
-def _measure_rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
-    nodes = select_own_nodes(later, filesystem_of(later).traits.main_tree)
-    xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
-    if not len(xids) or not nodes["xid"].is_known.any():
-        return None
-    return float((xids > int(before.columns("nodes")["xid"].signed().max(initial=0))).mean())
+    replaced: list[float] = []
+    rewritten: list[float | None] = []
+    for before, later in pairwise(layouts):
+        tables = (layout.columns("entries") for layout in (before, later))
+        old, new = (np.unique(table["file_id"].data[table["kind"].equals("file")]) for table in tables)
+        replaced.append(float((~np.isin(new, old)).mean()) if len(new) else 0.0)
+        nodes = select_own_nodes(later, filesystem_of(later).traits.main_tree)
+        xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
+        last_xid = int(before.columns("nodes")["xid"].signed().max(initial=0))
+        is_known = len(xids) and nodes["xid"].is_known.any()
+        rewritten.append(float((xids > last_xid).mean()) if is_known else None)
+    return Churn(tuple(replaced), tuple(rewritten), float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)

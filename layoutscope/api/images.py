@@ -73,6 +73,14 @@ def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> Layoutsc
     return UsageError(f"{before}no volume that can be walked{why}")
 
 
+def walkable(layouts: Sequence[VolumeLayout], name: str = "") -> list[VolumeLayout]:
+    """Return the volumes that can be walked, at least one."""
+    walked = [layout for layout in layouts if len(layout.columns("entries"))]
+    if not walked:
+        raise nothing_to_walk(layouts, name)
+    return walked
+
+
 def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
     """Return the findings of each layout with their causes, which may be in the container that a volume is in."""
     found: list[tuple[Finding, ...]] = []
@@ -89,9 +97,7 @@ def findings_of(layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     """Return the one volume that can be walked."""
-    walked = [layout for layout in layouts if len(layout.columns("entries"))]
-    if not walked:
-        raise nothing_to_walk(layouts)
+    walked = walkable(layouts)
     if len(walked) > 1:
         raise make_several_volumes_error(walked)
     return walked[0]
@@ -214,12 +220,11 @@ def _parse_facts(saved: dict[str, Any]) -> ImageFacts:
     saved = {"partitions": [], **saved}
     check_values("image", saved, field_types(ImageFacts))
     words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
-    return ImageFacts(**{**saved, **words, "partitions": tuple(map(_parse_partition, saved["partitions"]))})
-
-
-def _parse_partition(saved: dict[str, Any]) -> PartitionFacts:
-    check_values("partition", saved, field_types(PartitionFacts))
-    return PartitionFacts(**{**saved, "roles": tuple(map(str, saved["roles"]))})
+    partitions = []
+    for partition in saved["partitions"]:
+        check_values("partition", partition, field_types(PartitionFacts))
+        partitions.append(PartitionFacts(**{**partition, "roles": tuple(map(str, partition["roles"]))}))
+    return ImageFacts(**{**saved, **words, "partitions": tuple(partitions)})
 
 
 def _parse_finding(saved: dict[str, Any]) -> Finding:
@@ -363,10 +368,11 @@ def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
     split = parts.take(np.isin(parts["node_row"].data, used["row"].data)) if len(parts) else parts
     regions = regions.take(~regions["type"].is_in(NO_METADATA))
     tables = [(whole, "size_bytes"), (split, "length_bytes"), (regions, "length_bytes")]
-    return np.concatenate([_edges(table.take(table["device"].data == device), length) for table, length in tables])
+    return np.concatenate([edges(table.take(table["device"].data == device), length) for table, length in tables])
 
 
-def _edges(table: Table, length: str) -> NDArray[np.int64]:
+def edges(table: Table, length: str) -> NDArray[np.int64]:
+    """Return start and stop of each row in bytes, shape (n, 2)."""
     start = table["image_offset"].data
     return np.stack([start, start + table[length].data], axis=1).astype(np.int64)
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.results.inspect import Owner
     from layoutscope.structs.grammar import Described
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import VolumeLayout
 
 Found = tuple["list[Owner]", "list[StructureLines]"]
 
@@ -107,7 +107,14 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
                 return _place(image, at, view=view)
             if file_path is not None:
                 return _files(find_on_volumes(image.layouts, file_path), view=view)
-            return _files(_find_file_id(image.layouts, cnid or 0), view=view)
+            numbered = [
+                (layout, cnid or 0)
+                for layout in image.layouts
+                if any((layout.columns(name)["file_id"].data == cnid).any() for name in ("entries", "extents"))
+            ]
+            if not numbered:
+                raise UsageError(f"no file with the number {cnid}")
+            return _files(numbered, view=view)
 
         owners, structures = around_failures(() if image.images is None else image.images, found)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
@@ -125,7 +132,10 @@ def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
             if table == "nodes":
                 structures += _node_structures(view(layout), layout, row, at=at)
             elif table == "regions":
-                structures += _region_structures(view(layout), row)
+                piece = (row["image_offset"], min(row["length_bytes"], LONGEST_REGION_BYTES))
+                bytes_of = view(layout)
+                found = bytes_of.describe_region(bytes_of.read(row, piece), str(row["type"]))
+                structures += [_lines(bytes_of, part, [piece], "") for part in found]
     return owners, structures
 
 
@@ -134,31 +144,17 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
         raise UsageError(f"{wanted!r} is not a node. Write TREE:NUMBER, such as catalog:3.")
-    found = [
-        (layout, row) for layout in image.layouts for row in _find_nodes(layout.columns("nodes"), tree, int(number))
-    ]
+    found = []
+    for layout in image.layouts:
+        nodes = layout.columns("nodes")
+        rows = nodes.take(nodes["tree"].equals(tree) & (nodes["node_id"].data == int(number))).rows()
+        found += [(layout, row) for row in rows]
     if not found:
         trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})
         raise UsageError(f"no node {wanted}. The trees are {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
     structures = [part for layout, row in found for part in _node_structures(view(layout), layout, row)]
     return owners, structures
-
-
-def _find_nodes(nodes: Table, tree: str, number: int) -> list[Row]:
-    return nodes.take(nodes["tree"].equals(tree) & (nodes["node_id"].data == number)).rows()
-
-
-def _find_file_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[VolumeLayout, int]]:
-    tables = ("entries", "extents")
-    found = [
-        (layout, file_id)
-        for layout in layouts
-        if any((layout.columns(name)["file_id"].data == file_id).any() for name in tables)
-    ]
-    if not found:
-        raise UsageError(f"no file with the number {file_id}")
-    return found
 
 
 def _files(found: Sequence[tuple[VolumeLayout, int]], *, view: ViewOf) -> Found:
@@ -194,13 +190,6 @@ def _node_structures(
     if file_id is not None:
         found = [part for part in found[1:] if view.is_about(part, file_id)]
     return [_lines(view, part, pieces, prefix) for part in found]
-
-
-def _region_structures(view: View, row: Row) -> list[StructureLines]:
-    """Parse a region, where it is one structure."""
-    piece = (row["image_offset"], min(row["length_bytes"], LONGEST_REGION_BYTES))
-    found = view.describe_region(view.read(row, piece), str(row["type"]))
-    return [_lines(view, part, [piece], "") for part in found]
 
 
 def _node_offset(pieces: Sequence[Piece], at: int) -> int:

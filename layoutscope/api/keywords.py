@@ -63,9 +63,13 @@ def takes(
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=kinds[each])
             for each, option in options.items()
         ]
-        entries = [line for each, option in options.items() for line in _entry(each, option, kinds[each])]
+        entries = "\n".join(line for each, option in options.items() for line in _entry(each, option, kinds[each]))
         checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        checked.__doc__ = _insert_options(inspect.getdoc(verb) or "", "\n".join(entries))
+        doc = inspect.getdoc(verb) or ""
+        if "\nParameters\n" in doc:  # the options take the place of `**options` and its text
+            checked.__doc__ = re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)
+        else:
+            checked.__doc__ = f"{doc}\n\nParameters\n----------\n{entries}\n"
         return checked
 
     return decorate
@@ -85,13 +89,6 @@ def refuse_unknown(
             now = RENAMED.get(name)
             hint = f" (it is called {now!r} now)" if now in names else did_you_mean(name, names)
             raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
-
-
-def _insert_options(doc: str, entries: str) -> str:
-    """Insert the options at the placeholder of a docstring, or at its end."""
-    if "\nParameters\n" not in doc:
-        return f"{doc}\n\nParameters\n----------\n{entries}\n"
-    return re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)
 
 
 def _entry(name: str, option: Option, kind: str) -> list[str]:

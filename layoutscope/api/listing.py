@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
-from layoutscope.api.images import nothing_to_walk
+from layoutscope.api.images import walkable
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, open_output
 from layoutscope.api.reading import make_request, open_volumes
@@ -84,9 +84,7 @@ def list_files(
         check_output(Path(str(target)), force=asked["force"], reads=[path])
     request = make_request(options, path)
     with open_volumes(path, request) as image, reporting(request["progress"]):
-        held = [layout for layout in image.layouts if len(layout.columns("entries"))]
-        if not held:
-            raise nothing_to_walk(image.layouts, image.about.name)
+        held = walkable(image.layouts, image.about.name)
         rows, paths = _list_rows(held, asked["folder"])
         if target is not None:
             with (

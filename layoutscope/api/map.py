@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import IO, Unpack
 
-    from plotly.graph_objects import Figure
-
     from layoutscope.options import EnumerationOptions
     from layoutscope.report.map.notebook import LayoutMap
-    from layoutscope.report.map.scans import MapDisk
 STATES: Final = 2
 """So many are set against each other."""
 
@@ -38,20 +35,18 @@ def map_page(
 ) -> str:
     """Render scans as one HTML page, all on the same scale."""
     from layoutscope.report.map import render
-    from layoutscope.report.map.scans import disks, made
+    from layoutscope.report.map.scans import disks, made, state_names
 
-    drawn = _difference(results, names=names) if difference else disks(results, names=names)
+    if difference:
+        from layoutscope.report.map import difference as states
+
+        if len(results) != STATES:
+            raise UsageError(f"a difference takes two states: {len(results)} were given")
+        earlier, later = (disks([result], names=names) for result in results)
+        drawn = states.difference(earlier, later, state_names(*results, names=names))
+    else:
+        drawn = disks(results, names=names)
     return render(drawn, made=made(results, version=__version__, names=names), names=names, all_paths=all_paths)
-
-
-def _difference(results: Sequence[ScanResult], *, names: bool) -> list[MapDisk]:
-    from layoutscope.report.map.difference import difference
-    from layoutscope.report.map.scans import disks, state_names
-
-    if len(results) != STATES:
-        raise UsageError(f"a difference takes two states: {len(results)} were given")
-    earlier, later = (disks([result], names=names) for result in results)
-    return difference(earlier, later, state_names(*results, names=names))
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> LayoutMap:
@@ -96,11 +91,23 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
 def write_picture(
     result: ScanResult | Sequence[ScanResult], path: str | os.PathLike[str], *, names: bool = True, force: bool = False
 ) -> None:
-    """Write the figure as PNG or SVG, by the ending of the path, through Plotly's own export."""
+    """Write the figure as PNG or SVG, by the ending of the path, through Plotly's own export.
+
+    There, kaleido draws; it needs Chromium, under whatever name it is installed.
+    """
     form = _picture_form(path)
     check_output(Path(path), force=force)
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None or find_spec("kaleido") is None:
+        raise UnsupportedError(
+            "pictures are drawn by kaleido in Chromium, and one of them is missing",
+            code="picture-export",
+            advice=f"{install_command('png')} and install Chromium (Debian: apt install chromium)",
+        )
+    os.environ.setdefault("BROWSER_PATH", browser)
     with phase(f"drawing {Path(path).name}"):
-        picture = _export(layout_map(result, names=names), form)
+        figure = layout_map(result, names=names)
+        picture = bytes(figure.to_image(format=form, scale=2 if form == "png" else 1))
     with open_output(path, force=force) as file:
         file.write(picture)
 
@@ -110,28 +117,6 @@ def _picture_form(path: str | os.PathLike[str]) -> str:
     if form not in ("png", "svg"):
         raise UsageError(f"{path}: a picture ends with .png or .svg")
     return form
-
-
-def _export(figure: Figure, form: str) -> bytes:
-    """Let kaleido draw; it needs Chromium, under whatever name it is installed."""
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if browser is None or find_spec("kaleido") is None:
-        raise UnsupportedError(
-            "pictures are drawn by kaleido in Chromium, and one of them is missing",
-            code="picture-export",
-            advice=f"{install_command('png')} and install Chromium (Debian: apt install chromium)",
-        )
-    os.environ.setdefault("BROWSER_PATH", browser)
-    return bytes(figure.to_image(format=form, scale=2 if form == "png" else 1))
-
-
-def _scans_among(given: object) -> tuple[ScanResult, ...]:
-    """Return what is given if it is one scan or several; nothing if it is images."""
-    items = tuple(given) if isinstance(given, list | tuple) else (given,)
-    scans = tuple(item for item in items if isinstance(item, ScanResult))
-    if scans and len(scans) < len(items):
-        raise UsageError("images and scans were given together. Scan the images first.")
-    return scans
 
 
 def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
@@ -213,7 +198,10 @@ def map_images(
     >>> len(results)
     1
     """
-    scans = _scans_among(paths)
+    given = paths if isinstance(paths, list | tuple) else (paths,)
+    scans = tuple(item for item in given if isinstance(item, ScanResult))
+    if scans and len(scans) < len(given):
+        raise UsageError("images and scans were given together. Scan the images first.")
     images = [] if scans else several(cast("str | Sequence[str]", paths))
     asked, shown = fill(MapOptions, options), fill(PageOptions, options)
     difference, picture, force = asked["difference"], asked["picture"], asked["force"]

@@ -134,25 +134,22 @@ def refuse_place(path: Path, reads: Iterable[str | os.PathLike[str]] = (), *, of
     # Brings containers along, which those who write no file need not wait for.
     from layoutscope.image.split import refuse_part
 
-    refuse_input(path, reads)
+    for each in reads:
+        inputs.note(each)
+    if inputs.is_input(path):
+        why = "is read as input, and nothing is written over that, with force=True neither"
+        raise UsageError(f"{path}: {why}", options=FORCE)
     ownfiles.refuse_special(path)
     refuse_part(path)
-    if not of_batch:
-        _refuse_batch_part(path)
-
-
-def _refuse_batch_part(path: Path) -> None:
-    """Refuse what belongs to a batch: its files carry the mark, but another result in place of one would end it."""
+    if of_batch:
+        return
+    # The files of a batch carry the mark, but another result in place of one would end the batch.
     real = Path(os.path.realpath(path))
     for folder in real.parents:
-        if BATCH_PARTS.fullmatch(real.relative_to(folder).parts[0]) and _is_batch(folder):
-            raise UsageError(f"{path}: would be a part of the batch in {folder}. Name a file elsewhere.")
-
-
-def _is_batch(folder: Path) -> bool:
-    with suppress(OSError), inputs.open_file(folder / "batch.json") as file:
-        return _BATCH_SIGN in file.read(64)
-    return False
+        if BATCH_PARTS.fullmatch(real.relative_to(folder).parts[0]):
+            with suppress(OSError), inputs.open_file(folder / "batch.json") as file:
+                if _BATCH_SIGN in file.read(64):
+                    raise UsageError(f"{path}: would be a part of the batch in {folder}. Name a file elsewhere.")
 
 
 def is_null_device(path: Path) -> bool:
@@ -194,15 +191,6 @@ def disk_in(path: Path) -> str:
         search = find_volumes(source, depth="maps")
         known = [item.label for item in search.candidates if item.kind != "unknown"]
         return (known or [f"{scheme} partition map" for scheme in search.schemes] or [""])[0]
-
-
-def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Refuse to write over what was read, or is named as what will be."""
-    for each in reads:
-        inputs.note(each)
-    if inputs.is_input(path):
-        why = "is read as input, and nothing is written over that, with force=True neither"
-        raise UsageError(f"{path}: {why}", options=FORCE)
 
 
 @contextmanager

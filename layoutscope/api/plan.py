@@ -150,7 +150,7 @@ def _emit_order(cases: Sequence[Case], asked: PlanOptions, name: str) -> Emitted
     if len(cases) != 1:
         layouts = [case.layout for case in cases]
         raise make_several_volumes_error(layouts, name) if cases else UsageError(f"{name}: has no files to list")
-    if not _has_names(cases[0].layout):
+    if cases[0].layout.columns("entries").texts("name").known is not None:
         raise UsageError(f"{name}: names were left out, so no list of them can be written")
     path, is_null_separated = os.fspath(asked["emit_order"] or ""), asked["is_null_separated"]
     paths, found = file_list(cases[0], asked["memory_bytes"], is_null_separated=is_null_separated, path=path)
@@ -162,11 +162,6 @@ def _emit_order(cases: Sequence[Case], asked: PlanOptions, name: str) -> Emitted
         with open_output(asked["emit_script"], force=asked["force"], holds="a script for sh") as file:
             file.write(os.fsencode(script))
     return found
-
-
-def _has_names(layout: VolumeLayout) -> bool:
-    """Whether entries have their names."""
-    return layout.columns("entries").texts("name").known is None
 
 
 def _explain_no_plan(layout: VolumeLayout) -> str:

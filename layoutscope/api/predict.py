@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.api.images import nothing_to_walk
+from layoutscope.api.images import walkable
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
@@ -39,7 +38,7 @@ from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.changes import LAYOUTS, WHAT_IFS
 from layoutscope.remedies.planning import Trial
-from layoutscope.results.frames import directory_name, read_seconds
+from layoutscope.results.frames import costs_by_directory, directory_name, read_seconds
 from layoutscope.results.locked import make_several_volumes_error
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
@@ -49,11 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from numpy.typing import NDArray
-
     from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
 
@@ -128,9 +125,7 @@ def predict(
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with open_volumes(path, make_request(options, path)) as image:
-        walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
-        if not walked:
-            raise nothing_to_walk(image.layouts, image.about.name)
+        walked = walkable(image.layouts, image.about.name)
         called = volume_names(image.layouts, walked)
         if is_over_orders:
             start = work["start_offset_bytes"]
@@ -152,8 +147,14 @@ def _volume(
 ) -> VolumeCase:
     walked = walk(layout, work)
     reads = walked.reads
-    work_out = partial(_reads_of, work)
-    case = Case(layout, profiles[0], work["order"], host_of(work, layout), work["start_offset_bytes"], work_out)
+    case = Case(
+        layout,
+        profiles[0],
+        work["order"],
+        host_of(work, layout),
+        work["start_offset_bytes"],
+        lambda model: walk_on(model, work).reads,
+    )
     case.reads = reads
     cases = tuple(
         replace(_drive(case.with_drive(profile), work), drive_was_named=drive_was_named) for profile in profiles
@@ -175,10 +176,6 @@ def _volume(
     )
 
 
-def _reads_of(work: Predict, model: Model) -> AccessTrace:
-    return walk_on(model, work).reads
-
-
 def _drive(case: Case, work: Predict) -> DriveCase:
     layout, reads, profile, start = case.layout, case.reads, case.drive, case.start_offset_bytes
     unknowns = Unknowns(Host.of(case.host))
@@ -192,11 +189,18 @@ def _drive(case: Case, work: Predict) -> DriveCase:
     layouts = [_alternative(trial, name) for name in LAYOUTS]
     as_it_is = Alternative(AS_IT_IS, "the nodes are where they are", result.seconds)
     tried = [as_it_is, *(each for each in layouts if each.is_applicable)]
+    seconds = read_seconds(reads, result.reads_ms.service_ms / 1000, result.host_factor)
+    ids, counts, costs = costs_by_directory(reads, seconds)
+    directories: tuple[DirectoryCost, ...] = ()
+    if ids.any():  # else no directory caused a read
+        paths, top = Paths(layout), work["top"]
+        rows = zip(ids[:top].tolist(), counts[:top].tolist(), costs[:top].tolist(), strict=True)
+        directories = tuple(DirectoryCost(number, directory_name(paths, number), *cost) for number, *cost in rows)
     return DriveCase(
         predicted,
         _alternative(trial, PACKED),
         asked,
-        _directory_costs(layout, reads, result, work["top"]),
+        directories,
         best=min(tried, key=lambda item: item.seconds),
         tried=len(tried),
         is_measured=is_measured(profile),
@@ -209,31 +213,6 @@ def _alternative(trial: Trial, name: str) -> Alternative:
     return Alternative(name, WHAT_IFS[name], trial.seconds(name), found if isinstance(found, str) else "")
 
 
-def _directory_costs(
-    layout: VolumeLayout, reads: AccessTrace, result: ServiceResult, top: int
-) -> tuple[DirectoryCost, ...]:
-    """Charge each read to the directory that caused it, the most expensive first; nothing where no directory did."""
-    ids, seconds, counts = _costs_by_directory(reads, result)
-    if not ids.any():
-        return ()
-    worst, paths = np.argsort(-seconds, kind="stable")[:top], Paths(layout)
-    return tuple(
-        DirectoryCost(number, directory_name(paths, number), int(counts[place]), float(seconds[place]))
-        for place, number in zip(worst.tolist(), ids[worst].tolist(), strict=True)
-    )
-
-
-_Costs = tuple["NDArray[np.uint64]", "NDArray[np.float64]", "NDArray[np.int64]"]
-
-
-def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> _Costs:
-    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each."""
-    ids, place = np.unique(reads.directory_id, return_inverse=True)
-    each = read_seconds(reads, result.reads_ms.service_ms / 1000, result.host_factor)
-    seconds = np.bincount(place, each, minlength=len(ids)).astype(np.float64)
-    return ids, seconds, np.bincount(place, minlength=len(ids))
-
-
 def _write_ncdu(
     layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
 ) -> None:
@@ -244,7 +223,8 @@ def _write_ncdu(
         reads = walk(layout, work).reads
         unknowns = Unknowns(Host.of(host_of(work, layout)))
         result = serve_walk(layout, reads, profile, unknowns, work["start_offset_bytes"])
-        ids, seconds, _ = _costs_by_directory(reads, result)
+        each = read_seconds(reads, result.reads_ms.service_ms / 1000, result.host_factor)
+        ids, _, seconds = costs_by_directory(reads, each)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
             file.write(text.encode())

@@ -157,7 +157,15 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
     source = images[0]
     try:
         wanted, lost = _choose_volumes(source, search, request)
-        search = replace(search, findings=_about_wanted(search.findings, wanted, request))
+        if request["volume_at"] is not None:  # the inferred start is left out if the caller named another one
+            starts = [(item.image_offset, item.image_offset + START_BYTES) for item in wanted]
+            about_wanted = tuple(
+                item
+                for item in search.findings
+                if item.code not in _OF_A_START
+                or any(start <= (item.image_offset or 0) < stop for start, stop in starts)
+            )
+            search = replace(search, findings=about_wanted)
         try:
             with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
                 layouts, damage = _read_all(images, wanted, request, kept)
@@ -165,12 +173,32 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
             raise lost or error from error
     except (ImageError, FormatError) as error:
         raise explain_refusal(error, source.name, container_findings(images)) from error
-    _check_states(source, layouts, request)
+    known = read_options()
+    state = next((name for name in own_options(request) if known[name][0].is_state), None)
+    if state is not None and not any(filesystem_of(layout).traits.label in known[state][1] for layout in layouts):
+        able = " or ".join(known[state][1])
+        raise UsageError(f"{source.name}: holds no {able} volume, whose {state} was asked for")
     # Before the reads are counted, of which these are some.
     damage += _report_unpartitioned(source, search, layouts)
-    about = image_facts(source, search, layouts)
+    about = ImageFacts(
+        name=source.name,
+        size_bytes=source.size_bytes,
+        sector_size_bytes=source.sector_size_bytes,
+        partition_maps=search.schemes,
+        other_contents=tuple(" > ".join(item.stack) for item in search.candidates if not item.is_readable),
+        reads=source.counter.reads,
+        read_bytes=source.counter.bytes,
+        hole_bytes=source.counter.hole_bytes,
+        partitions=tuple(_partition_facts(search, layouts)),
+    )
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
-    if _is_second_first(images, wanted, request):
+    sets = [(found, filesystem(found.kind)) for found in wanted] if len(images) > 1 else []
+    # Whether the image that was named is the one whose device tables call the second.
+    if any(
+        chosen.is_second(make_volume_request(VolumeRequest(source, found.image_offset), images, chosen, request))
+        for found, chosen in sets
+        if chosen.traits.takes_second
+    ):
         images, spaces = images[::-1], {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
@@ -209,46 +237,9 @@ START_BYTES: Final = 4096
 _OF_A_START: Final = ("volume-header-lost", "start-uncertain", "volume-unpartitioned")
 
 
-def _about_wanted(
-    findings: tuple[Finding, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions
-) -> tuple[Finding, ...]:
-    """Leave out the inferred start if the caller named another one."""
-    if request["volume_at"] is None:
-        return findings
-    starts = [(item.image_offset, item.image_offset + START_BYTES) for item in wanted]
-    return tuple(
-        item
-        for item in findings
-        if item.code not in _OF_A_START or any(start <= (item.image_offset or 0) < stop for start, stop in starts)
-    )
-
-
 def container_findings(images: tuple[Source, ...]) -> tuple[Finding, ...]:
     """List what is wrong with the files that hold the disks of a set."""
     return tuple(replace(item, device=device) for device, source in enumerate(images) for item in source.findings)
-
-
-def _is_second_first(images: tuple[Source, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions) -> bool:
-    """Whether the image that was named is the one whose device tables call the second."""
-    if len(images) < 2:
-        return False
-    sets = [(found, filesystem(found.kind)) for found in wanted]
-    return any(
-        chosen.is_second(make_volume_request(VolumeRequest(images[0], found.image_offset), images, chosen, request))
-        for found, chosen in sets
-        if chosen.traits.takes_second
-    )
-
-
-def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadOptions) -> None:
-    """Refuse an older state if none of the volumes can have one."""
-    known = read_options()
-    asked = next((name for name in own_options(request) if known[name][0].is_state), None)
-    if asked is None:
-        return
-    able = known[asked][1]
-    if not any(filesystem_of(layout).traits.label in able for layout in layouts):
-        raise UsageError(f"{source.name}: holds no {' or '.join(able)} volume, whose {asked} was asked for")
 
 
 def _choose_volumes(
@@ -264,7 +255,10 @@ def _choose_volumes(
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
-            places = [_make_candidate(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
+            left, stack = source.size_bytes - volume_at, (f"byte {volume_at}", "unknown")
+            places = (
+                [VolumeCandidate("unknown", "unknown", volume_at, left, stack)] if volume_at >= 0 and left > 0 else []
+            )
         if not request["sweep"] or not places:
             raise
         tried = tuple(
@@ -275,15 +269,12 @@ def _choose_volumes(
         return tried, error
 
 
-def _make_candidate(source: Source, volume_at: int) -> VolumeCandidate:
-    return VolumeCandidate(
-        "unknown", "unknown", volume_at, source.size_bytes - volume_at, (f"byte {volume_at}", "unknown")
-    )
-
-
 def keep_chosen(image: Opened, request: ReadOptions) -> Opened:
     """Keep the requested volume, and leave names out on request."""
-    layouts = _select_layouts(image.layouts, request["volume"])
+    layouts = image.layouts
+    if request["volume"] is not None:
+        volumes = [layout for layout in layouts if layout.facts.volume is not None]
+        layouts = (volumes[select_name([layout.facts.name for layout in volumes], str(request["volume"]))],)
     if not request["names"]:
         layouts = tuple(without_names(layout) for layout in layouts)
         unnamed = tuple(replace(item, name="") for item in image.about.partitions)
@@ -335,7 +326,11 @@ def _cut_off(source: Source, layout: VolumeLayout, candidate: VolumeCandidate) -
     if "fusion" in facts.features or (traits.has_containers and facts.volume is not None):
         return []
     end, last = facts.image_offset + facts.size_bytes, facts.block_size_bytes - 1
-    tolerated = last if traits.may_end_within_block and _is_free(layout, end - last - 1) else 0
+    tolerated = 0
+    if traits.may_end_within_block:
+        free = layout.columns("free")
+        start, length, final = free["image_offset"].data, free["length_bytes"].data, end - last - 1
+        tolerated = last if ((start <= final) & (final < start + length)).any() else 0
     if end - source.size_bytes > tolerated:
         message = "the image ends before the volume does: it is incomplete"
         sides = f"{end:,} bytes", f"{source.size_bytes:,}"
@@ -346,12 +341,6 @@ def _cut_off(source: Source, layout: VolumeLayout, candidate: VolumeCandidate) -
         sides = f"an end at {end:,}", f"{stop:,}"
         return [Finding("partition-content", "warning", "partition", facts.image_offset, message, *sides)]
     return []
-
-
-def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
-    free = layout.columns("free")
-    start, length = free["image_offset"].data, free["length_bytes"].data
-    return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
 def make_volume_request(
@@ -374,13 +363,6 @@ def second_part(images: tuple[Source, ...], chosen: FileSystem) -> tuple[Source,
     found = find_volumes(images[1])
     parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
     return images[1], parts[0].image_offset if parts else 0
-
-
-def _select_layouts(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
-    if wanted is None:
-        return layouts
-    volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    return (volumes[select_name([layout.facts.name for layout in volumes], str(wanted))],)
 
 
 def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:
@@ -417,21 +399,6 @@ def _describe_content(found: VolumeCandidate) -> str:
 
 def _is_in(partition: Partition, image_offset: int) -> bool:
     return partition.image_offset <= image_offset < partition.image_offset + partition.size_bytes
-
-
-def image_facts(source: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> ImageFacts:
-    """Sum up an image and what was read of it."""
-    return ImageFacts(
-        name=source.name,
-        size_bytes=source.size_bytes,
-        sector_size_bytes=source.sector_size_bytes,
-        partition_maps=search.schemes,
-        other_contents=tuple(" > ".join(item.stack) for item in search.candidates if not item.is_readable),
-        reads=source.counter.reads,
-        read_bytes=source.counter.bytes,
-        hole_bytes=source.counter.hole_bytes,
-        partitions=tuple(_partition_facts(search, layouts)),
-    )
 
 
 def views_of(image: Opened, request: ReadOptions) -> ViewOf:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ from layoutscope.api.workloads import (
     walk_on,
     work_of,
 )
-from layoutscope.display import Struct
 from layoutscope.drive import hdd, service, simulate
 from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded, check_reads, load_trace
 from layoutscope.drive.uncertain import UNSAID, Host
@@ -41,7 +40,6 @@ from layoutscope.results.recorded import (
     PlacedDevice,
     Recording,
     ReplayResult,
-    Wanted,
 )
 from layoutscope.results.scan import Prediction, knows_offset
 from layoutscope.units import format_share
@@ -50,7 +48,7 @@ from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -106,96 +104,79 @@ def replay(
     True
     """
     asked, given = fill(ReplayOptions, options), work_of(options, workload)
-    against, is_host_given = asked["against"], given.get("host") is not None
+    against, unit, is_host_given = asked["against"], asked["trace_unit"], given.get("host") is not None
     work = check_workload(given if is_host_given else leave_out(given, ["host"]))
     refuse_unused(work)
     told = load_trace(Path(trace), form=asked["form"])
-    wanted = gather_wanted(asked)
+    if unit is not None and not 0 < unit <= LARGEST_UNIT:
+        raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
+    asked["trace_devices"] = [name.removeprefix("/dev/") for name in asked["trace_devices"] or ()]
     if isinstance(told, Recorded) and not is_host_given:
         work["host"] = told.host
     layout = None
     if against is not None:
         with open_volumes(against, make_request(options, against)) as image:
             layout = only_volume(image.layouts)
-    real = real_reads(trace, told, wanted, layout)
-    return serve_recording(real, choose_serving(asked, real), layout, work)
-
-
-class Real(Struct, frozen=True):
-    """Somebody's reads."""
-
-    name: str  # of their file
-    reads: AccessTrace  # as drives serve them
-    used: Recorded | None = None  # of a recording by blocks: the same reads as recorded
-    recording: Recording | None = None  # what became of the rest of it
-
-
-class Serving(Struct, frozen=True):
-    """How reads are served: drives, buffer, start and pace."""
-
-    profiles: tuple[DriveProfile, ...]
-    buffer: str = "own"
-    start_offset_bytes: int = 0
-    queue_depth: int = 1
-    think_us: float | None = None
-    # whether what is not known of the host is drawn where the reads are predicted, as ``predict`` does
-    draws: bool = False
-
-    def serve(
-        self, reads: AccessTrace, host: Host = UNSAID, *, knows_offset: bool = True
-    ) -> list[tuple[ServiceResult, DriveProfile]]:
-        """Serve reads on each drive, with the think times of a host or those of a recording."""
-        how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
-        return [
-            (simulate(reads, each.with_cache(self.buffer), host, knows_offset=knows_offset, **how), each)
-            for each in self.profiles
-        ]
-
-    def named(self, reads: AccessTrace) -> list[ServiceResult]:
-        """Serve reads on each nominal drive, to compare them with a measurement of that drive."""
-        how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
-        return [service(reads, each.with_cache(self.buffer), **how) for each in self.profiles]
-
-
-def choose_serving(asked: ReplayOptions, real: Real) -> Serving:
-    """Return the drives that serve the reads; usual drives that are too small are left out."""
-    profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
-    start, think_us = asked["start_offset_bytes"], asked["think_us"]
+    real = real_reads(trace, told, asked, layout)
+    reads, profiles, think_us = real[0], profiles_of(asked["drives"], DEFAULT_DRIVES), asked["think_us"]
     if asked["drives"] is None:
-        profiles = [profile for profile in profiles if fits(profile, real.reads, start)]
+        profiles = [profile for profile in profiles if fits(profile, reads, asked["start_offset_bytes"])]
     if think_us is not None:
-        real.reads.think_us[:] = think_us
-        real.reads.think_us[:1] = 0
-    return Serving(tuple(profiles), asked["buffer"], start, asked["queue_depth"], think_us)
+        reads.think_us[:] = think_us
+        reads.think_us[:1] = 0
+    return serve_recording(str(trace), real, profiles, asked, layout, work)
 
 
-def serve_recording(real: Real, serving: Serving, layout: VolumeLayout | None, work: Workload) -> ReplayResult:
+Real: TypeAlias = "tuple[AccessTrace, Recorded | None, Recording | None]"
+"""Somebody's reads as drives serve them; of a recording by blocks also as recorded, and what became of the rest."""
+
+
+def serve_recording(
+    name: str,
+    real: Real,
+    profiles: Sequence[DriveProfile],
+    asked: ReplayOptions,
+    layout: VolumeLayout | None,
+    work: Workload,
+    *,
+    draws: bool = False,  # whether what is not known of the host is drawn for the prediction, as ``predict`` does
+) -> ReplayResult:
     """Serve reads, and compare the prediction for an image with them."""
-    served = serving.serve(real.reads)
-    timed = real.used if real.used is not None and real.used.is_timed else None
-    result = ReplayResult(
-        real.name,
-        len(real.reads),
-        int(real.reads.length_bytes.sum()),
-        tuple(Prediction.of(each, profile) for each, profile in served),
-        recording=real.recording,
-        measured=tuple(compare_times(timed, each) for each in serving.named(real.reads)) if timed is not None else (),
-    )
+    reads, used, recording = real
+    how = {"start_offset_bytes": asked["start_offset_bytes"], "queue_depth": asked["queue_depth"]}
+
+    def serve(trace: AccessTrace, host: Host = UNSAID, *, knows_offset: bool = True) -> tuple[Prediction, ...]:
+        drives = [(each, each.with_cache(asked["buffer"])) for each in profiles]
+        return tuple(
+            Prediction.of(simulate(trace, drive, host, knows_offset=knows_offset, **how), profile)
+            for profile, drive in drives
+        )
+
+    timed = used if used is not None and used.is_timed else None
+    measured: tuple[MeasuredTimes, ...] = ()
+    if timed is not None:
+        # The measured drive is the nominal one.
+        served = (service(reads, each.with_cache(asked["buffer"]), **how) for each in profiles)
+        measured = tuple(compare_times(timed, each) for each in served)
+    read_bytes = int(reads.length_bytes.sum())
+    result = ReplayResult(name, len(reads), read_bytes, serve(reads), recording=recording, measured=measured)
     if layout is None:
         return result
-    model, predicted, agreement, driver = predict_best(real.reads, layout, work)
-    paced = _match_pace(predicted, real.reads, serving.think_us)
-    said = Host.of(model.host) if serving.draws else UNSAID
-    knows = not serving.draws or knows_offset(layout, serving.start_offset_bytes)
-    return replace(
-        result,
-        expected=tuple(
-            Prediction.of(each, profile) for each, profile in serving.serve(paced, said, knows_offset=knows)
-        ),
-        agreement=agreement,
-        host=host_times(timed, predicted, entries_of(model, work)) if timed is not None else None,
-        driver=driver,
-    )
+    model, predicted, agreement, driver = predict_best(reads, layout, work)
+    paced, think_us = predicted, asked["think_us"]
+    if think_us is not None or not reads.think_us.any():
+        # The prediction has the host time of the trace where that is one for all. While the host works the disk turns,
+        # so that the same reads at another pace are served in other times.
+        pace = np.full(len(predicted), think_us or 0.0)
+        pace[:1] = reads.think_us[:1]
+        paced = replace(predicted, think_us=pace, after_us=0.0)
+    host = None
+    if timed is not None:
+        modelled_us = float(predicted.think_us[1:].sum())
+        host = HostTimes(float(timed.gaps_us().sum()), modelled_us, entries_of(model, work))
+    knows = not draws or knows_offset(layout, asked["start_offset_bytes"])
+    expected = serve(paced, Host.of(model.host) if draws else UNSAID, knows_offset=knows)
+    return replace(result, expected=expected, agreement=agreement, host=host, driver=driver)
 
 
 EXACT: Final = 0.999
@@ -226,47 +207,27 @@ def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[M
     return model, predicted, score(real, predicted, layout)
 
 
-def gather_wanted(asked: ReplayOptions) -> Wanted:
-    """Gather the facts of a recording."""
-    unit, devices = asked["trace_unit"], asked["trace_devices"] or ()
-    if unit is not None and not 0 < unit <= LARGEST_UNIT:
-        raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
-    names = tuple(name.removeprefix("/dev/") for name in devices)
-    return Wanted(unit, asked["trace_at"], names, tuple(asked["trace_processes"] or ()))
-
-
 def real_reads(
-    path: str | os.PathLike[str], told: AccessTrace | Recorded, wanted: Wanted, layout: VolumeLayout | None
+    path: str | os.PathLike[str], told: AccessTrace | Recorded, asked: ReplayOptions, layout: VolumeLayout | None
 ) -> Real:
     """Find the addresses of a recording's reads; any other trace has them."""
+    devices, processes = asked["trace_devices"] or (), asked["trace_processes"] or ()
     if not isinstance(told, Recorded):
-        if wanted != Wanted():
+        if asked["trace_unit"] is not None or asked["trace_at"] is not None or devices or processes:
             raise UsageError("unit, start, device and process apply only to a recording by blocks")
         check_reads(Path(path), told)
-        return Real(str(path), told)
-    for kind, names, there in (("device", wanted.devices, told.devices), ("process", wanted.processes, told.processes)):
+        return told, None, None
+    for kind, names, there in (("device", devices, told.devices), ("process", processes, told.processes)):
         unknown = [name for name in names if name not in there]
         if unknown:
             hint = did_you_mean(unknown[0], there)
             raise UsageError(f"{path}: no read of {kind} {unknown[0]!r}{hint}. Choose from: {', '.join(there)}")
-    used, recording = place(told, wanted, layout)
+    used, recording = place(told, asked, layout)
     if not len(used):
         raise UsageError(f"{path}: no reads of these devices and processes")
     reads = used.trace([item.place for item in recording.placed])
     check_reads(Path(path), reads)
-    return Real(str(path), reads, used, recording)
-
-
-def _match_pace(predicted: AccessTrace, real: AccessTrace, think_us: float | None) -> AccessTrace:
-    """Give a prediction the host time of the trace where that is one for all, none at all among them.
-
-    While the host works the disk turns, so that the same reads at another pace are served in other times.
-    """
-    if think_us is None and real.think_us.any():
-        return predicted
-    pace = np.full(len(predicted), think_us or 0.0)
-    pace[:1] = real.think_us[:1]
-    return replace(predicted, think_us=pace, after_us=0.0)
+    return reads, used, recording
 
 
 OUTCOMES: Final = {
@@ -294,11 +255,6 @@ def _middle(times_ms: NDArray[np.float64]) -> tuple[float, float]:
     """Return median and 90th percentile."""
     middle, high = np.quantile(times_ms, [0.5, 0.9])
     return float(middle), float(high)
-
-
-def host_times(reads: Recorded, predicted: AccessTrace, entries: int | None) -> HostTimes:
-    """Set the time between recorded reads beside the host time of a prediction."""
-    return HostTimes(float(reads.gaps_us().sum()), float(predicted.think_us[1:].sum()), entries)
 
 
 UNITS: Final = (512, 4096, 2048, 1024)
@@ -365,12 +321,11 @@ def anything(layout: VolumeLayout) -> Spans:
 class _Trial:
     """Tries where the blocks of devices may be."""
 
-    def __init__(self, layout: VolumeLayout, wanted: Wanted, unit_bytes: int | None) -> None:
+    def __init__(self, layout: VolumeLayout, unit: int | None, at: int | None) -> None:
         facts = layout.facts
-        unit = wanted.unit_bytes or unit_bytes
         self._nodes, self._anything = locate_walked_nodes(layout), anything(layout)
         self._units = (unit,) if unit else tuple(dict.fromkeys((*UNITS, facts.block_size_bytes)))
-        self._starts = (wanted.at,) if wanted.at is not None else tuple(dict.fromkeys((0, facts.image_offset)))
+        self._starts = (at,) if at is not None else tuple(dict.fromkeys((0, facts.image_offset)))
         self._images = tuple(int(code) for code in np.unique(layout.columns("nodes")["device"].filled(0))) or (0,)
 
     def best(self, reads: Recorded, device: str) -> PlacedDevice:
@@ -378,18 +333,18 @@ class _Trial:
         rows = reads.select_devices([device])
         told = rows & reads.is_metadata
         tried = reads.block[told if told.any() else rows]
-        found = [
-            PlacedDevice(place, int(rows.sum()), len(tried), int(self._nodes.hold(_locate(tried, place), image).sum()))
+        places = [
+            Place(device, unit, start, image)
             for image in self._images
-            for place in self._places(device, image)
+            for unit in self._units
+            for start in self._starts
         ]
+        found = []
+        for place in places:
+            on_nodes = int(self._nodes.hold(_locate(tried, place), place.image_device).sum())
+            found.append(PlacedDevice(place, int(rows.sum()), len(tried), on_nodes))
         # Among equals the first is taken: a disk's blocks are more likely 512 bytes, counted from the image's start.
         return max(found, key=lambda item: item.on_nodes)
-
-    def _places(self, device: str, image: int) -> Iterator[Place]:
-        for unit in self._units:
-            for start in self._starts:
-                yield Place(device, unit, start, image)
 
     def alike(self, reads: Recorded, device: str, other: PlacedDevice) -> PlacedDevice:
         """Place a device as another one of the same disk: volumes of one container share its blocks."""
@@ -411,17 +366,17 @@ def disk_of(device: str) -> str:
 
 def place(
     reads: Recorded,
-    wanted: Wanted,
+    asked: ReplayOptions,
     # the volume that was read; without it the device with most reads is taken, and nothing is tried
     layout: VolumeLayout | None = None,
 ) -> tuple[Recorded, Recording]:
     """Find where the reads of a recording are, and which of them are compared with a prediction."""
-    own = reads[reads.select_devices(wanted.devices)] if wanted.devices else reads
+    own = reads[reads.select_devices(asked["trace_devices"])] if asked["trace_devices"] else reads
     layer = FILE_SYSTEM if (own.layer == FILE_SYSTEM).any() else CHUNK
     told = reads[reads.layer == layer]
-    placed = _place_devices(own[own.layer == layer], wanted, layout)
+    placed = _place_devices(own[own.layer == layer], asked, layout)
     known = told.select_devices([item.place.device for item in placed])
-    mine, processes = _processes(told[known], wanted, layout, placed)
+    mine, processes = _processes(told[known], asked["trace_processes"] or (), layout, placed)
     used, others = told[known][mine], told[known][~mine]
     recording = Recording(
         form=reads.form,
@@ -441,21 +396,21 @@ def place(
     return used, recording
 
 
-def _place_devices(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tuple[PlacedDevice, ...]:
+def _place_devices(reads: Recorded, asked: ReplayOptions, layout: VolumeLayout | None) -> tuple[PlacedDevice, ...]:
     """Place the devices of the image."""
     counts = np.bincount(reads.device, minlength=len(reads.devices))
     names = [reads.devices[code] for code in np.argsort(-counts, kind="stable") if counts[code]]
     if not names:
         return ()
     if layout is None:
-        there = Place(names[0], wanted.unit_bytes or reads.unit_bytes or USUAL_UNIT, wanted.at or 0)
-        chosen = [replace(there, device=name) for name in names] if wanted.devices else [there]
+        there = Place(names[0], asked["trace_unit"] or reads.unit_bytes or USUAL_UNIT, asked["trace_at"] or 0)
+        chosen = [replace(there, device=name) for name in names] if asked["trace_devices"] else [there]
         return tuple(PlacedDevice(each, int(reads.select_devices([each.device]).sum()), 0, 0) for each in chosen)
-    trial = _Trial(layout, wanted, reads.unit_bytes)
+    trial = _Trial(layout, asked["trace_unit"] or reads.unit_bytes, asked["trace_at"])
     told = reads.is_metadata if reads.is_metadata.any() else np.ones(len(reads), bool)
     found = [trial.best(reads, name) for name in names if (told & reads.select_devices([name])).any()]
     best = max(found, key=lambda item: item.on_nodes)
-    kept = [item for item in found if item is best or wanted.devices or item.share >= ENOUGH]
+    kept = [item for item in found if item is best or asked["trace_devices"] or item.share >= ENOUGH]
     rest = [name for name in names if name not in {item.place.device for item in found}]
     alike = [
         trial.alike(reads, name, item) for name in rest for item in kept if disk_of(name) == disk_of(item.place.device)
@@ -464,11 +419,11 @@ def _place_devices(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None)
 
 
 def _processes(
-    reads: Recorded, wanted: Wanted, layout: VolumeLayout | None, placed: Sequence[PlacedDevice]
+    reads: Recorded, named: Sequence[str], layout: VolumeLayout | None, placed: Sequence[PlacedDevice]
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
     """Mark the reads of the program that walks: the one named, else that with most reads of nodes."""
-    if wanted.processes:
-        return reads.select_processes(wanted.processes), wanted.processes
+    if named:
+        return reads.select_processes(named), tuple(named)
     if layout is None or len(np.unique(reads.process)) < 2:
         return np.ones(len(reads), bool), tuple(reads.processes[code] for code in np.unique(reads.process))
     offset, image, _ = reads.offsets([item.place for item in placed])
@@ -494,7 +449,7 @@ def _problem(reads: Recorded, placed: Sequence[PlacedDevice], layout: VolumeLayo
     if on_nodes >= SURE * tried:
         return ""
     share = f"only {format_share(on_nodes / tried)} of {tried:,} reads are on nodes of the walked trees"
-    free = _Trial(layout, Wanted(), reads.unit_bytes).best(reads, placed[0].place.device)
+    free = _Trial(layout, reads.unit_bytes, None).best(reads, placed[0].place.device)
     if free.on_nodes > placed[0].on_nodes:
         there = free.place
         return (

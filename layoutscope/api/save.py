@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-    from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult
     from layoutscope.tables import Table, VolumeLayout
 
@@ -95,10 +94,15 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     has_names = not hash_names and any(layout.columns("entries").texts("name").is_known.any() for layout in layouts)
     partitions = tuple(item if has_names else replace(item, name="") for item in result.image.partitions)
     image = replace(result.image, partitions=partitions)
+    findings = [to_builtins(finding) for finding in result.findings]
+    for fields in findings:
+        # ``cause`` belongs to the format, and is never set outside of volumes.
+        del fields["causes"]
+        fields["cause"] = None
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
         "image": {**to_builtins(image), "name": Path(image.name).name if has_names else ""},
-        "findings": [_to_fields(finding) for finding in result.findings],
+        "findings": findings,
     }
     try:
         with phase("saving the capture"):
@@ -121,13 +125,6 @@ def _write(target: Path, seen: ownfiles.Snapshot, layouts: list[VolumeLayout], a
         ownfiles.place(part, target, seen)
     finally:
         ownfiles.remove_folder(work)
-
-
-def _to_fields(finding: Finding) -> dict[str, Any]:
-    """Return the fields of a finding; ``cause`` belongs to the format, and is never set outside of volumes."""
-    fields = to_builtins(finding)
-    del fields["causes"]
-    return {**fields, "cause": None}
 
 
 HASH_DIGITS: Final = 20

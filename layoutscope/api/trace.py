@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.api.images import only_volume
@@ -14,7 +15,6 @@ from layoutscope.options import TraceOptions
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
     from typing import Unpack
 
     from layoutscope.access.trace import AccessTrace
@@ -104,24 +104,9 @@ def write_trace(
     """
     form = trace_form(target, file_format)
     with open_output(target, force=force, holds=f"{len(reads):,} reads") as file:
-        _write(reads, file, form, disk)
-
-
-def _write(reads: AccessTrace, file: IO[bytes], file_format: str, disk: str) -> None:
-    if file_format == "csv":
-        file.write(csv_text(reads).encode())
-        return
-    lines = fio_lines(reads, file=disk) if file_format == "fio" else blkparse_lines(reads)
-    for text in _join_lines(lines):
-        file.write(text.encode())
-
-
-def _join_lines(lines: Iterable[str]) -> Iterable[str]:
-    """Join lines, many at once."""
-    held: list[str] = []
-    for line in lines:
-        held.append(f"{line}\n")
-        if len(held) == LINES_AT_ONCE:
-            yield "".join(held)
-            held = []
-    yield "".join(held)
+        if form == "csv":
+            file.write(csv_text(reads).encode())
+            return
+        lines = iter(fio_lines(reads, file=disk) if form == "fio" else blkparse_lines(reads))
+        while part := list(islice(lines, LINES_AT_ONCE)):
+            file.write("".join(f"{line}\n" for line in part).encode())

@@ -15,13 +15,13 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.measure import fit_log_text
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.replay import Serving, disk_of, real_reads, serve_recording
+from layoutscope.api.replay import disk_of, real_reads, serve_recording
 from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
-from layoutscope.options import ValidateOptions
-from layoutscope.results.recorded import KitMachine, KitResult, KitWalk, Wanted, leaf_policy
+from layoutscope.options import ReplayOptions, ValidateOptions, fill
+from layoutscope.results.recorded import KitMachine, KitResult, KitWalk, leaf_policy
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -101,10 +101,12 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     walks: tuple[KitWalk, ...]
     with _volume(path, files, options.get("against")) as layout:
         again = (f"{name}{AGAIN}" for name in ORDERS if f"walk-{name}{AGAIN}.time.txt" in files)
-        walks = tuple(_add_notes(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
+        walks = tuple(_walk(path, name, files, layout, profile, machine) for name in (*ORDERS, *again))
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
-    return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, _missing(files))
+    steps = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
+    missing = tuple((row[0], row[3]) for row in steps if len(row) == 4 and row[1] != "0")
+    return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, missing)
 
 
 @contextmanager
@@ -116,7 +118,14 @@ def _volume(
         source = against
         if source is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            source = _unpack(files, folder)
+            for name in (CAPTURE, IMAGE):
+                mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
+                for place, data in mine.items():
+                    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / place).write_bytes(data)
+                if mine:
+                    source = folder / name
+                    break
         if source is None:
             yield None
             return
@@ -128,20 +137,13 @@ def _volume(
         yield only_volume(image.layouts)
 
 
-def _unpack(files: Mapping[str, bytes], folder: Path) -> Path | None:
-    """Write the capture or the image of a kit to a folder; None where it holds neither."""
-    for name in (CAPTURE, IMAGE):
-        mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
-        for place, data in mine.items():
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (folder / place).write_bytes(data)
-        if mine:
-            return folder / name
-    return None
-
-
 def _walk(
-    path: Path, name: str, files: Mapping[str, bytes], layout: VolumeLayout | None, profile: DriveProfile
+    path: Path,
+    name: str,
+    files: Mapping[str, bytes],
+    layout: VolumeLayout | None,
+    profile: DriveProfile,
+    machine: KitMachine,
 ) -> KitWalk:
     """Compare the prediction with one walk, or say why that is impossible."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
@@ -164,30 +166,25 @@ def _walk(
     if not len(told):
         cut = f"; line {told.lines.first_unparsed} is cut or damaged" if told.lines.first_unparsed else ""
         return replace(walk, why_not=f"its recording holds no reads{cut}")
+    where, asked = f"{path}: walk-{name}", fill(ReplayOptions, {})
     try:
-        found = real_reads(f"{path}: walk-{name}", told, Wanted(), layout)
+        found = real_reads(where, told, asked, layout)
     except UsageError as error:
         return replace(walk, why_not=str(error))
-    serving = Serving((profile,), draws=True)
-    return replace(walk, replay=serve_recording(found, serving, layout, work))
-
-
-def _add_notes(walk: KitWalk, machine: KitMachine) -> KitWalk:
-    """Add the facts that differ between recording and kit: another device, another unit."""
-    recording = None if walk.replay is None else walk.replay.recording
-    if recording is None:
-        return walk
+    replay = serve_recording(where, found, [profile], asked, layout, work, draws=True)
+    # Facts that differ between recording and kit: another device, another unit.
     known = {disk_of(name) for name in (machine.device, machine.container) if name}
+    placed = () if replay.recording is None else replay.recording.placed
     notes = [
         f"its reads are on {each.place.device}, the kit is of {machine.device}"
-        for each in recording.placed
+        for each in placed
         if known and disk_of(each.place.device) not in known
     ]
-    units = {each.place.unit_bytes for each in recording.placed}
+    units = {each.place.unit_bytes for each in placed}
     if machine.unit_bytes is not None and units - {machine.unit_bytes}:
-        told = ", ".join(f"{unit:,}" for unit in sorted(units))
-        notes.append(f"its blocks have {told} bytes, diskutil says {machine.unit_bytes:,}")
-    return replace(walk, notes=tuple(notes))
+        blocks = ", ".join(f"{unit:,}" for unit in sorted(units))
+        notes.append(f"its blocks have {blocks} bytes, diskutil says {machine.unit_bytes:,}")
+    return replace(walk, replay=replay, notes=tuple(notes))
 
 
 def _profile(
@@ -262,12 +259,6 @@ def _number(text: str | None) -> float | None:
 
 MAX_SECONDS: Final = 1e12
 """Facts of a walk and its entries: nothing else was measured."""
-
-
-def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
-    """List the steps of the script that failed or were left out."""
-    rows = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
-    return tuple((row[0], row[3]) for row in rows if len(row) == 4 and row[1] != "0")
 
 
 def kit(*, warm: bool = False) -> str:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.uncertain import Interval
-    from layoutscope.options import Option
     from layoutscope.results.predict import DriveCase
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
@@ -64,17 +62,7 @@ def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload)
         raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
     if host is not None and host not in HOSTS:
         raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
-    _check_values(work, known)
-    refused, missing = _explain_refusal(work)
-    if refused:
-        told = f"{refused} (keyword {missing})" if missing else refused
-        raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
-    host_of(work)
-    return work
-
-
-def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
-    """Refuse values that would be taken for others, or fail far from here."""
+    # These values would be taken for others, or fail far from here.
     given: Mapping[str, Any] = work
     for name, option in known.items():
         value, least = given[name], option.least
@@ -84,6 +72,12 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
             raise UsageError(f"{name} must be a whole number, {least} or more: it is {value!r}")
     if isinstance(work["paths"], str):
         raise UsageError("paths must be a sequence of paths: this is one text")
+    refused, missing = _explain_refusal(work)
+    if refused:
+        told = f"{refused} (keyword {missing})" if missing else refused
+        raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
+    host_of(work)
+    return work
 
 
 def refuse_unused(work: Workload) -> None:
@@ -171,7 +165,11 @@ def walk(layout: VolumeLayout, asked: Workload, host: HostProfile | None = None)
 def walk_on(model: Model, asked: Workload) -> Walk:
     """Work out the reads of a workload on a model, whose host does it."""
     layout = model.layout
-    file_id = None if asked["file"] is None else _file(layout, asked["file"])
+    file_id = None if asked["file"] is None else _require(layout, asked["file"])
+    if file_id is not None:
+        entries = layout.columns("entries")
+        if ((entries["file_id"].data == file_id) & entries["kind"].equals("directory")).any():
+            raise UsageError(f"{asked['file']!r} is a directory, which has no contents to read")
     work = Work(
         start_directory_id=ROOT_ID if asked["start"] is None else _require(layout, asked["start"]),
         stat=asked["stat"],
@@ -219,13 +217,6 @@ def _require(layout: VolumeLayout, path: str) -> int:
     file_id = resolve(layout, path)
     if file_id is None:
         raise UsageError(f"no file at {path!r}")
-    return file_id
-
-
-def _file(layout: VolumeLayout, path: str) -> int:
-    file_id, entries = _require(layout, path), layout.columns("entries")
-    if ((entries["file_id"].data == file_id) & entries["kind"].equals("directory")).any():
-        raise UsageError(f"{path!r} is a directory, which has no contents to read")
     return file_id
 
 
@@ -332,27 +323,23 @@ class VolumesAlike:
 
     def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
         """Add to a prediction what a volume like that takes."""
-        return replace(case, volume=self._interval(profile), halves_s=self._halves(reads, profile))
-
-    def _interval(self, profile: DriveProfile) -> Interval:
-        """Draw drives like that, and in turn the volumes, each anywhere on its drive."""
+        # Drives like that are drawn, and in turn the volumes, each anywhere on its drive.
         unknown = uncertain(profile, self._host, knows_offset=False)
         number = np.arange(num_draws())
         taken = number % len(self._walks)
         seconds = np.zeros(num_draws())
-        for volume, reads in enumerate(self._walks):
+        for volume, walked in enumerate(self._walks):
             mine = number[taken == volume]
-            seconds[mine] = draw_seconds(reads, profile, unknown, numbers=mine).seconds
+            seconds[mine] = draw_seconds(walked, profile, unknown, numbers=mine).seconds
         placed = {
             "creation": (PLACEMENT, np.array([creation for creation, _, _ in self._volumes])[taken]),
             "age": (PLACEMENT, np.array([age for _, age, _ in self._volumes])[taken]),
         }
-        return interval_of(seconds, {**unknown.columns(), **placed, START: (START, unknown.angle)}, VOLUME)
-
-    def _halves(self, reads: AccessTrace, profile: DriveProfile) -> tuple[float, ...]:
-        """Serve reads with the volume at the start of the drive and in the middle; empty where it does not fit."""
+        inputs = {**unknown.columns(), **placed, START: (START, unknown.angle)}
+        # The volume itself is served at the start of the drive and in the middle, if it fits.
         half = profile.capacity_bytes // 2 // ALIGNED_BYTES * ALIGNED_BYTES
-        if profile.geometry == "none" or self._layout.facts.size_bytes > half:
-            return ()
-        begins = -self._layout.facts.image_offset
-        return tuple(service(reads, profile, start_offset_bytes=begins + at).seconds for at in (0, half))
+        halves_s: tuple[float, ...] = ()
+        if profile.geometry != "none" and self._layout.facts.size_bytes <= half:
+            begins = -self._layout.facts.image_offset
+            halves_s = tuple(service(reads, profile, start_offset_bytes=begins + at).seconds for at in (0, half))
+        return replace(case, volume=interval_of(seconds, inputs, VOLUME), halves_s=halves_s)

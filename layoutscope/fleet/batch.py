@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -74,7 +75,12 @@ def _expand_lists(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bo
     names: list[tuple[str, bool]] = []
     for path in (os.fspath(item) for item in paths):
         if path.startswith(LIST_PREFIX) and not os.path.lexists(path):
-            names += [(line, True) for line in _read_list(Path(path.removeprefix(LIST_PREFIX)))]
+            place = Path(path.removeprefix(LIST_PREFIX))
+            try:
+                text = inputs.read_text(place, errors="surrogateescape")
+            except OSError as error:
+                raise UsageError(f"{place}: cannot be read as a list of sources: {reason_of(error)}") from error
+            names += [(line, True) for line in text.split("\n") if line]
         elif is_address(path):
             names.append((restore_address(path), True))
         elif glob.has_magic(path) and not os.path.lexists(path):
@@ -83,14 +89,6 @@ def _expand_lists(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bo
         else:
             names.append((path, True))
     return names
-
-
-def _read_list(path: Path) -> list[str]:
-    try:
-        text = inputs.read_text(path, errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read as a list of sources: {reason_of(error)}") from error
-    return [line for line in text.split("\n") if line]
 
 
 def _is_within(path: str, folder: Path) -> bool:
@@ -125,17 +123,13 @@ def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) 
     except OSError as error:
         return [FleetSource(path, failed=reason_of(error))]
     inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
-    parts = {str(part) for name in inside for part in _later_parts(Path(name))}
+    # Only the first part of a split image is a source.
+    parts = set[str]()
+    for name in inside:
+        # If a part is missing, the row of the first part names it; the other parts get rows of their own.
+        with suppress(ImageError, OSError):
+            parts |= {str(part) for part in (find_parts(Path(name))[1:] if Path(name).is_file() else ())}
     return [source for name in inside if name not in parts for source in _list_sources(name, output, known_folders)]
-
-
-def _later_parts(path: Path) -> Iterator[Path]:
-    """Yield the parts of a split image after the first."""
-    try:
-        yield from find_parts(path)[1:] if path.is_file() else ()
-    except (ImageError, OSError):
-        # A part is missing. The row of the first part names it; the other parts get rows of their own.
-        return
 
 
 LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
@@ -203,7 +197,12 @@ def batch(
         limits, read = _choose_engine(fleet_options)
         folder.prepare({"sources": len(found)})
         jobs = [FleetJob(source, str(folder.path.absolute()), limits, scan_options) for source in found]
-        documents = _find_unchanged_rows(folder, jobs)
+        documents: dict[str, dict[str, Any]] = {}
+        for job in jobs:
+            row = folder.read_row(job.source.identifier)
+            # A failed source is read again, because the cause may be gone.
+            if row is not None and row.get("status") != "failed" and row.get("key") == job.key():
+                documents[job.source.identifier] = row
         remaining = [job for job in jobs if job.source.identifier not in documents]
         num_unchanged = len(documents)
         documents |= _read_sources(folder, read(remaining), len(remaining), on_source)
@@ -263,16 +262,6 @@ def _choose_engine(
     require_dask(has_dashboard=has_dashboard)
     read = partial(read_by_scheduler, address=scheduler or LOCAL_CLUSTER, workers=workers, has_dashboard=has_dashboard)
     return FleetLimits(memory, seconds, written), read
-
-
-def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
-    """Find the rows of unchanged sources; failed sources are read again because the cause may be gone."""
-    known = {job.source.identifier: (job, folder.read_row(job.source.identifier)) for job in jobs}
-    return {
-        name: row
-        for name, (job, row) in known.items()
-        if row is not None and row.get("status") != "failed" and row.get("key") == job.key()
-    }
 
 
 def _read_sources(

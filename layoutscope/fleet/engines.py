@@ -228,11 +228,13 @@ def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> di
     try:
         while True:
             worker = pool.take(job.limits)
-            has_read, result = worker.num_sources > 0, None
+            has_read, is_sound = worker.num_sources > 0, False
             try:
                 result = _read_outcome(job, work, *worker.read(job, work))
+                peak_bytes = result.get("peak_memory_bytes") or 0
+                is_sound = result["status"] == "complete" and peak_bytes * MEMORY_PART < job.limits.memory_bytes
             finally:
-                pool.release(worker, is_sound=_is_sound(result, job))
+                pool.release(worker, is_sound=is_sound)
             if result["status"] != "failed" or not has_read or worker.is_killed:
                 return result
             ownfiles.empty_folder(work)
@@ -241,13 +243,6 @@ def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> di
     finally:
         if workers is None:
             pool.end()
-
-
-def _is_sound(result: dict[str, Any] | None, job: FleetJob) -> bool:
-    """Whether a process may read another source after this one."""
-    if result is None or result["status"] != "complete":
-        return False
-    return (result.get("peak_memory_bytes") or 0) * MEMORY_PART < job.limits.memory_bytes
 
 
 def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
@@ -261,20 +256,15 @@ def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> di
     except (OSError, ValueError):
         if memory.mentions_lack(words) or "MemoryError" in words:
             return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
-        return outcome("failed", EXIT_FAILED, f"its process broke off: {_describe_exit(code, words)}")
+        last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
+        try:
+            ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        except ValueError:
+            ended = f"signal {-code}"
+        return outcome("failed", EXIT_FAILED, f"its process broke off: {', '.join(filter(None, (ended, last)))}")
     if result["message"] == LACKS_MEMORY:
         result["message"] = f"{LACKS_MEMORY}: limited to {limit}"
     return result
-
-
-def _describe_exit(code: int, words: str) -> str:
-    """Describe how a process ended, with the last line of its output."""
-    last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
-    try:
-        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    except ValueError:
-        ended = f"signal {-code}"
-    return f"{ended}, {last}" if last else ended
 
 
 USUAL_MEMORY_BYTES: Final = 2 * 1024**3
@@ -346,18 +336,14 @@ def attempt_on_dask_worker(job: FleetJob, version: str) -> dict[str, Any]:
     with _POOL_LOCK:
         pool = _pool()
     if not job.limits.memory_bytes:
-        job = replace(job, limits=replace(job.limits, memory_bytes=_memory_bytes()))
+        from distributed import get_worker
+
+        worker = get_worker()
+        threads: int = worker.state.nthreads
+        limit: int | None = worker.memory_manager.memory_limit
+        memory_bytes = max(USUAL_MEMORY_BYTES, limit // threads) if limit else default_memory_bytes(threads)
+        job = replace(job, limits=replace(job.limits, memory_bytes=memory_bytes))
     return {name: item for name, item in attempt(job, pool).items() if not isinstance(item, list)}
-
-
-def _memory_bytes() -> int:
-    """Return the default memory limit of a process of this Dask worker."""
-    from distributed import get_worker
-
-    worker = get_worker()
-    threads: int = worker.state.nthreads
-    limit: int | None = worker.memory_manager.memory_limit
-    return max(USUAL_MEMORY_BYTES, limit // threads) if limit else default_memory_bytes(threads)
 
 
 def require_dask(*, has_dashboard: bool) -> None:

@@ -79,7 +79,10 @@ def source_identity(path: str) -> dict[str, Any]:
             about = os.fsencode(os.path.relpath(name, path))
             digest.update(b"%d:%s %d %d\n" % (len(about), about, status.st_size, status.st_mtime_ns))
             if name == path:
-                digest.update(_read_ends(name, status.st_size))
+                with inputs.open_file(Path(name)) as file:
+                    begin = file.read(END_BYTES)
+                    file.seek(max(0, status.st_size - END_BYTES))
+                    digest.update(begin + file.read(END_BYTES))
     except (OSError, ValueError):
         return {}
     return {"size_bytes": total, "modify_time_ns": newest, "identity": digest.hexdigest()}
@@ -95,13 +98,6 @@ def _list_files(path: str) -> Iterator[str]:
             return
         return
     yield from inputs.walk_files(path)
-
-
-def _read_ends(path: str, size_bytes: int) -> bytes:
-    with inputs.open_file(Path(path)) as file:
-        begin = file.read(END_BYTES)
-        file.seek(max(0, size_bytes - END_BYTES))
-        return begin + file.read(END_BYTES)
 
 
 ID_DIGITS: Final = 16

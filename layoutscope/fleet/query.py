@@ -100,14 +100,20 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
         raise UsageError("this query is nested too deep") from None
     if tree.get("error"):
         raise UsageError(f"unsupported form of a query: {tree.get('error_message', '')}")
-    for node in _iterate_nodes(tree):
-        word = node.get("type")
+    remaining = [tree]
+    while remaining:
+        node = remaining.pop()
+        if isinstance(node, list):
+            remaining += node
+        if not isinstance(node, dict):
+            continue
+        remaining += node.values()
+        word, function = node.get("type"), node.get("function")
         if isinstance(word, str) and word.endswith("_NODE") and word not in QUERY_NODES:
             raise UsageError(f"a query only reads, and has no {word.partition('_')[0]} in it")
-        if word == "TABLE_FUNCTION" and _function_name(node) not in TABLE_FUNCTIONS:
-            raise UsageError(
-                f"a query reads the views alone: {', '.join(views)}; not what {_function_name(node)}() reads"
-            )
+        name = str(function.get("function_name")) if isinstance(function, dict) else ""
+        if word == "TABLE_FUNCTION" and name not in TABLE_FUNCTIONS:
+            raise UsageError(f"a query reads the views alone: {', '.join(views)}; not what {name}() reads")
 
 
 class Limits:
@@ -175,23 +181,6 @@ def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) ->
 def is_working() -> bool:
     """Whether DuckDB still runs after an interrupt, which it checks only between pieces of work of any length."""
     return any(thread.name == THREAD_NAME for thread in threading.enumerate())
-
-
-def _iterate_nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield each object in a parsed query."""
-    remaining = [tree]
-    while remaining:
-        node = remaining.pop()
-        if isinstance(node, dict):
-            yield node
-            remaining += node.values()
-        elif isinstance(node, list):
-            remaining += node
-
-
-def _function_name(part: dict[str, Any]) -> str:
-    own = part.get("function")
-    return str(own.get("function_name")) if isinstance(own, dict) else ""
 
 
 CAPTURE_TABLES: Final = ("nodes", "entries", "extents", "regions", "free")
@@ -364,8 +353,8 @@ class FleetViews:
 
     def _find_capture_tables(self, names: Sequence[str]) -> None:
         """Find the tables of each volume: the N-th volume of a source is in the folder N of its capture."""
-        path = str(self.folder / "volumes.parquet")
-        numbered = f"read_parquet({_quote_files([path])}, file_row_number = true)"
+        volumes = str(self.folder / "volumes.parquet")
+        numbered = f"read_parquet({_quote_files([volumes])}, file_row_number = true)"
         own = "source, volume, number, image_offset, size_bytes, file_row_number AS place"
         counted = "row_number() OVER (PARTITION BY source ORDER BY file_row_number) - 1 AS layout"
         self._connection.execute(f"CREATE TABLE layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
@@ -377,20 +366,18 @@ class FleetViews:
             "JOIN sources USING (source) ORDER BY place"
         )
         for source, folder in self._connection.execute("SELECT source, folder FROM places").fetchall():
-            if source in self.captures:
-                self._find_tables(folder, names)
-
-    def _find_tables(self, folder: str, names: Sequence[str]) -> None:
-        """Find the tables of one volume; links are refused because they may lead anywhere."""
-        place = f"{self.folder}/{folder}"
-        if not _has_kind(place, stat.S_ISDIR):
-            self.left_out.append(f"{folder}: is not there")
-            return
-        for name in names:
-            if _has_kind(f"{place}/{name}.parquet", stat.S_ISREG):
-                self._files[name].append(f"{place}/{name}.parquet")
-            else:
-                self.left_out.append(f"{folder}/{name}.parquet: is not a file of its own")
+            if source not in self.captures:
+                continue
+            # Links are refused because they may lead anywhere.
+            if not _has_kind(f"{self.folder}/{folder}", stat.S_ISDIR):
+                self.left_out.append(f"{folder}: is not there")
+                continue
+            for name in names:
+                path = f"{self.folder}/{folder}/{name}.parquet"
+                if _has_kind(path, stat.S_ISREG):
+                    self._files[name].append(path)
+                else:
+                    self.left_out.append(f"{folder}/{name}.parquet: is not a file of its own")
 
     def _is_own(self, capture: str) -> bool:
         """Whether a capture is in this folder and not a link."""

@@ -291,16 +291,13 @@ def _convert_to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, 
 
     for name, records in rows.items():
         schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
-        pieces[name].append(
-            pl.DataFrame(
-                {column: [_escape_value(row.get(column)) for row in records] for column in schema}, schema=schema
-            )
-        )
+        columns = {column: [row.get(column) for row in records] for column in schema}
+        escaped = {
+            column: [plain_text(value) if isinstance(value, str) else value for value in values]
+            for column, values in columns.items()
+        }
+        pieces[name].append(pl.DataFrame(escaped, schema=schema))
         records.clear()
-
-
-def _escape_value(value: Any) -> Any:
-    return plain_text(value) if isinstance(value, str) else value
 
 
 def _read_json(path: Path) -> Any:

@@ -37,7 +37,6 @@ from layoutscope.inputs import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import BinaryIO
 
     from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult, VolumeScan
@@ -210,12 +209,6 @@ def peak_memory_bytes() -> int | None:
     return None
 
 
-def reset_peak_memory() -> None:
-    """Reset the peak if the system can; otherwise it includes all earlier sources."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
-
-
 def limit_process(limits: Mapping[str, Any]) -> None:
     """Set the resource limits of this process that the system supports."""
     try:
@@ -241,29 +234,25 @@ def main() -> None:
         return
     gc.set_threshold(memory.GARBAGE_AFTER_OBJECTS)
     limit_process(json.loads(limits))
-    _serve(requests, replies)
-
-
-def _serve(requests: BinaryIO, replies: int) -> None:
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(requests, jobs), daemon=True).start()
+
+    def receive() -> None:
+        for line in requests:
+            jobs.put(line)
+        # Standard input has ended. The worker leads its process group, so this ends its children as well.
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=receive, daemon=True).start()
     while True:
         os.write(replies, b".")
         _run_job(json.loads(jobs.get()))
 
 
-def _receive(requests: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
-    """Queue the jobs, and end this process and its children at the end of the input."""
-    for line in requests:
-        jobs.put(line)
-    # The worker leads its process group, so this ends its children as well.
-    os.killpg(0, signal.SIGKILL)
-
-
 def _run_job(job: dict[str, Any]) -> None:
     work = Path(job["work"])
     tempfile.tempdir = os.environ["TMPDIR"] = str(work)
-    reset_peak_memory()
+    with suppress(OSError):  # where the system cannot reset the peak, it includes all earlier sources
+        Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
     try:
         os.chdir(job["at"])
         document = read_source(job["source"]["path"], job["options"], work)

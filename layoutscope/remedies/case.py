@@ -234,28 +234,27 @@ class Served(Struct, frozen=True):
 
 def serve_change(changed: Changed, unknowns: Unknowns) -> Served:
     """Serve what changed work reads, once for each draw of what is not known."""
-    every_part = (changed.parts, *changed.alternatives)
-    parts, *others = ([_serve_part(part, unknowns) for part in each] for each in every_part)
-    every = np.array([np.sum([part.draws_s for part in each], axis=0) for each in (parts, *others)])
-    turn = np.arange(every.shape[1])
-    error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
-    return Served(
-        np.maximum(every[turn % len(every), turn] * error, changed.least_s),
-        max(part.sampling_error for part in parts),
-    )
-
-
-def _serve_part(part: Part, unknowns: Unknowns) -> Served:
-    unknown, drawn_drives = unknowns.of(part.drive, knows_offset=part.knows_offset)
-    found = draw_seconds(
-        part.reads,
-        part.drive,
-        unknown,
-        start_offset_bytes=part.start_offset_bytes,
-        queue_depth=part.queue_depth,
-        drawn_drives=drawn_drives,
-    )
-    return Served(found.seconds * part.times, found.sampling_error)
+    every, sampling_error = [], 0.0
+    for parts in (changed.parts, *changed.alternatives):
+        seconds = []
+        for part in parts:
+            unknown, drawn_drives = unknowns.of(part.drive, knows_offset=part.knows_offset)
+            found = draw_seconds(
+                part.reads,
+                part.drive,
+                unknown,
+                start_offset_bytes=part.start_offset_bytes,
+                queue_depth=part.queue_depth,
+                drawn_drives=drawn_drives,
+            )
+            seconds.append(found.seconds * part.times)
+            if parts is changed.parts:
+                sampling_error = max(sampling_error, found.sampling_error)
+        every.append(np.sum(seconds, axis=0))
+    outcomes = np.array(every)
+    turn = np.arange(outcomes.shape[1])
+    error = 1 + changed.error_share * ERROR_SIGNS[turn // len(outcomes) % len(ERROR_SIGNS)]
+    return Served(np.maximum(outcomes[turn % len(outcomes), turn] * error, changed.least_s), sampling_error)
 
 
 SAMPLE_FILES: Final = 2048
@@ -432,14 +431,13 @@ def leaves_as_full_as_now(case: Case, made: VolumeLayout) -> float:
     """Return the leaves of a new volume per modelled leaf, if they are as full as now."""
     if not is_own_work(case):
         return np.inf
-    now, then = (_mean_used_bytes(layout) for layout in (case.layout, made))
+    means = []
+    for layout in (case.layout, made):
+        leaves = select_own_nodes(layout, main_tree(layout))
+        used = leaves["used_bytes"].filled(0)[leaves["kind"].equals("leaf")]
+        means.append(float(used.mean()) if len(used) else 0.0)
+    now, then = means
     return then / now if now else np.inf
-
-
-def _mean_used_bytes(layout: VolumeLayout) -> float:
-    leaves = select_own_nodes(layout, main_tree(layout))
-    used = leaves["used_bytes"].filled(0)[leaves["kind"].equals("leaf")]
-    return float(used.mean()) if len(used) else 0.0
 
 
 def is_own_work(case: Case) -> bool:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import Touches
     from layoutscope.filesystems.contract import FileSystem
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -397,11 +397,9 @@ def _keep_density(case: Case, made: VolumeLayout | None, *, is_by_folder: bool) 
 @remedy
 def block_copy(case: Case) -> Changed | str:
     """Leave every read where it is."""
-    return change_reads(case, case.reads, _block_copying_s)
-
-
-def _block_copying_s(case: Case) -> float:
-    return (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
+    return change_reads(
+        case, case.reads, lambda case: (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
+    )
 
 
 @remedy
@@ -469,22 +467,18 @@ def files_defragmented(case: Case) -> Changed | str:
     if not case.reads_data:
         return "it moves the contents of files, and a listing reads none"
     extents = case.layout.columns("extents")
-    made = _join_extents(extents)
-    if np.array_equal(made.signed(), extents["image_offset"].signed()):
-        return "every file is already in one piece"
-    return change_layout(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
-
-
-def _join_extents(extents: Table) -> Values:
-    """Places of extents after the first one of their fork; holes stay holes."""
     offset, logical = extents["image_offset"], extents["logical_offset"].data
     number, fork = extents["file_id"].data, extents["fork"].numbered()[0]
     order = np.lexsort((logical, fork, number))
     begins = is_head(number[order], fork[order])
     first = np.empty(len(order), np.int64)
     first[order] = order[begins][np.cumsum(begins) - 1]
+    # Holes stay holes.
     known = offset.is_known & offset.is_known[first]
-    return Values(np.where(known, offset.signed()[first] + logical, 0), known)
+    made = Values(np.where(known, offset.signed()[first] + logical, 0), known)
+    if np.array_equal(made.signed(), offset.signed()):
+        return "every file is already in one piece"
+    return change_layout(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
 
 
 DISK: Final = "generic-7200"
@@ -679,7 +673,8 @@ def file_list(
     windows = _windows(paths, memory_bytes)
     at = first_places_on_disk(case.layout, entries.file_id[files])
     order = np.lexsort((entries.file_id[files], at, windows))
-    orders = {PLACE: files[order], WALK: files, NAMES: _drop_folders(case, entries_by_name(case))}
+    by_name = entries_by_name(case)
+    orders = {PLACE: files[order], WALK: files, NAMES: by_name[~entries.is_directory[by_name]]}
     orders[INODES] = files[np.argsort(entries.file_id[files], kind="stable")]
     seconds = tuple((name, _seconds(case, chosen)) for name, chosen in orders.items())
     counts = Counter(filter(None, flaws))
@@ -708,10 +703,6 @@ def _spell_paths(
             paths.append(b"." + path.to_bytes())
             flaws.append(flaw)
     return paths, flaws, shown
-
-
-def _drop_folders(case: Case, order: I64) -> I64:
-    return order[~case.model.entries.is_directory[order]]
 
 
 def _windows(paths: list[bytes], memory_bytes: int | None) -> I64:

@@ -132,26 +132,27 @@ class Trial:
         if changed.case is not None:
             # Each result has tables of all entries, and only the best one is needed again.
             changed.case.forget()
-        return self.now if self._changes_nothing(changed) else serve_change(changed, self._unknowns)
-
-    def _changes_nothing(self, changed: Changed) -> bool:
-        """Whether the change leaves the same reads on the same drive, so they need not be served again."""
+        # The same reads on the same drive need not be served again.
         first, own = changed.parts[0], self.case.part(self.case.reads)
-        if changed != Changed((first,), changed.effort, changed.case) or first != replace(own, reads=first.reads):
-            return False
-        return all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
+        is_same = (
+            changed == Changed((first,), changed.effort, changed.case)
+            and first == replace(own, reads=first.reads)
+            and all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
+        )
+        return self.now if is_same else serve_change(changed, self._unknowns)
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
         """Try the remedies that need no other layout, and rank them by what they save."""
-        rows = [(name, self.made(name)) for name in QUICK]
-        tried = [self._quick(name, row[0]) for name, row in rows if not isinstance(row, str)]
+        now_s, tried = self.now.seconds, []
+        for name in QUICK:
+            row, words = self.made(name), words_of(name)
+            if not isinstance(row, str):
+                then = row[0]
+                share = 1 - then.seconds / now_s if now_s else 0.0
+                is_sure = Served(self.now.draws_s - then.draws_s).interval.low_s > 0
+                is_bought = words.kind == HARDWARE
+                tried.append(Remedy(name, then.seconds, share, words.title, is_bought, is_sure=is_sure))
         return tuple(sorted(tried, key=lambda item: item.seconds))
-
-    def _quick(self, name: str, then: Served) -> Remedy:
-        words, now_s = words_of(name), self.now.seconds
-        share = 1 - then.seconds / now_s if now_s else 0.0
-        is_sure = Served(self.now.draws_s - then.draws_s).interval.low_s > 0
-        return Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
 
     def yardsticks(self) -> tuple[Yardstick, ...]:
         """Predict copies to other file systems, except for large volumes, where they would take long.

@@ -39,19 +39,13 @@ class Shown(Displayed):
     """Names of the members that are frames, documented in :data:`layoutscope.tables.frames.FRAMES`."""
 
     @staticmethod
-    def print_with(printer: Callable[[Shown, Console], None]) -> None:
-        """Set the function that prints results to a console."""
-        Shown._print = printer
-
-    @staticmethod
-    def rows_with(make: Callable[[str, Shown], Rows]) -> None:
-        """Set the function that makes rows from the name of a frame and a result."""
-        Shown._make = make
-
-    @staticmethod
-    def verbs_with(run: Callable[..., object]) -> None:
-        """Describe how a result is drawn or saved, from the verb's name and what it takes."""
-        Shown._verbs = run
+    def render_with(
+        printer: Callable[[Shown, Console], None],
+        make: Callable[[str, Shown], Rows],  # makes rows from the name of a frame and a result
+        run: Callable[..., object],  # draws or saves a result, from the name of a verb and what it takes
+    ) -> None:
+        """Set the functions that print results, make their rows, and draw or save them."""
+        Shown._print, Shown._make, Shown._verbs = printer, make, run
 
     def _run(self, verb: str, *given: object, **options: object) -> object:
         return Shown._verbs(verb, *given, **options)

@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
     from layoutscope.drive.uncertain import PairedRatio
     from layoutscope.frames import pl
-    from layoutscope.metrics import Metric
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
     from layoutscope.structs.arrays import I64, Mask
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import VolumeLayout
 
     _FileExtents = tuple[NDArray[np.uint64], I64, I64, I64]
 
@@ -261,13 +260,26 @@ def compare_layouts(earlier: VolumeLayout, later: VolumeLayout) -> Changes | Non
     """
     if not earlier.facts.uuid or earlier.facts.uuid != later.facts.uuid:
         return None
-    nodes = join_nodes(earlier, later)
-    rows = (
-        *_count_tree_changes(nodes, main_tree(later)),
-        _count_entry_changes(earlier, later),
-        _count_data_changes(earlier, later),
-    )
-    return Changes(rows, nodes.take(nodes.change != NODE_STAYED))
+    nodes, main, rows = join_nodes(earlier, later), main_tree(later), []
+    present = nodes.tree.numbered()[1]
+    for tree in (main, *(name for name in sorted(present) if name != main)):
+        own = nodes.take(nodes.tree.equals(tree))
+        moved = own.take(own.change == NODE_MOVED)
+        distance = np.abs(moved.later_offset.data - moved.earlier_offset.data)
+        stayed, moved_nodes, appeared, went = np.bincount(own.change, minlength=len(CHANGE_WORDS)).tolist()
+        moved_by = float(np.median(distance)) if len(distance) else None
+        rows.append(ChangeRow(f"nodes of {tree}", stayed, moved_nodes, appeared, went, moved_by))
+    # An entry has moved if another directory lists it now.
+    (before, first), (now, second) = map(_parents, (earlier, later))
+    _, joined = _join((before,), (now,))
+    counts = _count_changes(joined, lambda one, other: first[one] == second[other])
+    rows.append(ChangeRow("files and directories", *counts))
+    # A file with data on disk has moved if its extents differ.
+    files = [_data(layout) for layout in (earlier, later)]
+    _, joined = _join((files[0][0],), (files[1][0],))
+    counts = _count_changes(joined, lambda one, other: _have_same_extents(files, one, other))
+    rows.append(ChangeRow("files' data", *counts))
+    return Changes(tuple(rows), nodes.take(nodes.change != NODE_STAYED))
 
 
 def list_changed_nodes(comparison: Comparison) -> Rows:
@@ -290,7 +302,8 @@ def list_changed_nodes(comparison: Comparison) -> Rows:
 
 def join_nodes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
     """Join the nodes in use of two states, and classify their changes, in the order of trees and numbers."""
-    tables = [_select_live_nodes(layout) for layout in (earlier, later)]
+    used = [live_nodes(layout) for layout in (earlier, later)]
+    tables = [nodes.take(nodes["state"].is_in(LIVE_STATES)) for nodes in used]
     words = sorted({word for table in tables for word in table["tree"].words})
     trees = [map_codes(table["tree"], words) for table in tables]
     numbers = [table["node_id"].data for table in tables]
@@ -316,11 +329,6 @@ def join_nodes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
         Values(sides[1][0], now != NONE),
         change.astype(np.uint8),
     )
-
-
-def _select_live_nodes(layout: VolumeLayout) -> Table:
-    live = live_nodes(layout)
-    return live.take(live["state"].is_in(LIVE_STATES))
 
 
 def map_codes(column: Values, words: list[str]) -> I64:
@@ -372,29 +380,6 @@ def _first_rows(group: I64, num_groups: int) -> I64:
     return rows
 
 
-def _count_tree_changes(nodes: NodeChanges, main: str) -> Iterator[ChangeRow]:
-    present = nodes.tree.numbered()[1]
-    for tree in (main, *(name for name in sorted(present) if name != main)):
-        own = nodes.take(nodes.tree.equals(tree))
-        moved = own.take(own.change == NODE_MOVED)
-        distance = np.abs(moved.later_offset.data - moved.earlier_offset.data)
-        yield ChangeRow(
-            f"nodes of {tree}", *_count_by_change(own.change), float(np.median(distance)) if len(distance) else None
-        )
-
-
-def _count_by_change(change: NDArray[np.integer[Any]]) -> tuple[int, int, int, int]:
-    stayed, moved, appeared, went = np.bincount(change, minlength=4).tolist()
-    return stayed, moved, appeared, went
-
-
-def _count_entry_changes(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
-    """Count files and directories by change; an entry has moved if another directory lists it now."""
-    (before, first), (now, second) = map(_parents, (earlier, later))
-    _, rows = _join((before,), (now,))
-    return ChangeRow("files and directories", *_count_changes(rows, lambda one, other: first[one] == second[other]))
-
-
 def _parents(layout: VolumeLayout) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return all files, and the smallest directory number that lists each."""
     entries = layout.columns("entries")
@@ -413,15 +398,6 @@ def _count_changes(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -
     return stayed, int(both.sum()) - stayed, appeared, went
 
 
-def _count_data_changes(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
-    """Count files with data on disk by change; a file has moved if its extents differ."""
-    first, second = map(_data, (earlier, later))
-    _, rows = _join((first[0],), (second[0],))
-    return ChangeRow(
-        "files' data", *_count_changes(rows, lambda one, other: _have_same_extents(first, second, one, other))
-    )
-
-
 def _data(layout: VolumeLayout) -> _FileExtents:
     """Return the files with data, the first extent and number of extents of each, and the extents as rows of four."""
     extents = layout.columns("extents")
@@ -434,17 +410,16 @@ def _data(layout: VolumeLayout) -> _FileExtents:
     return number[order][first], first, counts, np.stack([start, *others], axis=1)[order]
 
 
-def _have_same_extents(first: _FileExtents, second: _FileExtents, one: I64, other: I64) -> Mask:
+def _have_same_extents(states: Sequence[_FileExtents], one: I64, other: I64) -> Mask:
     """Mark the files with the same extents in two states."""
-    (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = first, second
+    (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = states
     same: Mask = first_counts[one] == second_counts[other]
     candidates = np.flatnonzero(same)
     counts = first_counts[one[candidates]]
     rows = ranges(first_starts[one[candidates]], counts), ranges(second_starts[other[candidates]], counts)
     differs = (first_extents[rows[0]] != second_extents[rows[1]]).any(axis=1)
-    same[candidates] = (
-        np.bincount(np.repeat(np.arange(len(candidates)), counts), differs, minlength=len(candidates)) == 0
-    )
+    owner = np.repeat(np.arange(len(candidates)), counts)
+    same[candidates] = np.bincount(owner, differs, minlength=len(candidates)) == 0
     return same
 
 
@@ -459,69 +434,58 @@ def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> 
     """Compare existing scans; sides are named by their inputs, or else by their images."""
     volumes = [result.volume for result in results]
     names = _name_sides(results, volumes, inputs or [result.image.name for result in results])
-    times = tuple(_compare_times(volumes))
+    predicted = [{item.drive: item for item in volume.predictions} for volume in volumes]
+    times = []
+    for drive in dict.fromkeys(name for table in predicted for name in table):
+        costs = (
+            measure_cost(volume, table[drive]) if drive in table else None
+            for volume, table in zip(volumes, predicted, strict=True)
+        )
+        times.append(TimeRow(drive, tuple(costs)))
+    row, letters = find_explained_row(times), side_letters(len(names))
+    verdict = "" if row is None else explain(row.drive, get_end_costs(row), (letters[0], letters[-1]))
     changes = tuple(compare_layouts(one.layout, other.layout) for one, other in pairwise(volumes))
     hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
     metrics, coverages = tuple(_compare_metrics(results, volumes)), tuple(result.coverage for result in results)
-    return Comparison(
-        names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts, tuple(results)
-    )
+    return Comparison(names, metrics, tuple(times), changes, verdict, coverages, hosts, tuple(results))
 
 
 def _name_sides(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:
     """Name the sides; sides of one image include the names of their volumes."""
-    names = [_name_side(*side) for side in zip(results, volumes, inputs, strict=True)]
+    names = []
+    for result, volume, input_name in zip(results, volumes, inputs, strict=True):
+        facts = volume.layout.facts
+        view = "" if facts.view == "live" else f", {facts.view}"
+        name, image = Path(input_name).name, Path(result.image.name).name
+        # A capture records the name of its image, which other captures of that disk share.
+        modified = facts.details.get("modified (UTC)") if name != image and not view else None
+        state = f", state of {modified} UTC" if modified else ""
+        names.append(f"{name if name == image else f'{name} ({image})'}, {facts.variant}{view}{state}")
     own = [item.layout.facts.name for item in volumes]
     if len(set(names)) == len(set(zip(names, own, strict=True))):
         return tuple(names)
     return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
 
 
-def _name_side(result: ScanResult, volume: VolumeScan, input_name: str) -> str:
-    facts = volume.layout.facts
-    view = "" if facts.view == "live" else f", {facts.view}"
-    name, image = Path(input_name).name, Path(result.image.name).name
-    if name == image:
-        return f"{name}, {facts.variant}{view}"
-    # A capture records the name of its image, which other captures of that disk share.
-    modified = facts.details.get("modified (UTC)")
-    state = f", state of {modified} UTC" if modified and not view else ""
-    return f"{name} ({image}), {facts.variant}{view}{state}"
-
-
-def _describe_difference(times: Sequence[TimeRow], sides: int) -> str:
-    row, letters = find_explained_row(times), side_letters(sides)
-    return "" if row is None else explain(row.drive, get_end_costs(row), (letters[0], letters[-1]))
-
-
 def _compare_metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:
     """Yield the metrics that at least one side has, by subject, in the order of the first side."""
-    tables = [_collect_metrics(result, volume) for result, volume in zip(results, volumes, strict=True)]
+    tables: list[dict[tuple[str, str], MetricRow]] = []
+    for result, volume in zip(results, volumes, strict=True):
+        place, main = volume.layout.facts.image_offset, main_tree(volume.layout)
+        found = [*(volume.walk.metrics if volume.walk is not None else ()), *volume.metrics]
+        # The free space is that of the container.
+        containers = (other for other in result.containers if other.layout.facts.image_offset == place)
+        found += [metric for other in containers for metric in other.metrics if metric.subject == "free space"]
+        rows = [*_count_reads(volume)]
+        for metric in found:
+            subject = MAIN if metric.subject == main else metric.subject
+            rows.append(MetricRow(metric.name, metric.definition.title, metric.unit, subject, (metric.value,)))
+        tables.append({(row.name, row.subject): row for row in rows if row.subject in SUBJECTS})
     keys = {key: row for table in tables for key, row in table.items()}
     for key in sorted(keys, key=lambda key: SUBJECTS.index(key[1])):
         values = tuple(table[key].values[0] if key in table else None for table in tables)
         if any(value is not None for value in values):
             yield replace(keys[key], values=values)
-
-
-def _collect_metrics(result: ScanResult, volume: VolumeScan) -> dict[tuple[str, str], MetricRow]:
-    rows = [*_count_reads(volume), *map(_make_row, _all_metrics(result, volume))]
-    main = main_tree(volume.layout)
-    renamed = [replace(row, subject=MAIN) if row.subject == main else row for row in rows]
-    return {(row.name, row.subject): row for row in renamed if row.subject in SUBJECTS}
-
-
-def _make_row(metric: Metric) -> MetricRow:
-    return MetricRow(metric.name, metric.definition.title, metric.unit, metric.subject, (metric.value,))
-
-
-def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
-    """Yield the metrics of a volume, its walk, and the free space of its container."""
-    yield from volume.walk.metrics if volume.walk is not None else ()
-    yield from volume.metrics
-    for other in result.parts:
-        if other.layout.facts.volume is None and other.layout.facts.image_offset == volume.layout.facts.image_offset:
-            yield from (metric for metric in other.metrics if metric.subject == "free space")
 
 
 def _count_reads(volume: VolumeScan) -> Iterator[MetricRow]:
@@ -535,17 +499,25 @@ def _count_reads(volume: VolumeScan) -> Iterator[MetricRow]:
         yield MetricRow("read-bytes", "Bytes read", "bytes", "walk", (volume.walk.read_bytes,))
 
 
-def _compare_times(volumes: Sequence[VolumeScan]) -> Iterator[TimeRow]:
-    tables = [{item.drive: item for item in volume.predictions} for volume in volumes]
-    for drive in {name: None for table in tables for name in table}:
-        costs = tuple(
-            _make_cost(volume, table[drive]) if drive in table else None
-            for volume, table in zip(volumes, tables, strict=True)
-        )
-        yield TimeRow(drive, costs)
+def measure_cost(volume: VolumeScan, prediction: Prediction) -> Cost:
+    """Return the cost of an enumeration: its nodes, its reads that start where the previous one ended, and the others.
 
-
-def _make_cost(volume: VolumeScan, prediction: Prediction) -> Cost:
+    The first read is among the others.
+    """
+    num_nodes, score = 0, None
+    in_sequence = elsewhere = Reads(0, 0.0)
+    if volume.walk is not None:
+        trace = volume.walk.trace
+        score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
+        nodes = live_nodes(volume.layout)
+        nodes = nodes.take(order_of(nodes["image_offset"].data))
+        start, size = (nodes[name].data for name in ("image_offset", "size_bytes"))
+        num_nodes = len(first_touches(trace.image_offset, start, start + size))
+        gap = np.abs(trace.image_offset[1:] - (trace.image_offset + trace.length_bytes)[:-1])
+        follows = np.append(np.zeros(min(len(trace), 1), np.bool_), gap == 0)
+        median_gap = float(np.median(gap[gap > 0])) if (gap > 0).any() else 0.0
+        in_sequence = Reads(int(follows.sum()), float(prediction.service_s[follows].sum()))
+        elsewhere = Reads(int((~follows).sum()), float(prediction.service_s[~follows].sum()), median_gap)
     return Cost(
         prediction.seconds,
         prediction.seconds_low,
@@ -553,33 +525,12 @@ def _make_cost(volume: VolumeScan, prediction: Prediction) -> Cost:
         prediction.causes_s,
         prediction.rotates,
         len(volume.layout.columns("entries")),
-        *_measure_nodes(volume),
-        *_sum_reads(volume, prediction),
+        num_nodes,
+        score or 0.0,
+        in_sequence,
+        elsewhere,
         prediction.draws_s,
     )
-
-
-def _measure_nodes(volume: VolumeScan) -> tuple[int, float]:
-    """Count the nodes that the walk touches, and return the share of them that are read in sequence."""
-    if volume.walk is None:
-        return 0, 0.0
-    score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
-    nodes = live_nodes(volume.layout)
-    nodes = nodes.take(order_of(nodes["image_offset"].data))
-    start, size = (nodes[name].data for name in ("image_offset", "size_bytes"))
-    return len(first_touches(volume.walk.trace.image_offset, start, start + size)), score or 0.0
-
-
-def _sum_reads(volume: VolumeScan, prediction: Prediction) -> tuple[Reads, Reads]:
-    """Sum the reads that start where the previous one ended, and the others, which include the first read."""
-    if volume.walk is None:
-        return Reads(0, 0.0), Reads(0, 0.0)
-    trace = volume.walk.trace
-    gap = np.abs(trace.image_offset[1:] - (trace.image_offset + trace.length_bytes)[:-1])
-    follows = np.append(np.zeros(min(len(trace), 1), np.bool_), gap == 0)
-    median_gap = float(np.median(gap[gap > 0])) if (gap > 0).any() else 0.0
-    sums = [float(prediction.service_s[chosen].sum()) for chosen in (follows, ~follows)]
-    return Reads(int(follows.sum()), sums[0]), Reads(int((~follows).sum()), sums[1], median_gap)
 
 
 SAME: Final = 0.005
@@ -624,18 +575,12 @@ def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
     {'more-reads-elsewhere': 15.0, 'slower-reads-elsewhere': 15.0}
     """
     seconds_by_term: dict[str, float] = {}
-    for kind, before, after in _pair_kinds(fast, slow):
+    for kind in ("reads-in-sequence", "reads-elsewhere"):
+        before, after = _select_kind(fast, kind), _select_kind(slow, kind)
         earlier, later = _mean_seconds(before, after), _mean_seconds(after, before)
         seconds_by_term[f"more-{kind}"] = (after.count - before.count) * (earlier + later) / 2
         seconds_by_term[f"slower-{kind}"] = (later - earlier) * (after.count + before.count) / 2
     return {**seconds_by_term, "host": growth_by_cause(fast, slow).get("host", 0.0)}
-
-
-def _pair_kinds(fast: Cost, slow: Cost) -> list[tuple[str, Reads, Reads]]:
-    return [
-        ("reads-in-sequence", fast.in_sequence, slow.in_sequence),
-        ("reads-elsewhere", fast.elsewhere, slow.elsewhere),
-    ]
 
 
 def _mean_seconds(reads: Reads, other: Reads) -> float:
@@ -661,14 +606,20 @@ def explain(drive: str, costs: tuple[Cost, Cost], letters: tuple[str, str]) -> s
     if fast.seconds:
         factor = f"{two_digits(slow.seconds / fast.seconds)} times" if ratio is None else ratio.words
         longer = f"{slow_letter} takes {factor} as long as {fast_letter}"
-    cause, reads = _describe_cause(fast, slow, difference), _describe_reads(fast, slow, difference)
-    return f"On {drive}, {longer} ({times}): {cause}; {reads}."
-
-
-def _describe_cause(fast: Cost, slow: Cost, more: float) -> str:
-    name, seconds = max(growth_by_cause(fast, slow).items(), key=lambda item: item[1])
-    words = CAUSE_WORDS.get(name, name) if slow.rotates else name
-    return f"{_describe_part(seconds, more)} {words}"
+    cause, seconds = max(growth_by_cause(fast, slow).items(), key=lambda item: item[1])
+    because = f"{_describe_part(seconds, difference)} {CAUSE_WORDS.get(cause, cause) if slow.rotates else cause}"
+    terms = growth_by_reads(fast, slow)
+    if not slow.rotates and not fast.rotates:
+        # Without an arm, the start of a read does not matter.
+        both = {
+            f"{word}-reads": terms[f"{word}-reads-in-sequence"] + terms[f"{word}-reads-elsewhere"]
+            for word in ("more", "slower")
+        }
+        terms = {**both, "host": terms["host"]}
+    name, seconds = max(terms.items(), key=lambda item: item[1])
+    share = _describe_part(seconds, difference).removesuffix(" is").replace("the difference", "it")
+    reads = f"{share} comes from {_describe_reason(name, fast, slow)}"
+    return f"On {drive}, {longer} ({times}): {because}; {reads}."
 
 
 def _describe_part(seconds: float, more: float) -> str:
@@ -676,24 +627,6 @@ def _describe_part(seconds: float, more: float) -> str:
     if seconds <= more * (1 + WHOLE):
         return f"{format_share(min(seconds / more, 1.0))} of the difference is"
     return f"{format_seconds(seconds)} more, of which other causes take back {format_seconds(seconds - more)}, is"
-
-
-def _describe_reads(fast: Cost, slow: Cost, more: float) -> str:
-    terms = growth_by_reads(fast, slow)
-    if not slow.rotates and not fast.rotates:
-        terms = _merge_kinds(terms)
-    name, seconds = max(terms.items(), key=lambda item: item[1])
-    share = _describe_part(seconds, more).removesuffix(" is").replace("the difference", "it")
-    return f"{share} comes from {_describe_reason(name, fast, slow)}"
-
-
-def _merge_kinds(terms: dict[str, float]) -> dict[str, float]:
-    """Merge both kinds of reads, because without an arm, the start of a read does not matter."""
-    kinds = ("reads-in-sequence", "reads-elsewhere")
-    return {
-        **{f"{word}-reads": sum(terms[f"{word}-{kind}"] for kind in kinds) for word in ("more", "slower")},
-        "host": terms["host"],
-    }
 
 
 def _describe_reason(name: str, fast: Cost, slow: Cost) -> str:
@@ -704,7 +637,11 @@ def _describe_reason(name: str, fast: Cost, slow: Cost) -> str:
     text = KIND_WORDS[kind]
     if word == "slower":
         means = f"{_format_mean(after)} against {_format_mean(before)}"
-        return f"slower {text}: {means} each{_describe_distance(before, after)}"
+        distance = ""
+        if after.distance_bytes > before.distance_bytes:
+            far, near = format_bytes(after.distance_bytes), format_bytes(before.distance_bytes)
+            distance = f", over a median distance of {far} against {near}"
+        return f"slower {text}: {means} each{distance}"
     return f"more {text}: {after.count:,} against {before.count:,}{_describe_factor(fast, slow, kind)}"
 
 
@@ -724,18 +661,10 @@ def _format_mean(reads: Reads) -> str:
     return format_seconds(reads.seconds / reads.count) if reads.count else "none"
 
 
-def _describe_distance(before: Reads, after: Reads) -> str:
-    """Describe the distance if it grew like the cost."""
-    if after.distance_bytes <= before.distance_bytes:
-        return ""
-    far, near = format_bytes(after.distance_bytes), format_bytes(before.distance_bytes)
-    return f", over a median distance of {far} against {near}"
-
-
 def _describe_factor(fast: Cost, slow: Cost, kind: str) -> str:
     """Describe the factor of the number of reads that grew most."""
     before, after = _factors(fast, kind), _factors(slow, kind)
-    growth = {name: _log_ratio(before[name], after[name]) for name in before}
+    growth = {name: log(after[name] / before[name]) if before[name] > 0 and after[name] > 0 else 0.0 for name in before}
     name = max(growth, key=lambda item: growth[item])
     if growth[name] <= 0:
         return ""
@@ -755,10 +684,6 @@ def _factors(cost: Cost, kind: str) -> dict[str, float]:
     if kind == "reads-elsewhere":
         return {"entries": entries, "per-entry": cost.nodes / entries, "share": 1 - cost.sequence_share}
     return {"entries": entries, "per-entry": _select_kind(cost, kind).count / entries}
-
-
-def _log_ratio(before: float, after: float) -> float:
-    return log(after / before) if before > 0 and after > 0 else 0.0
 
 
 def _describe_entries(fast: Cost, slow: Cost) -> str:

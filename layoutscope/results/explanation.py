@@ -45,7 +45,7 @@ from layoutscope.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -317,7 +317,7 @@ def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
     verdict, walk = volume.verdict, volume.walk
     if verdict is None or walk is None:
         return ()
-    is_whole = is_all_read(volume.layout)
+    is_whole = volume.layout.coverage == 1 and not (volume.layout.container or volume.layout).num_errors
     if not walk.reads:
         return (
             (f"{OK}: listing all files{of} needs no disk reads, because mounting has already loaded everything.",)
@@ -329,8 +329,12 @@ def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
         drive = name_with_article(first.drive)
         return (f"Listing what was read{of} takes about {brief_seconds(first.seconds)} on {drive}.",)
     word, time, more = _judge_time(volume, verdict)
-    others = [f"{describe_yardsticks(verdict)}."] if verdict.yardsticks else []
-    return (f"{word}: listing all files{of} takes {time}.{more}", *others)
+    others = "; ".join(
+        f"After a copy in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
+        f"({format_range(item.seconds_low, item.seconds_high)})"
+        for item in verdict.yardsticks
+    )
+    return (f"{word}: listing all files{of} takes {time}.{more}", *([f"{others}."] if others else []))
 
 
 def _judge_time(volume: VolumeScan, verdict: Verdict) -> tuple[str, str, str]:
@@ -359,41 +363,26 @@ def name_with_article(name: str) -> str:
 
 def story(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
     """Explain the verdict of a volume in sentences: time, causes, placement of the metadata, and remedies."""
-    return tuple(_sentences(volume, name))
-
-
-def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
     verdict = volume.verdict
     if verdict is None or volume.walk is None:
-        return
-    yield from conclusion(volume, name)
+        return ()
+    sentences = [*conclusion(volume, name)]
     if verdict.named_causes:
-        shares = (f"{cause.title} ({brief_share(cause.share)})" for cause in verdict.named_causes)
-        yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
+        shares = "; ".join(f"{cause.title} ({brief_share(cause.share)})" for cause in verdict.named_causes)
+        sentences.append(f"Why, with the time saved if only this cause were removed: {shares}.")
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)
-        yield f"The metadata is {describe_placement(verdict.placement)}. It fills {fills} of that stretch."
+        placement = describe_placement(verdict.placement)
+        sentences.append(f"The metadata is {placement}. It fills {fills} of that stretch.")
     for items, words in (
         (verdict.helpful, "What helps"),
         (verdict.unsure, "What helps on some such drives"),
         (verdict.useless, LITTLE),
     ):
         if items:
-            yield f"{words}: {'; '.join(f'{item.title} ({brief_seconds(item.seconds)})' for item in items)}."
-
-
-def is_all_read(layout: VolumeLayout) -> bool:
-    """Whether a volume was read completely, without errors in it or its container."""
-    return layout.coverage == 1 and not (layout.container or layout).num_errors
-
-
-def describe_yardsticks(verdict: Verdict) -> str:
-    """Describe the times of the same files on other file systems; empty if they are not modelled."""
-    return "; ".join(
-        f"After a copy in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
-        f"({format_range(item.seconds_low, item.seconds_high)})"
-        for item in verdict.yardsticks
-    )
+            helps = "; ".join(f"{item.title} ({brief_seconds(item.seconds)})" for item in items)
+            sentences.append(f"{words}: {helps}.")
+    return tuple(sentences)
 
 
 def head_causes(verdict: Verdict) -> str:

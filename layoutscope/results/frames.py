@@ -18,13 +18,12 @@ from layoutscope.tables.columns import Rows, to_datetime
 from layoutscope.tables.frames import FRAMES, WalkCosts, build_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.filesystems.contract import InodeStats
-    from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
     from layoutscope.results.check import CheckResult
     from layoutscope.results.compare import Comparison
@@ -49,10 +48,13 @@ def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, o
     """Charge the time of a walk to nodes, files and directories."""
     seconds = read_seconds(reads, prediction.service_s, prediction.host_factor)
     owner, is_data, shares = _share_reads(layout, reads, seconds)
-    records = _list_records(layout)
+    # The distinct pairs of nodes and entries with records in them.
+    entries = layout.entries.select(pl.col("row").alias("entry"), *RECORDS)
+    pairs = entries.unpivot(list(RECORDS), index="entry", value_name="node_row").drop_nulls("node_row")
+    records = pairs.select("node_row", "entry").unique()
     nodes = _sum_node_costs(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
     files = _sum_file_costs(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
-    directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
+    directories = build_frame("directory_costs", _list_directory_costs(Paths(layout), reads, seconds))
     return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
 
 
@@ -101,13 +103,6 @@ def _share_reads(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tupl
     read, piece, overlap = (values[overlap > 0] for values in (read, piece, overlap))
     total = np.bincount(read, overlap, minlength=len(reads))
     return owner[piece], is_data[piece], seconds[read] * overlap / total[read]
-
-
-def _list_records(layout: VolumeLayout) -> pl.DataFrame:
-    """List the distinct pairs of nodes and entries with records in them: ``node_row, entry``."""
-    entries = layout.entries.select(pl.col("row").alias("entry"), *RECORDS)
-    pairs = entries.unpivot(list(RECORDS), index="entry", value_name="node_row").drop_nulls("node_row")
-    return pairs.select("node_row", "entry").unique()
 
 
 def _sum_node_costs(
@@ -209,16 +204,8 @@ def _remedy_rows(result: PlanResult) -> Iterator[tuple[Any, ...]]:
             interval, saved = item.interval, item.saved
             times: tuple[float | None, ...] = (None,) * 7
             if interval is not None and saved is not None:
-                ends = (
-                    item.seconds,
-                    interval.low_s,
-                    interval.high_s,
-                    item.saved_s,
-                    saved.low_s,
-                    saved.high_s,
-                    item.share,
-                )
-                times = ends
+                times = (item.seconds, interval.low_s, interval.high_s)
+                times += (item.saved_s, saved.low_s, saved.high_s, item.share)
             yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
 
 
@@ -234,17 +221,19 @@ def host_seconds(reads: AccessTrace, host_factor: float) -> NDArray[np.float64]:
     return seconds
 
 
-def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
-    """Sum the cost of reads by the directory that caused them, the most expensive first."""
+def costs_by_directory(reads: AccessTrace, seconds: F64) -> tuple[NDArray[np.uint64], I64, F64]:
+    """Sum the cost of reads by the directory that caused them, the most expensive first: ids, reads and seconds."""
     ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
-    total = np.bincount(place, seconds, minlength=len(ids))
+    total = np.bincount(place, seconds, minlength=len(ids)).astype(np.float64)
     order = np.argsort(-total, kind="stable")
-    return {
-        "directory_id": ids[order],
-        "path": [directory_name(paths, number) for number in ids[order].tolist()],
-        "reads": counts[order],
-        "seconds": total[order],
-    }
+    return ids[order], counts[order], total[order]
+
+
+def _list_directory_costs(paths: Paths, reads: AccessTrace, seconds: F64) -> dict[str, Any]:
+    """Return the columns of the costs of all directories."""
+    ids, counts, costs = costs_by_directory(reads, seconds)
+    names = [directory_name(paths, number) for number in ids.tolist()]
+    return {"directory_id": ids, "path": names, "reads": counts, "seconds": costs}
 
 
 def directory_name(paths: Paths, number: int) -> str:
@@ -260,7 +249,8 @@ def _list_directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
     paths = Paths(case.layout)
     for drive in case.drives:
         prediction = drive.prediction
-        costs = cost_of_directories(paths, reads, read_seconds(reads, prediction.service_s, prediction.host_factor))
+        seconds = read_seconds(reads, prediction.service_s, prediction.host_factor)
+        costs = _list_directory_costs(paths, reads, seconds)
         yield _add_labels(case, prediction.drive, costs, len(costs["path"]))
 
 
@@ -289,12 +279,11 @@ def _concatenate_cases(name: str, parts: Iterable[Iterable[dict[str, Any]]]) -> 
     found = [columns for part in parts for columns in part]
     if not found:
         return Rows.listed(FRAMES[name], ())
-    return Rows.under(FRAMES[name], {key: _concatenate([columns[key] for columns in found]) for key in found[0]})
-
-
-def _concatenate(parts: Sequence[Any]) -> Any:
-    """Concatenate arrays or lists of one column."""
-    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain.from_iterable(parts))
+    whole: dict[str, Any] = {}
+    for key, first in found[0].items():
+        own = [columns[key] for columns in found]
+        whole[key] = np.concatenate(own) if isinstance(first, np.ndarray) else list(chain.from_iterable(own))
+    return Rows.under(FRAMES[name], whole)
 
 
 def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
@@ -314,15 +303,12 @@ def _fault_rows(result: CheckResult) -> Iterator[tuple[Any, ...]]:
     findings = [("", each) for each in result.findings]
     findings += [(item.volume, each) for item in result.volumes for each in item.findings]
     names = [column.name for column in FRAMES["faults"][1:-1]]
-    return ((volume, *(getattr(each, name) for name in names), _describe_causes(each)) for volume, each in findings)
-
-
-def _describe_causes(finding: Finding) -> str:
-    cause = finding.cause
-    if cause is None:
-        return f"one of {len(finding.causes)} causes" if finding.causes else ""
-    where = "" if cause.image_offset is None else f" at byte {cause.image_offset}"
-    return f"{cause.code}: {cause.structure}{where}"
+    for volume, each in findings:
+        why, cause = f"one of {len(each.causes)} causes" if each.causes else "", each.cause
+        if cause is not None:
+            where = "" if cause.image_offset is None else f" at byte {cause.image_offset}"
+            why = f"{cause.code}: {cause.structure}{where}"
+        yield (volume, *(getattr(each, name) for name in names), why)
 
 
 _MAKERS: Final[dict[str, Callable[[Any], Rows | Iterator[tuple[Any, ...]]]]] = {

@@ -173,8 +173,14 @@ def _select_covering(table: Table, size: str, at: int) -> Table:
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
     """Describe a row as an owner."""
-    describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
-    facts = describe(layout, row)
+    facts: list[tuple[str, str]] = []
+    if table == "nodes":
+        facts = _node_facts(layout, row)
+    elif table == "regions":
+        facts = [("type", str(row["type"])), ("owner", row["owner"] or "-")]
+    elif table == "extents":
+        facts = [("file", str(row["file_id"])), ("fork", str(row["fork"]))]
+        facts += [("from byte of the fork", f"{row['logical_offset']:,}"), *_path_facts(layout, row["file_id"])]
     if at is not None:
         facts.append((f"byte of this {_WORDS[table]}", f"{at - row['image_offset']:,}"))
     return Owner(volume_name(layout), _WORDS[table], row["image_offset"], row[_SIZES[table]], tuple(facts))
@@ -188,23 +194,6 @@ def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
             (other,) = nodes.take(nodes["row"].data == row[name]).rows()
             facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
     return facts
-
-
-def _region_facts(_layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    return [("type", str(row["type"])), ("owner", row["owner"] or "-")]
-
-
-def _free_facts(_layout: VolumeLayout, _row: Row) -> list[tuple[str, str]]:
-    return []
-
-
-def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    facts = [
-        ("file", str(row["file_id"])),
-        ("fork", str(row["fork"])),
-        ("from byte of the fork", f"{row['logical_offset']:,}"),
-    ]
-    return facts + _path_facts(layout, row["file_id"])
 
 
 def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:

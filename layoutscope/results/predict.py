@@ -12,8 +12,6 @@ from layoutscope.results import Shown
 from layoutscope.units import NOTHING, format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -189,15 +187,15 @@ def width(case: DriveCase) -> tuple[str, ...]:
 
     If requested, the same follows for a similar volume, with the share of the placement.
     """
-    intervals = [interval for interval in (case.prediction.interval, case.volume) if interval is not None]
-    return (
-        *(sentence for interval in intervals for sentence in _describe_interval(case, interval)),
-        *_describe_placement(case),
-    )
-
-
-def _describe_placement(case: DriveCase) -> Iterator[str]:
-    """Describe the shares of a time that come from the placement of the nodes and from the place on the drive."""
+    sentences = []
+    for interval in (case.prediction.interval, case.volume):
+        if interval is None:
+            continue
+        sentences.append(ends(interval))
+        group, share = interval.shares[0] if interval.shares else ("", 0.0)
+        if interval.ratio >= NARROW and share >= NAMED_SHARE:
+            hint = advice(group, case)
+            sentences.append(f"{share_words(share)} of the uncertainty: {WORDS[group]}{'; ' + hint if hint else ''}")
     if case.volume is not None:
         shares = dict(case.volume.shares)
         parts = [
@@ -205,28 +203,20 @@ def _describe_placement(case: DriveCase) -> Iterator[str]:
             for group, words in PLACES.items()
             if group == PLACEMENT or case.prediction.rotates
         ]
-        yield f"placement, of the uncertainty of similar volumes: {'; '.join(parts)}"
+        sentences.append(f"placement, of the uncertainty of similar volumes: {'; '.join(parts)}")
     if len(case.halves_s) == len(HALVES):
         outer, inner = case.halves_s
         part = f"{inner / outer - 1:+.0%}" if outer else NOTHING
-        yield (
+        sentences.append(
             f"on the outer half of the drive this layout takes {format_seconds(outer)}, "
             f"on the inner half {format_seconds(inner)} ({part})"
         )
+    return tuple(sentences)
 
 
 def share_words(share: float) -> str:
     """Format a share of a width; a share close to 1 is shown as all."""
     return "all" if share > MAX_SHARE else f"{100 * share:.0f} %"
-
-
-def _describe_interval(case: DriveCase, interval: Interval) -> Iterator[str]:
-    yield ends(interval)
-    group, share = interval.shares[0] if interval.shares else ("", 0.0)
-    if interval.ratio < NARROW or share < NAMED_SHARE:
-        return
-    hint = advice(group, case)
-    yield f"{share_words(share)} of the uncertainty: {WORDS[group]}{'; ' + hint if hint else ''}"
 
 
 def ends(interval: Interval) -> str:

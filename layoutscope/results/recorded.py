@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from layoutscope.walk.score import Score
 
 
-class Wanted(Struct, frozen=True):
-    """The stated properties of a recording; None or empty ones are detected."""
-
-    unit_bytes: int | None = None  # unit of block numbers
-    at: int | None = None  # position of block 0, in bytes from the start of the image
-    devices: tuple[str, ...] = ()  # devices whose reads count
-    processes: tuple[str, ...] = ()  # processes whose reads count
-
-
 class PlacedDevice(Displayed, Struct, frozen=True):
     """A device of a recording, and the place of its blocks on the image."""
 

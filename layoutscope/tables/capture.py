@@ -92,7 +92,12 @@ def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or not path.is_dir() or next(path.iterdir(), None) is None
     ]
-    if not _is_ours(folder / MANIFEST):
+    try:
+        with inputs.open_file(folder / MANIFEST) as file:
+            saved = json.loads(file.read(MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return [], paths
+    if not isinstance(saved, dict) or not str(saved.get("format")).startswith(FORMAT.partition("/")[0] + "/"):
         return [], paths
     own = {
         path for path in paths if not path.is_symlink() and _CAPTURE_FILE.fullmatch(path.relative_to(folder).as_posix())
@@ -101,16 +106,6 @@ def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 _CAPTURE_FILE: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
-
-
-def _is_ours(manifest: Path) -> bool:
-    """Whether a manifest names the format of captures, in any version."""
-    try:
-        with inputs.open_file(manifest) as file:
-            saved = json.loads(file.read(MAX_MANIFEST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(saved, dict) and str(saved.get("format")).startswith(FORMAT.partition("/")[0] + "/")
 
 
 def write_capture(
@@ -132,17 +127,17 @@ def write_capture(
 
 def hash_tables(folder: Path) -> dict[str, str]:
     """Compute the SHA-256 of the file of each table, by table."""
-    return {table: _hash_table(folder / f"{table}.parquet") for table in TABLES}
-
-
-def _hash_table(path: Path) -> str:
-    # Through links, the maker of a capture could have other files of this machine read.
-    if path.is_symlink() or path.parent.is_symlink():
-        raise ValueError(f"{path.name} is a link, and may lead out of the capture")
     import hashlib
 
-    with inputs.open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    found = {}
+    for table in TABLES:
+        path = folder / f"{table}.parquet"
+        # Through links, the maker of a capture could have other files of this machine read.
+        if path.is_symlink() or folder.is_symlink():
+            raise ValueError(f"{path.name} is a link, and may lead out of the capture")
+        with inputs.open_file(path) as file:
+            found[table] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]]:
@@ -150,19 +145,22 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
     inputs.note(folder)
     try:
         manifest = _read_manifest(folder)
-        volumes = enumerate(manifest["volumes"])
+        layouts = []
         with _suppress_panics():
-            layouts = [_read_layout(folder / str(number), volume) for number, volume in volumes]
+            for number, volume in enumerate(manifest["volumes"]):
+                place = folder / str(number)
+                if hash_tables(place) != volume["sha256"]:
+                    raise ValueError("a table differs from its SHA-256")
+                tables = {table: read_table(place / f"{table}.parquet", table) for table in TABLES}
+                check_references(tables)
+                layouts.append(VolumeLayout(facts=_parse_facts(volume["facts"]), **tables))
             return tuple(attach_containers(layouts)), manifest
-    except _list_damage_errors() as error:
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RecursionError),
+        # A panic of polars' Rust core derives from BaseException, so it must be caught by name.
+        *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
+    ) as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
-
-
-def _list_damage_errors() -> tuple[type[BaseException], ...]:
-    """List the errors that damaged captures can raise."""
-    plain = (OSError, ValueError, KeyError, TypeError, RecursionError)
-    # A panic of polars' Rust core derives from BaseException, so it must be caught by name.
-    return (*plain, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @contextmanager
@@ -201,14 +199,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _refuse(word: str) -> float:
     raise ValueError(f"{word} is not a number")
-
-
-def _read_layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
-    if hash_tables(folder) != volume["sha256"]:
-        raise ValueError("a table differs from its SHA-256")
-    tables = {table: read_table(folder / f"{table}.parquet", table) for table in TABLES}
-    check_references(tables)
-    return VolumeLayout(facts=_parse_facts(volume["facts"]), **tables)
 
 
 def _parse_facts(saved: Mapping[str, Any]) -> VolumeFacts:
@@ -273,32 +263,28 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     _check_claims(path, name)
     # Our own descriptor does not change the time of access; polars would open a path itself.
     with inputs.open_file(path) as file:
-        frame = _widen_volume_number(pl.read_parquet(file))
+        frame = pl.read_parquet(file)
+    # The number of a volume had 8 bits in older captures.
+    if frame.schema.get("volume") == pl.UInt8:
+        frame = frame.with_columns(pl.col("volume").cast(pl.UInt32))
     if name == "nodes" and "condition" not in frame.columns:
-        frame = _add_condition(frame)
+        # Nodes of an older capture have no condition; there, a damaged node has nothing verified.
+        is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
+        damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
+        condition = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
+        frame = frame.with_columns(condition=condition.cast(pl.Categorical))
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     _check_lengths(name, frame)
-    _check_rows(name, frame)
+    if "row" in frame.columns and not (frame["row"] == pl.int_range(frame.height, dtype=pl.UInt32, eager=True)).all():
+        raise ValueError(f"the rows of {name} are not numbered from 0")
     _check_nulls(name, frame)
     _check_ranges(name, frame)
-    _check_words(name, frame)
+    for (table, column), words in WORDS.items():
+        words_used = set(frame[column].unique().cast(pl.String)) if table == name else set()
+        if not words_used <= words:
+            raise ValueError(f"{name}.{column} has the unknown word {min(map(str, words_used - words))!r:.40}")
     return frame
-
-
-def _widen_volume_number(frame: pl.DataFrame) -> pl.DataFrame:
-    """Widen the number of the volume, which had 8 bits in older captures."""
-    if frame.schema.get("volume") == pl.UInt8:
-        return frame.with_columns(pl.col("volume").cast(pl.UInt32))
-    return frame
-
-
-def _add_condition(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Add the condition of nodes to an older capture; there, a damaged node has nothing verified."""
-    is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
-    damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
-    condition = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
-    return nodes.with_columns(condition=condition.cast(pl.Categorical))
 
 
 def _check_claims(path: Path, name: str) -> None:
@@ -326,11 +312,6 @@ def _check_lengths(name: str, frame: pl.DataFrame) -> None:
             raise ValueError(f"{name}.{column.name} has a text of more than {MAX_WORD_BYTES:,} bytes")
 
 
-def _check_rows(name: str, frame: pl.DataFrame) -> None:
-    if "row" in frame.columns and not (frame["row"] == pl.int_range(frame.height, dtype=pl.UInt32, eager=True)).all():
-        raise ValueError(f"the rows of {name} are not numbered from 0")
-
-
 def _check_nulls(name: str, frame: pl.DataFrame) -> None:
     for column in TABLES[name]:
         may_be_null = column.name in NULLABLE or column.unit == REFERENCE or name in ("findings", "extents")
@@ -354,13 +335,6 @@ def _check_ranges(name: str, frame: pl.DataFrame) -> None:
         # The sum of two numbers up to 2**62 fits into signed 64 bits.
         if not (frame["image_offset"] + frame[length]).drop_nulls().is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name} has pieces that end beyond every disk")
-
-
-def _check_words(name: str, frame: pl.DataFrame) -> None:
-    for (table, column), words in WORDS.items():
-        words_used = set(frame[column].unique().cast(pl.String)) if table == name else set()
-        if not words_used <= words:
-            raise ValueError(f"{name}.{column} has the unknown word {min(map(str, words_used - words))!r:.40}")
 
 
 def check_references(tables: Mapping[str, pl.DataFrame]) -> None:

@@ -382,7 +382,14 @@ class Rows:
             raise ValueError(f"these rows have other columns: {sorted(set(data) ^ set(names))}")
 
         def frame() -> pl.DataFrame:
-            return pl.DataFrame([_make_series(column, data[column.name]) for column in columns])
+            series = []
+            for column in columns:
+                values = data[column.name]
+                if isinstance(values, np.ndarray):
+                    series.append(pl.Series(column.name, values).cast(column.dtype))
+                else:
+                    series.append(pl.Series(column.name, values, dtype=column.dtype))
+            return pl.DataFrame(series)
 
         return cls(columns, len(data[names[0]]), lambda chosen: {name: data[name][chosen] for name in names}, frame)
 
@@ -392,12 +399,6 @@ class Rows:
         values = list(zip(*rows, strict=True)) or [()] * len(columns)
         data = {column.name: list(own) for column, own in zip(columns, values, strict=True)}
         return cls.under(columns, data)
-
-
-def _make_series(column: Column, values: Any) -> pl.Series:
-    if isinstance(values, np.ndarray):
-        return pl.Series(column.name, values).cast(column.dtype)
-    return pl.Series(column.name, values, dtype=column.dtype)
 
 
 AnyColumn: TypeAlias = "Values | TextColumn"
@@ -482,8 +483,13 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """Return rows given by positions or a mask; a column is taken at its first access."""
-        is_mask = isinstance(rows, np.ndarray) and rows.dtype == np.bool_
-        chosen = _rows_of_mask(rows) if is_mask else _places(rows, self._height)
+        if isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
+            first, count = int(rows.argmax()) if len(rows) else 0, int(np.count_nonzero(rows))
+            # Contiguous rows are a view.
+            rows = slice(first, first + count) if rows[first : first + count].all() else np.flatnonzero(rows)
+            chosen: NDArray[np.int64] | slice = rows
+        else:
+            chosen = _places(rows, self._height)
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
         return Table(self.name, height, lambda name: self.column(name).take(chosen))
 
@@ -518,12 +524,6 @@ class Table:
         return table
 
 
-def _rows_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
-    """Return the positions of the rows of a mask; a slice if they are contiguous."""
-    first, count = int(mask.argmax()) if len(mask) else 0, int(np.count_nonzero(mask))
-    return slice(first, first + count) if mask[first : first + count].all() else np.flatnonzero(mask)
-
-
 def stack_tables(tables: Sequence[Table]) -> Table:
     """Concatenate at least one table."""
 
@@ -533,17 +533,14 @@ def stack_tables(tables: Sequence[Table]) -> Table:
         parts = [table[name] for table in tables]
         known = np.concatenate([part.is_known for part in parts])
         words = list(dict.fromkeys(word for part in parts for word in part.words))
-        data = [_renumber_codes(part, words) if words else part.data for part in parts]
+        data = [part.data for part in parts]
+        if words:
+            # Each column has a list of words of its own.
+            places = [np.array([words.index(each) for each in part.words] or [0], _code_type(words)) for part in parts]
+            data = [place[codes] for place, codes in zip(places, data, strict=True)]
         return Values(np.concatenate(data), known, words)
 
     return Table(tables[0].name, sum(map(len, tables)), column)
-
-
-def _renumber_codes(column: Values, words: Sequence[str]) -> NDArray[Any]:
-    """Return the codes of a column as positions in a common list of words."""
-    places = np.array([words.index(word) for word in column.words] or [0], _code_type(words))
-    codes: NDArray[Any] = places[column.data]
-    return codes
 
 
 def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
@@ -573,7 +570,14 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     unknown = set(columns) - {column.name for column in schema}
     if unknown:
         raise ValueError(f"table {name} has no column {sorted(unknown)}")
-    height = _get_height(name, columns) if columns else 0
+    lengths = {
+        key: len(value[0] if isinstance(value, tuple) else value)
+        for key, value in columns.items()
+        if _has_length(value)
+    }
+    if columns and len(set(lengths.values())) != 1:
+        raise ValueError(f"table {name}: columns of different lengths: {lengths}")
+    height = next(iter(lengths.values()), 0)
     made_columns = {column.name: _get_column(column, columns, height) for column in schema}
 
     def column(name: str) -> AnyColumn:
@@ -581,17 +585,6 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
         return value.make() if isinstance(value, LazyColumn) else value
 
     return Table(name, height, column)
-
-
-def _get_height(name: str, columns: Mapping[str, Any]) -> int:
-    lengths = {
-        key: len(value[0] if isinstance(value, tuple) else value)
-        for key, value in columns.items()
-        if _has_length(value)
-    }
-    if len(set(lengths.values())) != 1:
-        raise ValueError(f"table {name}: columns of different lengths: {lengths}")
-    return next(iter(lengths.values()))
 
 
 def _has_length(value: Any) -> bool:
@@ -614,7 +607,11 @@ def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
         return _make_constant_column(column, value, height)
     if isinstance(value, tuple):
-        return _make_words(np.asarray(value[0]), value[1])
+        codes, names = np.asarray(value[0]), value[1]
+        words = list(dict.fromkeys(names))
+        if len(words) < len(names):  # equal names become one word
+            codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
+        return Values(codes.astype(_code_type(words), copy=False), None, words)
     if not isinstance(value, Values | TextColumn | np.ndarray):
         value = _make_listed_column(column, value)
     if isinstance(value, TextColumn):
@@ -651,14 +648,6 @@ def _make_listed_column(column: Column, value: Any) -> AnyColumn:
     known = np.array([number is not None for number in listed], np.bool_)
     numbers = np.array([number or 0 for number in listed], NUMBERS[column.kind])
     return _attach_nulls(column, numbers, known)
-
-
-def _make_words(codes: NDArray[Any], names: Sequence[str]) -> Values:
-    """Make a column of words from codes; equal names become one word."""
-    words = list(dict.fromkeys(names))
-    if len(words) < len(names):
-        codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
-    return Values(codes.astype(_code_type(words), copy=False), None, words)
 
 
 def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from layoutscope import inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 MAGIC: Final = b"PAR1"
@@ -39,29 +38,26 @@ def read_claims(path: Path) -> tuple[int, int]:
         if file.seek(0, 2) < 2 * len(MAGIC) + LENGTH_BYTES:
             raise ValueError("is too short for a table")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _sum_claims(data)
-
-
-def _sum_claims(data: mmap.mmap) -> tuple[int, int]:
-    stop = len(data) - len(MAGIC) - LENGTH_BYTES
-    # The length is stored with its lowest byte first.
-    length = sum(byte << 8 * place for place, byte in enumerate(data[stop : stop + LENGTH_BYTES]))
-    if data[: len(MAGIC)] != MAGIC or data[-len(MAGIC) :] != MAGIC or length > stop - len(MAGIC):
-        raise ValueError("is not a Parquet file")
-    footer = _Reader(data, stop - length, stop).read_struct()
-    rows, unpacked = 0, 0
-    for group in _get_structs(footer, 4):
-        count = _get_number(group, 3)
-        chunks = [_get_struct(chunk, 3) for chunk in _get_structs(group, 1) if 1 not in chunk]
-        if len(chunks) != len(_get_structs(group, 1)):
-            raise ValueError("has columns in other files")
-        if any(_get_number(chunk, 5) != count for chunk in chunks):
-            raise ValueError("has columns of unequal lengths")
-        rows += count
-        unpacked += sum(_sum_page_bytes(data, chunk, stop - length) for chunk in chunks)
-    if rows != _get_number(footer, 3):
-        raise ValueError("counts its rows in two ways")
-    return rows, unpacked
+            stop = len(data) - len(MAGIC) - LENGTH_BYTES
+            # The length is stored with its lowest byte first.
+            length = sum(byte << 8 * place for place, byte in enumerate(data[stop : stop + LENGTH_BYTES]))
+            if data[: len(MAGIC)] != MAGIC or data[-len(MAGIC) :] != MAGIC or length > stop - len(MAGIC):
+                raise ValueError("is not a Parquet file")
+            footer = _Reader(data, stop - length, stop).read_struct()
+            rows, unpacked = 0, 0
+            for group in _get_structs(footer, 4):
+                count = _get_number(group, 3)
+                chunks = _get_structs(group, 1)
+                if any(1 in chunk for chunk in chunks):
+                    raise ValueError("has columns in other files")
+                columns = [_get_struct(chunk, 3) for chunk in chunks]
+                if any(_get_number(column, 5) != count for column in columns):
+                    raise ValueError("has columns of unequal lengths")
+                rows += count
+                unpacked += sum(_sum_page_bytes(data, column, stop - length) for column in columns)
+            if rows != _get_number(footer, 3):
+                raise ValueError("counts its rows in two ways")
+            return rows, unpacked
 
 
 def _sum_page_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:
@@ -71,7 +67,12 @@ def _sum_page_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:
     if start < len(MAGIC) or stop > end:
         raise ValueError("has a column outside of its data")
     values = unpacked = 0
-    for header in _read_page_headers(data, start, stop):
+    while start < stop:
+        reader = _Reader(data, start, stop)
+        header = reader.read_struct()
+        start = reader.at + _get_number(header, 3)
+        if start > stop:
+            raise ValueError("has a page that ends outside of its column")
         size = _get_number(header, 2)
         kind = next((field for field in (5, 7, 8) if field in header), None)
         number = _get_number(_get_struct(header, kind), 1) if kind else 0
@@ -82,17 +83,6 @@ def _sum_page_bytes(data: mmap.mmap, chunk: dict[int, Any], end: int) -> int:
     if values != _get_number(chunk, 5):
         raise ValueError("has pages with other values than their column")
     return unpacked
-
-
-def _read_page_headers(data: mmap.mmap, start: int, stop: int) -> Iterator[dict[int, Any]]:
-    """Yield the headers of the pages in a range."""
-    while start < stop:
-        reader = _Reader(data, start, stop)
-        header = reader.read_struct()
-        start = reader.at + _get_number(header, 3)
-        if start > stop:
-            raise ValueError("has a page that ends outside of its column")
-        yield header
 
 
 def _get_number(members: dict[int, Any], field: int) -> int:

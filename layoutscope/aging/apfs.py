@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import AgingTree, GrownLevel
-    from layoutscope.aging.volume import AgingEntries, Cycle, CycleKind, Data, TreeRows
+    from layoutscope.aging.volume import AgingEntries, Cycle, CycleWork, Data, TreeRows
 
     I64 = NDArray[np.int64]
 
@@ -104,13 +104,6 @@ def sibling_link_bytes(letters: I64) -> I64:
 
 NODES, DATA, REFERENCES = range(3)
 """Kinds of content to which blocks are allocated."""
-
-
-def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
-    """Return the order of allocation: nodes before their data, references last."""
-    if at_commit:
-        return np.lexsort((np.where(kind == DATA, turn, 0), kind != DATA))
-    return np.lexsort((kind, turn))
 
 
 def new_extents(given: I64, turn: I64, need: I64) -> tuple[I64, I64]:
@@ -158,15 +151,15 @@ class ApfsVolume(AgingVolume):
             return np.maximum(MAP_RECORDS - count, 0) * MAP_TABLE_BYTES
         return -count % 8 * self.entry_bytes[name]
 
-    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Simulate one cycle."""
+    def change(self, work: CycleWork, rng: np.random.Generator) -> None:
+        """Simulate one cycle on some files."""
         if self.policy.queue_blocks and self.a_file is None:
             # A trial cycle shows how many blocks a file takes.
             self.a_file = NO_FILE
             trial = self.copy()
-            trial.age(chosen, wanted, deepcopy(rng))
+            trial.change(work, deepcopy(rng))
             self.a_file = trial.a_file
-        super().age(chosen, wanted, rng)
+        super().change(work, rng)
 
     def _write(self, cycle: Cycle) -> None:
         # Every operation has two turns: one before the file's data is written, one when the file gets its name.
@@ -284,7 +277,9 @@ class ApfsVolume(AgingVolume):
         kind = np.repeat(np.arange(len(takes)), [len(part) for part, _ in takes])
         # A damaged file may claim any size, so a request that does not fit is refused before it is expanded to blocks.
         self.space.check_room(int(count.sum()))
-        order = order_of_blocks(turn, kind, self.policy.at_commit)
+        # Nodes come before their data and references last; at the end of a transaction, data come first.
+        keys = (np.where(kind == DATA, turn, 0), kind != DATA) if self.policy.at_commit else (kind, turn)
+        order = np.lexsort(keys)
         kinds = np.repeat(kind[order], count[order])
         blocks = np.empty(len(kinds), np.int64)
         is_data = kinds == DATA
@@ -346,12 +341,6 @@ class ApfsVolume(AgingVolume):
         return self.space.take(count, max(chunk, 0))
 
 
-def _extent_bytes(volume: ApfsVolume, files: AgingEntries) -> I64:
-    """Return the bytes of a file's extent records, counted as one; their number follows the latest fragmentation."""
-    blocks = blocks_of(files.size_bytes, volume.block_bytes)
-    return EXTENT_BYTES * (1 + np.rint(np.maximum(blocks - 1, 0) * volume.broken_share).astype(np.int64))
-
-
 def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     """Compute a cycle's changes to the file-system tree's records, and set the keys of the new entries."""
     new, old = cycle.new, cycle.old
@@ -365,11 +354,14 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     entry, inode = rec.key_of(new.parent, NAME, new.place), rec.key_of(new.ident, INODE)
     new.keys = {"entry": entry, "inode": inode, "dstream": stream, "thread": none, "xattr": none}
     link, link_map = _sibling_keys(new.ident, linked)
+    # The extent records of a file are counted as one; their number follows the latest fragmentation.
+    followers = np.maximum(blocks_of(new.size_bytes, volume.block_bytes) - 1, 0)
+    extent_bytes = EXTENT_BYTES * (1 + np.rint(followers * volume.broken_share).astype(np.int64))
     inserted = join_records(
         (entry, entry_name_bytes(new.letters, has_sibling=linked), turn + 1),
         (inode, inode_bytes(new.letters, new.is_file), turn),
         (stream, DATA_STREAM_BYTES, turn),
-        (extent, _extent_bytes(volume, new), turn),
+        (extent, extent_bytes, turn),
         (link, sibling_link_bytes(new.letters), turn + 1),
         (link_map, SIBLING_MAP_BYTES, turn + 1),
     )
@@ -500,15 +492,13 @@ def _fs_tree(
 def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: NodeRule) -> AgingTree:
     """Build the object map: one record per node, in the leaf that maps it."""
     nodes = layout.columns("nodes")
-    row = nodes["row"].signed()[read[0]]
-    order = np.argsort(row)
-    ids = np.concatenate([level.ident for level in mapped.levels])
     live = nodes["tree"].equals("fs") & nodes["state"].equals("live") & nodes["level"].is_known & are_walked(nodes)
-    wanted = nodes["locator_row"].signed()[live]
-    place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
-    known = (row[place] == wanted) & is_among(nodes["node_id"].signed()[live], ids)
-    key = nodes["node_id"].signed()[live][known]
-    records = (key, np.full(len(key), MAP_BYTES), place[known])
+    leaf, key = (
+        find(nodes["row"].signed()[read[0]], nodes["locator_row"].signed()[live]),
+        nodes["node_id"].signed()[live],
+    )
+    known = (leaf >= 0) & is_among(key, mapped.join("ident"))
+    records = (key[known], np.full(int(known.sum()), MAP_BYTES), leaf[known])
     return make_tree(layout, read, records, (rule, rule, MAP_INDEX_BYTES), MAP_TABLE_ENTRY)
 
 

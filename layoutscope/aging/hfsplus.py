@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -43,8 +42,6 @@ from layoutscope.structs.records import (
 from layoutscope.tables import NULL_ROW, Table, Values, VolumeLayout, build_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
@@ -247,17 +244,27 @@ FIRST_NODE: Final = 1
 """The first node number assigned: the header has 0."""
 
 
+def split_rule(host: str) -> SplitRule:
+    """Return how the driver of a host splits the nodes of a catalog."""
+    if host == "linux":
+        # fs/hfsplus/brec.c, hfs_bnode_split: records stay until they reach the middle of the node. The middle is
+        # counted with the descriptor; two bytes per record of the node and the descriptor are then subtracted again.
+        room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
+        return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
+    # BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft: the first records of a full node move to its
+    # left neighbour until both hold the same amount. If the new record still does not fit, half of the records move to
+    # a new node on the left.
+    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
+
+
 def remade(layout: VolumeLayout) -> VolumeLayout:
     """Put the entries of a volume into a contiguous catalog in key order, filled like the measured catalogs."""
-    return _lay_out(layout, _fill_evenly)
+    return _lay_out(layout, None)
 
 
 def fill_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
     """Lay entries out as a driver does when it creates them in the order of their numbers."""
-    if not has_names(layout):
-        return ()
-    rule = linux_rule() if host == "linux" else macos_rule()
-    return (_lay_out(layout, partial(_fill_by_driver, rule)),)
+    return (_lay_out(layout, split_rule(host)),) if has_names(layout) else ()
 
 
 def has_names(layout: VolumeLayout) -> bool:
@@ -266,13 +273,11 @@ def has_names(layout: VolumeLayout) -> bool:
     return names.known is None and bool((names.length != names.length[:1]).any())
 
 
-def _lay_out(
-    layout: VolumeLayout,
-    # maps the entries' numbers, the key order of their records, and the bytes of each record in leaves and in index
-    # nodes to the leaf of each record and the levels
-    fill: Callable[[NDArray[np.uint64], I64, I64, I64], tuple[I64, list[FilledLevel]]],
-) -> VolumeLayout:
-    """Put the entries of a volume into a catalog: a thread record and a file or folder record for each."""
+def _lay_out(layout: VolumeLayout, rule: SplitRule | None) -> VolumeLayout:
+    """Put the entries of a volume into a catalog, split by a rule or filled evenly.
+
+    Each entry has a thread record and a file or folder record.
+    """
     table = layout.columns("entries")
     table = table.take(_order_by_catalog_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
     is_folder = table["kind"].equals("directory")
@@ -283,7 +288,11 @@ def _lay_out(
     letters = table.texts("name").num_chars()
     size = np.concatenate([thread_bytes(letters), catalog_bytes(letters, is_folder)])
     index_bytes = SHORT_INDEX_BYTES + _UNIT_BYTES * np.concatenate([np.zeros_like(letters), letters])
-    leaf, levels = fill(own, order, size, index_bytes)
+    if rule is None:
+        leaf = fill_leaves(size, order, int(NODE_BYTES * FILL))
+        levels = place_evenly(count_nodes(int(leaf.max(initial=0)) + 1, FANOUT), FANOUT, FIRST_NODE)
+    else:
+        leaf, levels = _fill_by_driver(rule, own, order, size, index_bytes)
     columns, number = build_filled_nodes({CATALOG: levels}, FIRST_NODE)
     columns |= {
         "node_id": number,
@@ -317,36 +326,6 @@ def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
     # Eight letters as one number, with the first letter in the highest byte.
     words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
     return np.lexsort((*words.T[::-1], table["parent_id"].data))
-
-
-def _fill_evenly(
-    own: NDArray[np.uint64],  # noqa: ARG001  (as others)
-    order: I64,
-    size: I64,
-    index_bytes: I64,  # noqa: ARG001  (as others)
-) -> tuple[I64, list[FilledLevel]]:
-    """Fill leaves sequentially to the measured share."""
-    leaf = fill_leaves(size, order, int(NODE_BYTES * FILL))
-    return leaf, place_evenly(count_nodes(int(leaf.max(initial=0)) + 1, FANOUT), FANOUT, FIRST_NODE)
-
-
-def linux_rule() -> SplitRule:
-    """Return how Linux splits: fs/hfsplus/brec.c, hfs_bnode_split.
-
-    Records stay until they reach the middle of the node. The middle is counted with the descriptor; two bytes per
-    record of the node and the descriptor are then subtracted again.
-    """
-    room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
-    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
-
-
-def macos_rule() -> SplitRule:
-    """Return how macOS splits: BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft.
-
-    The first records of a full node move to its left neighbour until both hold the same amount. If the new record
-    still does not fit, half of the records move to a new node on the left.
-    """
-    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
 
 
 def _fill_by_driver(

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE
-from layoutscope.aging.volume import owner_of_free
+from layoutscope.aging.volume import are_movable, owner_of_free
 from layoutscope.structs.arrays import is_among
 from layoutscope.tables import NULL_ROW, Values, VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked, stack_tables
-from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,7 +166,8 @@ def build_aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout
         rows[name], at = starts[:-1], int(starts[-1])
     aged = [_build_aged_nodes(layout, volume, name, rows) for name in volume.trees]
     entries = _build_entries(layout, volume, int(rows[volume.main][0]))
-    num_files = layout.facts.num_files + int(volume.entries.is_file.sum()) - num_movable(layout)
+    num_files = layout.facts.num_files + int(volume.entries.is_file.sum())
+    num_files -= int(are_movable(layout.columns("entries")).sum())
     stamp = max(layout.facts.stamp, volume.trees[volume.main].newest)
     made = layout.changed(
         facts=replace(layout.facts, stamp=stamp, num_files=num_files),
@@ -195,13 +195,6 @@ def _select_aged_nodes(nodes: Table, volume: AgingVolume) -> NDArray[np.bool_]:
     is_read = nodes["level"].is_known & are_walked(nodes)
     is_live = nodes["tree"].is_in(volume.trees) & nodes["state"].equals("live")
     return is_live & (is_read | (is_used & nodes["kind"].equals("free")))
-
-
-def num_movable(layout: VolumeLayout) -> int:
-    """Count the files of a layout that a cycle may replace."""
-    table = layout.columns("entries")
-    plain = (table["flags"].filled(0) & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0
-    return int((table["kind"].equals("file") & plain & (table["link_count"].filled(1) <= 1)).sum())
 
 
 def _build_aged_nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: Mapping[str, I64]) -> Table:

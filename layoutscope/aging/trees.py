@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.structs.arrays import distinct, is_among
+from layoutscope.structs.arrays import distinct, is_among, match, ordinals
 from layoutscope.structs.native import Kernel, RefusedError
 
 if TYPE_CHECKING:
@@ -37,11 +37,6 @@ def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
     return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MAX_PLACES)
 
 
-def record_kind_of(key: I64) -> I64:
-    """Return the record types encoded in keys."""
-    return (key >> KIND_SHIFT) & ((1 << (ID_SHIFT - KIND_SHIFT)) - 1)
-
-
 NOWHERE: Final = -1
 """Block of a node that has not been written, and id of a node without one."""
 FIRST: Final = -(1 << 62)
@@ -59,12 +54,6 @@ class NodeRule:
     less_per_record: int = 0  # bytes per record of the full node subtracted from the part that stays
     by_count: bool = False  # whether the share is of the records instead of the capacity
     balances: bool = False  # as in `SplitRule`
-
-    def keep_bytes(self, load: I64, count: I64) -> I64:
-        """Return the bytes that full nodes keep in a split, given their loads and numbers of records."""
-        per_full = np.rint(count * self.less_per_record * self.capacity_bytes / np.maximum(load, 1))
-        stays: I64 = np.maximum(self.keep_share * self.capacity_bytes - per_full, 1).astype(np.int64)
-        return stays
 
 
 @dataclass(frozen=True)
@@ -91,10 +80,9 @@ class TreeLevel:
         place: I64 = np.maximum(np.searchsorted(self.bound, key, side="right") - 1, 0)
         return place
 
-    def find_gone(self, bound: I64) -> NDArray[np.bool_]:
-        """Mark the nodes that no longer exist in a changed level."""
-        missing: NDArray[np.bool_] = ~is_among(self.bound, bound)
-        return missing
+    def freed_blocks(self, bound: I64) -> I64:
+        """Return the blocks of the nodes that no longer exist in a changed level."""
+        return np.asarray(self.block[~is_among(self.bound, bound)])
 
 
 @dataclass(frozen=True)
@@ -116,14 +104,6 @@ class AgingTree:
     def newest(self) -> int:
         """The last transaction that wrote one of its nodes."""
         return max(int(level.xid.max(initial=0)) for level in self.levels)
-
-    def move_begins(self, now: I64) -> AgingTree:
-        """Return the tree with new first keys of its leaves, also applied to the nodes above that begin with them."""
-        levels, was = list(self.levels), self.levels[0].bound
-        for place, level in enumerate(levels):
-            same = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
-            levels[place] = replace(level, bound=np.where(was[same] == level.bound, now[same], level.bound))
-        return replace(self, levels=tuple(levels))
 
     def join(self, column: str) -> I64:
         """Return a column of all nodes, level by level from the leaves up."""
@@ -163,7 +143,7 @@ class AgingTree:
 
     def index_sizes(self, key: I64) -> I64:
         """Return the bytes of the index records for nodes with the given first keys."""
-        named = record_kind_of(key) == NAME
+        named = (key >> KIND_SHIFT) & ((1 << (ID_SHIFT - KIND_SHIFT)) - 1) == NAME
         return np.where(named | (self.short_index_bytes == 0), self.index_bytes, self.short_index_bytes)
 
     def fill(self, number: int) -> tuple[I64, I64]:
@@ -207,12 +187,14 @@ def split_full(
         return bound
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
-    piece = rule.keep_bytes(load[full], np.diff(first, append=len(key))[full])
-    cuts = np.ceil((load[full] - rule.capacity_bytes) / piece).astype(np.int64)
-    node = np.repeat(full, cuts)
-    number = np.arange(len(node)) - np.repeat(np.cumsum(cuts) - cuts, cuts) + 1
+    load, count = load[full], np.diff(first, append=len(key))[full]
+    # The bytes that stay in a node; what is subtracted per record is for a node that is just full.
+    less = np.rint(count * rule.less_per_record * rule.capacity_bytes / np.maximum(load, 1))
+    piece = np.maximum(rule.keep_share * rule.capacity_bytes - less, 1).astype(np.int64)
+    cuts = np.ceil((load - rule.capacity_bytes) / piece).astype(np.int64)
+    node, number = np.repeat(full, cuts), ordinals(cuts) + 1
     if rule.by_count:
-        fit = np.diff(first, append=len(key))[full] * rule.capacity_bytes // load[full]
+        fit = count * rule.capacity_bytes // load
         cut = first[node] + number * np.repeat(np.maximum(np.ceil(fit * rule.keep_share), 1).astype(np.int64), cuts)
     else:
         target = total[first[node]] + number * np.repeat(piece, cuts)
@@ -312,7 +294,13 @@ def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     [0, 0, 1, 1, 2, 2, 2, 2]
     """
     num_records = int(writes.record.max(initial=-1)) + 1
-    most, width = _room(writes, rule, num_records)
+    size = np.zeros(num_records, np.int64)
+    size[writes.record[::-1]] = writes.more[::-1]
+    # The numbers of nodes, and of records per node, for which the kernel gets room at first: nodes are almost never
+    # less than a quarter full.
+    written = int(writes.more.sum() + writes.lost.sum())
+    most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
+    width = max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
     # Each node holds a record, so this many nodes always suffice.
     found = _run_growth(writes, rule, most, width) or _run_growth(writes, rule, num_records + 2, width)
     if found is None:
@@ -336,18 +324,6 @@ def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) ->
         return None
     taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))
     return _order_level(node, (order[:num_nodes], first[:num_nodes], born[:num_nodes]), taken)
-
-
-def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int, int]:
-    """Return the initial numbers of nodes, and of records per node, for which the kernel gets room.
-
-    Nodes are almost never less than a quarter full.
-    """
-    size = np.zeros(num_records, np.int64)
-    size[writes.record[::-1]] = writes.more[::-1]
-    written = int(writes.more.sum() + writes.lost.sum())
-    most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
-    return most, max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
 
 
 def _order_level(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> GrownLevel:
@@ -431,7 +407,7 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
     births = _births(tree, change, bound, gone)
     levels, touches = [before.place_nodes(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
-    freed = [before.block[before.find_gone(bound)]]
+    freed = [before.freed_blocks(bound)]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
         if len(levels) == len(tree.levels):
@@ -441,7 +417,7 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
         node, turn = touches[-1]
         touches.append(_find_changed_nodes(old, bound, (below[node], turn), batch))
         levels.append(old.place_nodes(bound))
-        freed.append(old.block[old.find_gone(bound)])
+        freed.append(old.freed_blocks(bound))
     freed += [level.block for level in tree.levels[len(levels) :]]
     blocks = np.concatenate(freed)
     node, turn = (np.concatenate(each) for each in zip(*touches, strict=True))
@@ -648,8 +624,13 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
         elif node + 1 == len(bound) or tree.key[at - 1] + 1 < bound[node + 1]:
             # The leaf is empty: a returning record goes into the previous leaf.
             new[node] = tree.key[at - 1] + 1
+    levels = []
+    for level in tree.levels:
+        # Nodes above that begin with a moved key begin with its new value, too.
+        leaf, begins_leaf = match(bound, level.bound)
+        levels.append(replace(level, bound=np.where(begins_leaf, new[leaf], level.bound)))
     moved = np.array(turns, np.int64).reshape(-1, 2)
-    return tree.move_begins(new), moved[:, 0], moved[:, 1]
+    return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
 def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:

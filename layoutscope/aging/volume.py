@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
 from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
-from layoutscope.structs.arrays import distinct, is_among, ranges
+from layoutscope.structs.arrays import distinct, find, is_among, ranges
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -86,75 +87,57 @@ def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
     return {(name.partition(" ")[0], name.partition(" ")[2]): share for name, share in told.items()}
 
 
-class CycleWork(NamedTuple):
-    """The work of a cycle, in this order; arrays of indexes into the files of a volume."""
-
-    replaced: I64  # files that are rewritten under a temporary name, which is then renamed over the old file
-    added: I64  # files next to which another file of the same size is created
-    deleted: I64  # files that are deleted
-
-
-class CycleKind(NamedTuple):
-    """A workload: what a cycle does, and how it chooses files."""
-
-    does: str
-    choose: Callable[[I64, int, np.random.Generator], CycleWork]
-
-
-NONE: Final = np.empty(0, np.int64)
-
-
-def _choose_files(num_files: int, wanted: int, rng: np.random.Generator) -> I64:
-    return np.sort(rng.permutation(num_files)[:wanted])
-
-
-def _replace(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(_choose_files(len(directory), wanted, rng), NONE, NONE)
-
-
-def _replace_directories(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    """Choose whole directories in random order until there are enough files; the last one may be partial."""
-    _, number = np.unique(directory, return_inverse=True)
-    turn = rng.permutation(int(number.max(initial=-1)) + 1)[number]
-    return CycleWork(np.sort(np.argsort(turn, kind="stable")[:wanted]), NONE, NONE)
-
-
-def _add(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(NONE, _choose_files(len(directory), wanted, rng), NONE)
-
-
-def _delete(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    return CycleWork(NONE, NONE, _choose_files(len(directory), wanted, rng))
-
-
-def _mix_work(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    order = rng.permutation(len(directory))[:wanted]
-    third = len(order) // 3
-    return CycleWork(np.sort(order[2 * third :]), np.sort(order[:third]), np.sort(order[third : 2 * third]))
-
-
 WORKLOADS: Final = {
-    "replace": CycleKind("replaces files drawn at random, each under a temporary name first", _replace),
-    "replace-directories": CycleKind("replaces the files of directories drawn at random", _replace_directories),
-    "add": CycleKind("adds files beside some drawn at random, of their sizes", _add),
-    "delete": CycleKind("deletes files drawn at random", _delete),
-    "mixed": CycleKind("adds a third of its files, deletes a third and replaces a third", _mix_work),
+    "replace": "replaces files drawn at random, each under a temporary name first",
+    "replace-directories": "replaces the files of directories drawn at random",
+    "add": "adds files beside some drawn at random, of their sizes",
+    "delete": "deletes files drawn at random",
+    "mixed": "adds a third of its files, deletes a third and replaces a third",
 }
-"""Workloads of a cycle, by name."""
+"""Workloads of a cycle, by name, and what each of them does."""
 
 
-def workload(name: str) -> CycleKind:
-    """Return a workload by its name.
-
-    >>> work = workload("replace-directories").choose(np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
-    >>> work.replaced.tolist() in ([0, 1], [2, 3])
-    True
-    """
+def describe_workload(name: str) -> str:
+    """Return what a workload does; raise an error if there is none of that name."""
     if name not in WORKLOADS:
         raise UsageError(
             f"unknown workload {name!r}{did_you_mean(name, WORKLOADS)}. Choose from: {', '.join(WORKLOADS)}"
         )
     return WORKLOADS[name]
+
+
+CycleWork: TypeAlias = "tuple[I64, I64, I64]"
+"""The files of a volume on which a cycle works, as indexes.
+
+First those that are rewritten under a temporary name, which is then renamed over the old file; then those beside which
+another of the same size is created; then those that it deletes.
+"""
+
+
+def choose_files(
+    workload: str,
+    directory: I64,  # the directory of each file
+    wanted: int,
+    rng: np.random.Generator,
+) -> CycleWork:
+    """Draw the files on which a cycle works.
+
+    >>> replaced, _, _ = choose_files("replace-directories", np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
+    >>> replaced.tolist() in ([0, 1], [2, 3])
+    True
+    """
+    none = np.empty(0, np.int64)
+    if workload == "replace-directories":
+        # Whole directories in random order until there are enough files; the last one may be partial.
+        _, number = np.unique(directory, return_inverse=True)
+        turn = rng.permutation(int(number.max(initial=-1)) + 1)[number]
+        return np.sort(np.argsort(turn, kind="stable")[:wanted]), none, none
+    order = rng.permutation(len(directory))[:wanted]
+    if workload == "mixed":
+        third = len(order) // 3
+        return np.sort(order[2 * third :]), np.sort(order[:third]), np.sort(order[third : 2 * third])
+    chosen = np.sort(order)
+    return {"replace": (chosen, none, none), "add": (none, chosen, none), "delete": (none, none, chosen)}[workload]
 
 
 @dataclass(frozen=True)
@@ -179,10 +162,9 @@ def plan_cycle(
     entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator
 ) -> Cycle:
     """Compute the operations of a cycle."""
-    files = entries.files_by_seat()
-    replaced, deleted = files[work.replaced], files[work.deleted]
-    written = np.sort(np.concatenate([work.replaced, work.added]))
-    is_replaced = is_among(written, work.replaced)
+    files, (replaced, added, deleted) = entries.files_by_seat(), work
+    written = np.sort(np.concatenate([replaced, added]))
+    is_replaced = is_among(written, replaced)
     new = entries.take(files[written])
     num = len(written)
     new.ident = next_ident + np.arange(num) * ids_per_file
@@ -192,7 +174,7 @@ def plan_cycle(
     fresh = ~is_replaced
     siblings = entries.place[files[rng.integers(0, max(len(files), 1), num)]] if num else new.place
     new.place = np.where(fresh, np.where(new.place > 0, siblings % np.maximum(new.place, 1), siblings), new.place)
-    gone = np.concatenate([replaced, deleted])
+    gone = files[np.concatenate([replaced, deleted])]
     old_turn = np.concatenate([np.flatnonzero(is_replaced), num + np.arange(len(deleted))])
     stays = np.ones(len(entries), bool)
     stays[gone] = False
@@ -262,8 +244,8 @@ class FreeBlocks:
 
     def copy(self) -> FreeBlocks:
         """Return an independent copy."""
-        made = FreeBlocks(np.empty(0, np.int64), np.empty(0, np.int64))
-        vars(made).update(vars(self), _used=self._used.copy())
+        made = copy(self)
+        vars(made)["_used"] = self._used.copy()
         return made
 
     def take(self, count: int, after: int = 0, *, is_try: bool = False) -> I64:
@@ -455,10 +437,12 @@ class AgingVolume:
         lists: dict[str, Any] = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
         return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)
 
-    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Simulate one cycle."""
-        files = self.entries.files_by_seat()
-        work = chosen.choose(self.entries.parent[files], wanted, rng)
+    def age(self, workload: str, wanted: int, rng: np.random.Generator) -> None:
+        """Simulate one cycle of a workload."""
+        self.change(choose_files(workload, self.entries.parent[self.entries.files_by_seat()], wanted, rng), rng)
+
+    def change(self, work: CycleWork, rng: np.random.Generator) -> None:
+        """Simulate one cycle on some files."""
         self.follow(plan_cycle(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
 
     def follow(self, cycle: Cycle) -> None:
@@ -498,8 +482,6 @@ def numbers_of(layout: VolumeLayout) -> I64:
 def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
     """Read the entries of a layout; their records do not have keys yet."""
     table = layout.columns("entries")
-    flags = table["flags"].filled(0)
-    is_plain = (flags & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0
     ident = np.searchsorted(numbers, table["file_id"].data.astype(np.int64))
     seat = np.empty(len(table), np.int64)
     seat[np.argsort(ident, kind="stable")] = np.arange(len(table))
@@ -511,11 +493,20 @@ def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
         letters=table.texts("name").lengths(UNKNOWN_LETTERS),
         size_bytes=table["size_bytes"].filled(0).astype(np.int64),
         is_directory=table["kind"].equals("directory"),
-        is_file=table["kind"].equals("file") & is_plain & (table["link_count"].filled(1) <= 1),
+        is_file=are_movable(table),
         seat=seat,
-        has_sibling=table["link_id"].is_known & is_plain,
+        has_sibling=table["link_id"].is_known & _are_plain(table),
         keys={},
     )
+
+
+def _are_plain(table: Table) -> NDArray[np.bool_]:
+    return np.asarray((table["flags"].filled(0) & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0)
+
+
+def are_movable(table: Table) -> NDArray[np.bool_]:
+    """Mark the entries that a cycle may replace: plain files with one name."""
+    return np.asarray(table["kind"].equals("file") & _are_plain(table) & (table["link_count"].filled(1) <= 1))
 
 
 def read_data(layout: VolumeLayout, numbers: I64) -> Data:
@@ -525,10 +516,8 @@ def read_data(layout: VolumeLayout, numbers: I64) -> Data:
     bytes_ = layout.facts.block_size_bytes
     start = (table["image_offset"].signed()[there] - layout.facts.image_offset) // bytes_
     ids = table["file_id"].data[there].astype(np.int64)
-    place = np.minimum(np.searchsorted(numbers, ids), max(len(numbers) - 1, 0))
-    known = numbers[place] == ids if len(numbers) else np.zeros(len(ids), bool)
     count = -(-table["length_bytes"].signed()[there] // bytes_)
-    return Data(np.where(known, place, NOWHERE), *_clip_to_volume(start, count, layout.facts.size_bytes // bytes_))
+    return Data(find(numbers, ids), *_clip_to_volume(start, count, layout.facts.size_bytes // bytes_))
 
 
 def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
@@ -664,15 +653,8 @@ def _index_bounds(nodes: Table, below: I64, rows: I64, bound: I64) -> I64:
 
 def leaves_of(layout: VolumeLayout, read: TreeRows) -> dict[str, I64]:
     """Return the leaf of each record of each entry as an index into the leaves; -1 if there is none."""
-    nodes, table = layout.columns("nodes"), layout.columns("entries")
-    row = nodes["row"].signed()[read[0]]
-    order = np.argsort(row)
-    found = {}
-    for name in RECORDS:
-        wanted = table[f"{name}_node_row"].signed()
-        place = order[np.minimum(np.searchsorted(row[order], wanted), len(row) - 1)]
-        found[name] = np.where(row[place] == wanted, place, NOWHERE)
-    return found
+    row, table = layout.columns("nodes")["row"].signed()[read[0]], layout.columns("entries")
+    return {name: find(row, table[f"{name}_node_row"].signed()) for name in RECORDS}
 
 
 def make_main_tree(

@@ -9,7 +9,6 @@ import numpy as np
 
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import FullError
-from layoutscope.aging.volume import workload as workload_of
 from layoutscope.drive.uncertain import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -103,9 +102,7 @@ def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, Volum
             for cycle in range(max(at, default=-1) + 1):
                 if cycle:
                     try:
-                        volume.age(
-                            workload_of("replace"), max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng
-                        )
+                        volume.age("replace", max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng)
                     except FullError:
                         # What no longer fits stays as old as it became.
                         made |= {(way, age): build_aged_layout(new, volume) for age in at if age >= cycle}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.volume import FullError, list_unaged_parts, model_errors
-from layoutscope.aging.volume import workload as workload_of
+from layoutscope.aging.volume import FullError, describe_workload, list_unaged_parts, model_errors
 from layoutscope.api.alike import readable
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
@@ -119,7 +118,7 @@ def forecast(
         filesystem=layout.facts.variant,
         host=host,
         workload=request["workload"],
-        does=workload_of(request["workload"]).does,
+        does=describe_workload(request["workload"]),
         share=share,
         cycles=cycles,
         simulated_cycles=steps * cycles_a_step,
@@ -134,7 +133,7 @@ def forecast(
 def _check_request(request: ForecastOptions) -> None:
     """Refuse a workload, a number or a host that is out of range."""
     cycles, share, seeds, keep = request["cycles"], request["share"], request["seeds"], request["keep_snapshots"]
-    workload_of(request["workload"])
+    describe_workload(request["workload"])
     if not 0 <= cycles <= MAX_CYCLES:
         raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
     if share is not None and not 0 < share <= 1:
@@ -250,7 +249,7 @@ def follow_cycles(
 ) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
     """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
     cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
-    work, seeds = workload_of(request["workload"]), request["seeds"]
+    work, seeds = request["workload"], request["seeds"]
     drawn: dict[int, list[Drawn]] = {step: [] for step in looked_at}
     notes: list[str] = []
     listing = check_workload({"host": request["host"]})

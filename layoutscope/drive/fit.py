@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure, Spread
 from layoutscope.errors import UsageError
+from layoutscope.units import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,18 +27,12 @@ INNER_PART: Final = 0.7
 
 
 def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
-    """Make the profile of a disk from its data sheet."""
+    """Make the profile of a disk from its data sheet, with assumed values for figures that data sheets lack."""
     needed = ("capacity_bytes", "rpm", "track_to_track_ms", "average_seek_ms", "outer_mb_s", "inner_mb_s")
     missing = [figure for figure in needed if figure not in figures]
     if missing:
         raise UsageError(f"a datasheet profile needs {', '.join(missing)}")
-    known = {key: Figure(value, "datasheet", source) for key, value in figures.items()}
-    return DriveProfile(name, title or name, "hdd", list_assumed_figures() | known, Path())
-
-
-def list_assumed_figures() -> dict[str, Figure]:
-    """Return figures that are missing in data sheets, with assumed values."""
-    values: dict[str, Any] = {
+    assumed: dict[str, Any] = {
         "read_miss_ms": OVERHEAD_MS,
         "read_hit_ms": OVERHEAD_MS,
         "buffer_bytes": 8 << 20,
@@ -45,7 +40,9 @@ def list_assumed_figures() -> dict[str, Figure]:
         "on_arrival": "none",
         "join": "window",
     }
-    return {key: Figure(value, "assumed", "no datasheet says this") for key, value in values.items()}
+    known = {key: Figure(value, "assumed", "no datasheet says this") for key, value in assumed.items()}
+    known |= {key: Figure(value, "datasheet", source) for key, value in figures.items()}
+    return DriveProfile(name, title or name, "hdd", known, Path())
 
 
 def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:
@@ -56,71 +53,48 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
     """
     fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
     options = dict(report.get("global options", {}))
-    told = 0
+    num_fitted = 0
     for job in report.get("jobs", []):
         what = options | job.get("job options", {})
         read = job.get("read", {})
         # fio's own default is a depth of 1. With deeper queues, the drive chooses the nearest of several reads, so
         # their latency says nothing about a single seek.
         if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
-            covered = job_range_bytes(what, fitted.capacity_bytes)
-            length = int(_size(what.get("bs", "4k")))
-            fitted = fit_latency(fitted, median_ms(read), length, range_bytes=covered, source="fio JSON")
-            fitted = _add_seek_error(fitted, read)
-            told += 1
+            # These options bound the part of the drive that a job reads from; without them, it is all of it.
+            covered = [_part(what[key], fitted.capacity_bytes) for key in ("size", "filesize") if what.get(key)]
+            length = parse_size(str(what.get("bs", "4k")))
+            # Completion latency excludes the host's cost of submission, which is not a property of the drive.
+            latency = read.get("clat_ns") or read.get("lat_ns") or {}
+            median_ns = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
+            if not median_ns:
+                raise UsageError("the fio report has no read latency")
+            fitted = fit_latency(
+                fitted, float(median_ns) / 1e6, length, range_bytes=min(covered, default=None), source="fio JSON"
+            )
+            count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
+            if fitted.kind == "hdd" and count >= 2 and deviation > 0:
+                # The error of the average seek is the standard error of the mean of the reads.
+                error = min(deviation / count**0.5 / fitted.number("average_seek_ms"), 1.0)
+                fitted = replace(fitted, spread=Spread(("average_seek_ms",), ((error**2,),)))
+            num_fitted += 1
         elif what.get("rw") == "read" and read.get("bw_bytes"):
             at = _part(what.get("offset", "0"), fitted.capacity_bytes) / fitted.capacity_bytes
             fitted = fit_rate(fitted, float(read["bw_bytes"]) / 1e6, at=at, source="fio JSON")
-            told += 1
-    if not told:
+            num_fitted += 1
+    if not num_fitted:
         raise UsageError("the fio report has neither random reads at queue depth 1 nor sequential reads")
     return fitted
-
-
-def median_ms(read: Mapping[str, Any]) -> float:
-    """Return the median latency of a job's reads, or the mean if there is no median."""
-    # Completion latency excludes the host's cost of submission, which is not a property of the drive.
-    latency = read.get("clat_ns") or read.get("lat_ns") or {}
-    value = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
-    if not value:
-        raise UsageError("the fio report has no read latency")
-    return float(value) / 1e6
-
-
-def _size(text: object) -> int:
-    from layoutscope.units import parse_size
-
-    return parse_size(str(text))
-
-
-def job_range_bytes(
-    what: Mapping[str, Any],  # options of the job; `size` and `filesize` bound it, in bytes or per cent
-    capacity_bytes: int,
-) -> int | None:
-    """Return how many bytes of a drive a fio job read from; None (all of it) if its options do not specify that."""
-    told = [_part(what[key], capacity_bytes) for key in ("size", "filesize") if what.get(key)]
-    return min(told) if told else None
 
 
 def _part(text: object, capacity_bytes: int) -> int:
     """Parse a fio size, which may be a share of the drive."""
     word = str(text)
-    if word.endswith("%"):
-        try:
-            return int(float(word[:-1]) / 100 * capacity_bytes)
-        except (ValueError, OverflowError) as error:
-            raise UsageError(f"{word!r} is not a share of a drive") from error
-    return int(_size(word))
-
-
-def _add_seek_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
-    """Add the error of the average seek: the standard error of the mean of the reads."""
-    latency = read.get("clat_ns") or read.get("lat_ns") or {}
-    count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
-    if profile.kind != "hdd" or count < 2 or deviation <= 0:
-        return profile
-    error = deviation / count**0.5 / profile.number("average_seek_ms")
-    return replace(profile, spread=Spread(("average_seek_ms",), ((min(error, 1.0) ** 2,),)))
+    if not word.endswith("%"):
+        return parse_size(word)
+    try:
+        return int(float(word[:-1]) / 100 * capacity_bytes)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{word!r} is not a share of a drive") from error
 
 
 def fit_latency(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from layoutscope.drive import hdd
 from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpack
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.structs.arrays import ordinals, owners
+from layoutscope.structs.arrays import heads, lengths_of, ordinals, owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
+
+    I64 = NDArray[np.int64]
 
 MAX_PACKED_BYTES: Final = 1 << 28
 """Size limit of a stored map; the map of a 147 GB disk takes half a megabyte."""
@@ -70,7 +72,10 @@ def _runs(packed: bytes) -> NDArray[np.int64]:
         raise ValueError(f"{len(raw)} bytes do not make {COLUMNS} columns")
     columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(COLUMNS, -1)
     cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (CYLINDERS, HEADS, ANGLES))
-    _check(columns, cylinder, head)
+    if not columns[SECTORS].all() or (columns[SECTORS] > columns[TRACK_SECTORS]).any():
+        raise ValueError("a run has no sector, or more than its track")
+    if cylinder.max() >= MAX_CYLINDERS or head.max() >= MAX_HEADS:
+        raise ValueError(f"it has cylinder {cylinder.max():,} and head {head.max():,}")
     runs = np.zeros((columns.shape[1] + 1, 8), np.int64)
     runs[1:, hdd.LBN] = np.cumsum(columns[SECTORS], dtype=np.int64)
     runs[:-1, hdd.CYLINDER] = cylinder
@@ -78,23 +83,10 @@ def _runs(packed: bytes) -> NDArray[np.int64]:
     runs[:-1, hdd.SECTOR] = hdd.TURN // columns[TRACK_SECTORS].astype(np.int64)
     runs[:-1, hdd.ANGLE] = angle
     runs[:-1, hdd.TRACK_SECTORS] = columns[TRACK_SECTORS]
-    return _fill_in_tracks(runs)
-
-
-def _check(columns: NDArray[np.uint32], cylinder: NDArray[np.uint32], head: NDArray[np.uint32]) -> None:
-    """Reject runs that have no sector or are longer than their track, and places that no disk has."""
-    if not columns[SECTORS].all() or (columns[SECTORS] > columns[TRACK_SECTORS]).any():
-        raise ValueError("a run has no sector, or more than its track")
-    if cylinder.max() >= MAX_CYLINDERS or head.max() >= MAX_HEADS:
-        raise ValueError(f"it has cylinder {cylinder.max():,} and head {head.max():,}")
-
-
-def _fill_in_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fill in the first and last sector of each run's track."""
-    place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
-    starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
+    # Several runs may be on one track.
+    starts = heads(cylinder, head)
     bounds = np.append(runs[starts, hdd.LBN], runs[-1, hdd.LBN])
-    track = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
+    track = np.repeat(np.arange(len(starts)), lengths_of(starts, len(cylinder)))
     runs[:-1, hdd.TRACK_BEGIN] = bounds[track]
     runs[:-1, hdd.TRACK_END] = bounds[track + 1]
     return runs
@@ -133,11 +125,7 @@ def turn_ms(profile: DriveProfile) -> float:
     return 60_000 / profile.number("rpm")
 
 
-def build_surface(
-    profile: DriveProfile,
-    first_lbn: int,  # first_lbn, last_lbn: logical sectors of 512 bytes
-    last_lbn: int,
-) -> hdd.Surface:
+def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> hdd.Surface:
     """Lay out the part of a disk between two sectors.
 
     A map is used whole. With zones, only the necessary part is laid out, which saves memory for large disks.
@@ -145,30 +133,34 @@ def build_surface(
     # All times are in ticks, so an angle is a time: the platter's position is the clock with a mask.
     ticks_per_ms = hdd.TURN / turn_ms(profile)
     runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
-    guess, shift = guess_table(runs)
-    reach = int(np.ptp(runs[:-1, hdd.CYLINDER])) + 1
+    # The index of runs by sector has about two entries per run.
+    first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
+    shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
+    marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
+    guess = np.searchsorted(runs[:, hdd.LBN], marks, side="right") - 1
+    seek_ms = seek_curve(profile, cylinders, int(np.ptp(runs[:-1, hdd.CYLINDER])) + 1)
+    rate, segment = profile.number("interface_mb_s", 0.0), segment_sectors(profile)
     ticks = {
         name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
         for name in ("head_switch", "read_miss", "read_hit")
     }
     return hdd.Surface(
         runs=runs,
-        guess=guess,
+        guess=np.minimum(guess, len(runs) - 2).astype(np.int64),
         guess_shift=shift,
-        seek=seek_ticks(profile, cylinders, ticks_per_ms, reach),
-        bus_sector=round(bus_ms(profile) * ticks_per_ms),
+        seek=np.rint(seek_ms * ticks_per_ms).astype(np.int64),
+        bus_sector=round(SECTOR_BYTES / rate / 1000 * ticks_per_ms) if rate else 0,
         start_anywhere=int(profile.number("start_anywhere", 0)),
-        **buffer_fields(profile),
+        segment_sectors=segment,
+        behind_sectors=-1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE,
+        join=("never", "next-sector", "window").index(profile.text("join", "window")),
+        on_arrival=("none", "track").index(profile.text("on_arrival", "none")),
         **ticks,
     )
 
 
-class LaidOut(NamedTuple):
-    """A part of a disk that has been laid out: its first and last sector, and the runs around them."""
-
-    first_lbn: int
-    last_lbn: int
-    surface: hdd.Surface
+LaidOut: TypeAlias = "tuple[int, int, hdd.Surface]"
+"""A part of a disk that has been laid out: its first and last sector, and the runs around them."""
 
 
 SHARED_RUNS: Final = 1 << 16
@@ -182,36 +174,20 @@ def find_surface(
     known: list[LaidOut] | None = None,  # parts laid out before; a new part is added with a margin around it
 ) -> tuple[hdd.Surface, int]:
     """Return the surface between two sectors, and the run at which arms start: the outermost between them."""
-    found = next((each for each in known or () if each.first_lbn <= first_lbn and last_lbn <= each.last_lbn), None)
-    if found is None:
+    parts = known or ()
+    surface = next((part for first, last, part in parts if first <= first_lbn and last_lbn <= last), None)
+    if surface is None:
         around = 0 if known is None else (last_lbn - first_lbn) // 8
         first, last = max(first_lbn - around, 0), last_lbn + around
-        found = LaidOut(first, last, build_surface(profile, first, last))
-        if known is not None and sum(len(each.surface.runs) for each in (*known, found)) <= SHARED_RUNS:
-            known.append(found)
-    runs = found.surface.runs[:-1]
+        surface = build_surface(profile, first, last)
+        if known is not None and sum(len(part.runs) for *_, part in known) + len(surface.runs) <= SHARED_RUNS:
+            known.append((first, last, surface))
+    runs = surface.runs[:-1]
     if profile.geometry == "map":
-        return found.surface, int(np.argmin(runs[:, hdd.CYLINDER]))
+        return surface, int(np.argmin(runs[:, hdd.CYLINDER]))
     start = max(int(np.searchsorted(runs[:, hdd.LBN], first_lbn, side="right")) - 1, 0)
     stop = int(np.searchsorted(runs[:, hdd.LBN], last_lbn + _margin(profile, _zones_of(profile))))
-    return found.surface, start + int(np.argmin(runs[start:stop, hdd.CYLINDER]))
-
-
-def buffer_fields(profile: DriveProfile) -> dict[str, int]:
-    """Return the fields of a surface that describe the drive's buffer."""
-    segment = segment_sectors(profile)
-    return {
-        "segment_sectors": segment,
-        "behind_sectors": behind_sectors(profile, segment),
-        "join": ("never", "next-sector", "window").index(profile.text("join", "window")),
-        "on_arrival": ("none", "track").index(profile.text("on_arrival", "none")),
-    }
-
-
-def bus_ms(profile: DriveProfile) -> float:
-    """Return the transfer time of a sector from the buffer to the host, in milliseconds."""
-    rate = profile.number("interface_mb_s", 0.0)
-    return SECTOR_BYTES / rate / 1000 if rate else 0.0
+    return surface, start + int(np.argmin(runs[start:stop, hdd.CYLINDER]))
 
 
 def segment_sectors(profile: DriveProfile) -> int:
@@ -236,11 +212,6 @@ def outer_track_sectors(profile: DriveProfile) -> int:
     return int(zones.sectors[0])
 
 
-def behind_sectors(profile: DriveProfile, segment: int) -> int:
-    """Return how many sectors before the last read's end a full segment keeps; -1: look-ahead ends with the track."""
-    return -1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE
-
-
 def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
@@ -259,15 +230,6 @@ def _zones_of(profile: DriveProfile) -> Zones:
 def _margin(profile: DriveProfile, zones: Zones) -> int:
     """Return how far the look-ahead extends beyond the last read: a full segment and the rest of a track."""
     return 2 * int(zones.sectors.max()) + segment_sectors(profile)
-
-
-def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Index the runs by sector, with about two entries per run."""
-    first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
-    shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
-    marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
-    guess = np.searchsorted(runs[:, hdd.LBN], marks, side="right") - 1
-    return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
 
 
 def read_listed_zones(profile: DriveProfile) -> Zones:
@@ -389,9 +351,7 @@ def total_cylinders(profile: DriveProfile) -> int:
         return max(total_cylinders(member) for member in profile.members)
     if profile.geometry == "none":
         return 0
-    if "cylinders" in profile:
-        return int(profile.number("cylinders"))
-    return num_cylinders(read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile))
+    return int(profile.number("cylinders")) if "cylinders" in profile else num_cylinders(_zones_of(profile))
 
 
 MEAN_LINE: Final = 1 / 3
@@ -400,52 +360,29 @@ MEAN_ROOT: Final = 8 / 15
 
 
 def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) -> NDArray[np.float64]:
-    """Return the seek time by distance.
-
-    Milliseconds by distance in cylinders; 0 at distance 0.
-    """
+    """Return the seek time in milliseconds by distance in cylinders, up to the given reach; 0 at distance 0."""
     reach = cylinders if reach is None else reach
     if "seek_ms" not in profile:
-        return _fit_times(cylinders, three_points(profile), reach)
+        shortest, mean = profile.number("track_to_track_ms"), profile.number("average_seek_ms")
+        # With a pure square root, the mean over all pairs of cylinders is 8/15 of the way from the shortest to the
+        # longest.
+        return _fit_seek_curve(
+            shortest, mean, profile.number("full_stroke_ms", shortest + (mean - shortest) * 15 / 8), cylinders, reach
+        )
     known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
     curve = table_curve(np.arange(reach, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
     curve[0] = 0
     return curve
 
 
-def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
-    """Return the seek time by distance, in ticks, up to the given reach."""
-    if "seek_ms" not in profile:
-        return _fit_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
-    return _round_to_ticks(seek_curve(profile, cylinders, reach), ticks_per_ms)
-
-
 @lru_cache(maxsize=8)
-def _fit_ticks(
-    cylinders: int, points: tuple[float, float, float], ticks_per_ms: float, reach: int
-) -> NDArray[np.int64]:
-    ticks = _round_to_ticks(_fit_times(cylinders, points, reach), ticks_per_ms)
-    ticks.setflags(write=False)
-    return ticks
-
-
-def _round_to_ticks(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.int64]:
-    return np.rint(times_ms * ticks_per_ms).astype(np.int64)
-
-
-def _fit_times(cylinders: int, points: tuple[float, float, float], reach: int) -> NDArray[np.float64]:
-    curve = three_point_curve(np.arange(reach, dtype=np.float64), *points, cylinders - 1)
+def _fit_seek_curve(
+    shortest_ms: float, mean_ms: float, longest_ms: float, cylinders: int, reach: int
+) -> NDArray[np.float64]:
+    curve = three_point_curve(np.arange(reach, dtype=np.float64), shortest_ms, mean_ms, longest_ms, cylinders - 1)
     curve[0] = 0
+    curve.setflags(write=False)
     return curve
-
-
-def three_points(profile: DriveProfile) -> tuple[float, float, float]:
-    """Return track-to-track, average and full-stroke times; an unknown full stroke follows from a pure square root.
-
-    With a square root, the mean over all pairs of cylinders is 8/15 of the way from the shortest to the longest.
-    """
-    shortest, mean = profile.number("track_to_track_ms"), profile.number("average_seek_ms")
-    return shortest, mean, profile.number("full_stroke_ms", shortest + (mean - shortest) * 15 / 8)
 
 
 def table_curve(
@@ -482,14 +419,9 @@ def three_point_curve(
     return np.asarray(shortest_ms + rise * (root * np.sqrt(share) + (1 - root) * share))
 
 
-class Parts(Struct, frozen=True):
-    """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads."""
-
-    read: NDArray[np.int64]  # number of the read that a piece belongs to
-    member: NDArray[np.int64]  # the drive, as an index into the leaves of the profile
-    # offset, length_bytes: in bytes from the start of that drive
-    offset: NDArray[np.int64]
-    length_bytes: NDArray[np.int64]
+Pieces: TypeAlias = "tuple[I64, I64, I64, I64]"
+"""Pieces of reads, in the order of the reads: the read, the drive (an index into the single drives of the profile), and
+offset and length in bytes on that drive."""
 
 
 def single_drives(profile: DriveProfile) -> list[DriveProfile]:
@@ -499,77 +431,55 @@ def single_drives(profile: DriveProfile) -> list[DriveProfile]:
     return [leaf for member in profile.members for leaf in single_drives(member)]
 
 
-def split(
-    profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64], device: NDArray[np.uint8]
-) -> Parts:
-    """Split reads between drives."""
-    parts = Parts(np.arange(len(offset), dtype=np.int64), np.zeros(len(offset), np.int64), offset, length_bytes)
+def split(profile: DriveProfile, offset: I64, length_bytes: I64, device: NDArray[np.uint8]) -> Pieces:
+    """Split reads between drives; the device of a read matters on a Fusion set only."""
+    row = np.arange(len(offset), dtype=np.int64)
+    member = np.zeros(len(offset), np.int64)
     if profile.kind == "fusion":
-        return _join(profile, parts, device.astype(np.int64))
-    _check_capacity(profile, offset, length_bytes)
-    return _split(profile, parts)
-
-
-def _check_capacity(profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
-    """Raise `UsageError` if a read ends beyond the drive."""
-    end = int((offset + length_bytes).max(initial=0))
-    if end > profile.capacity_bytes:
-        raise UsageError(f"a read ends at byte {end:,}, drive {profile.name} at {profile.capacity_bytes:,}")
-
-
-def _split(profile: DriveProfile, parts: Parts) -> Parts:
+        member = device.astype(np.int64)
+    else:
+        end = int((offset + length_bytes).max(initial=0))
+        if end > profile.capacity_bytes:
+            raise UsageError(f"a read ends at byte {end:,}, drive {profile.name} at {profile.capacity_bytes:,}")
     if profile.kind == "stripe":
-        return _join(profile, *stripe(parts, int(profile.number("chunk_bytes")), len(profile.members)))
-    if profile.kind == "concat":
-        bounds = np.cumsum([0, *(member.capacity_bytes for member in profile.members)])
-        return _join(profile, *concatenation(parts, bounds))
-    return parts
-
-
-def _join(profile: DriveProfile, parts: Parts, member: NDArray[np.int64]) -> Parts:
-    """Split each member's pieces further and number all drives consecutively."""
+        chunk_bytes = int(profile.number("chunk_bytes"))
+        row, member, offset, length_bytes = stripe(offset, length_bytes, chunk_bytes, len(profile.members))
+    elif profile.kind == "concat":
+        bounds = np.cumsum([0, *(drive.capacity_bytes for drive in profile.members)])
+        row, member, offset, length_bytes = concatenation(offset, length_bytes, bounds)
+    elif profile.kind != "fusion":
+        return row, member, offset, length_bytes
     pieces, first = [], 0
-    for k, drive in enumerate(profile.members):
-        chosen = member == k
-        inner = Parts(parts.read[chosen], parts.member[chosen], parts.offset[chosen], parts.length_bytes[chosen])
-        _check_capacity(drive, inner.offset, inner.length_bytes)
-        inner = _split(drive, inner)
-        pieces.append(Parts(inner.read, inner.member + first, inner.offset, inner.length_bytes))
+    for number, drive in enumerate(profile.members):
+        mine = member == number
+        inner, on_drive, *places = split(drive, offset[mine], length_bytes[mine], device[row[mine]])
+        pieces.append((row[mine][inner], on_drive + first, *places))
         first += len(single_drives(drive))
-    return _sort_pieces(pieces)
+    read, on_drive, offset, length_bytes = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    order = np.argsort(read, kind="stable")
+    return read[order], on_drive[order], offset[order], length_bytes[order]
 
 
-def _sort_pieces(pieces: list[Parts]) -> Parts:
-    order = np.argsort(np.concatenate([piece.read for piece in pieces]), kind="stable")
-    names = ("read", "member", "offset", "length_bytes")
-    return Parts(*(np.concatenate([getattr(piece, name) for piece in pieces])[order] for name in names))
-
-
-def number_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row that each piece comes from, and its number within that row."""
-    return owners(counts), ordinals(counts)
-
-
-def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:
+def stripe(offset: I64, length_bytes: I64, chunk_bytes: int, width: int) -> Pieces:
     """Cut at the borders of chunks; chunk i is on drive i modulo width."""
-    end = parts.offset + parts.length_bytes
-    first = parts.offset // chunk_bytes
-    row, step = number_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
-    chunk = first[row] + step
-    begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
+    end = offset + length_bytes
+    first = offset // chunk_bytes
+    counts = np.maximum(-(-end // chunk_bytes) - first, 1)
+    row = owners(counts)
+    chunk = first[row] + ordinals(counts)
+    begin = np.maximum(offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
-    offset = (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes
     # A read is complete when its slowest piece is; the drives work in parallel.
-    return Parts(parts.read[row], np.zeros(len(row), np.int64), offset, length), chunk % width
+    return row, chunk % width, (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes, length
 
 
-def concatenation(parts: Parts, bounds: NDArray[np.int64]) -> tuple[Parts, NDArray[np.int64]]:
+def concatenation(offset: I64, length_bytes: I64, bounds: I64) -> Pieces:
     """Cut at the ends of drives; `bounds` are the sums of their sizes, from 0."""
-    end = parts.offset + parts.length_bytes
-    first = np.searchsorted(bounds, parts.offset, side="right") - 1
+    end = offset + length_bytes
+    first = np.searchsorted(bounds, offset, side="right") - 1
     last = np.searchsorted(bounds, end, side="left") - 1
-    row, step = number_pieces(np.maximum(last - first, 0) + 1)
-    member = first[row] + step
-    begin = np.maximum(parts.offset[row], bounds[member])
-    length = np.minimum(end[row], bounds[member + 1]) - begin
-    return Parts(parts.read[row], np.zeros(len(row), np.int64), begin - bounds[member], length), member
+    counts = np.maximum(last - first, 0) + 1
+    row = owners(counts)
+    member = first[row] + ordinals(counts)
+    begin = np.maximum(offset[row], bounds[member])
+    return row, member, begin - bounds[member], np.minimum(end[row], bounds[member + 1]) - begin

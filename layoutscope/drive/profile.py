@@ -86,19 +86,16 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
 FIGURES: Final[Mapping[str, str]] = {name: meaning for name, (meaning, _) in _FIGURES.items()}
 """Every figure that a profile may have, and its meaning."""
 
-TABLES: Final[Mapping[str, str]] = {
-    "seek_ms": "seek_distance_cylinders",
-    "latency_us": "latency_bytes",
-    "sequential_us": "latency_bytes",
+TABLES: Final[Mapping[str, tuple[str, int]]] = {
+    # The last two seeks are extrapolated; one latency holds up to its size.
+    "seek_ms": ("seek_distance_cylinders", 2),
+    "latency_us": ("latency_bytes", 1),
+    "sequential_us": ("latency_bytes", 1),
 }
-"""Lists of results, each with the list of the measured places."""
+"""Lists of results, each with the list of the measured places, and the fewest results in it."""
 
 OPTIONAL: Final = ("sequential_us",)
 """Lists of results that may be absent although the list of the measured places is present."""
-
-FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1, "sequential_us": 1}
-"""Fewest results in a list: the last two seeks are extrapolated, one latency holds up to its size."""
-
 
 _MEMBERS: Final = {
     "sources": dict,
@@ -111,16 +108,6 @@ _MEMBERS: Final = {
     "spread": dict,
 }
 """Keys that a profile may have besides its kind, and their types."""
-
-
-def check_tables(name: str, table: Mapping[str, Any]) -> None:
-    """Check the types of tables and texts."""
-    for key, kind in _MEMBERS.items():
-        if not isinstance(table.get(key, kind()), kind):
-            raise UsageError(f"drive profile {name}: {key} is not a {kind.__name__}")
-    for key in ("members", "models"):
-        if not all(isinstance(member, str) for member in table.get(key, [])):
-            raise UsageError(f"drive profile {name}: {key} are named by text")
 
 
 def check_figures(profile: str, values: Mapping[str, Any]) -> None:
@@ -136,32 +123,16 @@ def check_figures(profile: str, values: Mapping[str, Any]) -> None:
         # 0 means that the transfer takes no time; a rate close to 0 would take forever.
         if name == "interface_mb_s" and 0 < value < _FIGURES["outer_mb_s"][1][0]:
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
-    for result, of in TABLES.items():
-        if result in values or (of in values and result not in OPTIONAL):
-            _check_table(profile, values, of, result)
-    if "zones" in values:
-        _check_zones(profile, values)
-
-
-def _is_within(value: object, low: float, high: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-
-
-def _check_table(profile: str, values: Mapping[str, Any], of: str, result: str) -> None:
-    places, results = values.get(of), values.get(result)
-    if not _are_numbers(places, 1e12) or not _are_numbers(results, 1e9) or len(places) != len(results):  # type: ignore[arg-type]
-        raise UsageError(f"drive profile {profile}: {of} and {result} are not lists of the same length")
-    fewest = FEWEST[result]
-    if len(places) < fewest or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
-        raise UsageError(f"drive profile {profile}: {of} has fewer numbers than {fewest}, or they do not ascend")
-
-
-def _are_numbers(value: object, largest: float) -> bool:
-    return isinstance(value, list) and all(_is_within(item, 0, largest) for item in value)
-
-
-def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
-    """Check that zones begin at sector 0, ascend, and have equally many columns."""
+    for result, (of, fewest) in TABLES.items():
+        if result not in values and (of not in values or result in OPTIONAL):
+            continue
+        places, results = values.get(of), values.get(result)
+        if not _are_numbers(places, 1e12) or not _are_numbers(results, 1e9) or len(places) != len(results):  # type: ignore[arg-type]
+            raise UsageError(f"drive profile {profile}: {of} and {result} are not lists of the same length")
+        if len(places) < fewest or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
+            raise UsageError(f"drive profile {profile}: {of} has fewer numbers than {fewest}, or they do not ascend")
+    if "zones" not in values:
+        return
     rows = values["zones"]
     if not isinstance(rows, list) or not rows or not all(_are_numbers(row, 1e13) for row in rows):
         raise UsageError(f"drive profile {profile}: zones is not a list of rows of numbers")
@@ -171,6 +142,14 @@ def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
         values_of = [row[column] for row in rows]
         if values_of[0] != 0 or any(after <= before for before, after in pairwise(values_of)):
             raise UsageError(f"drive profile {profile}: zones do not begin at 0, or do not ascend")
+
+
+def _is_within(value: object, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _are_numbers(value: object, largest: float) -> bool:
+    return isinstance(value, list) and all(_is_within(item, 0, largest) for item in value)
 
 
 def check_cylinders(profile: str, cylinders: float) -> int:
@@ -218,7 +197,10 @@ class Spread(Struct, frozen=True):
 
     def drawn(self, values: Mapping[str, Any], normal: NDArray[np.float64]) -> dict[str, Any]:
         """Return one draw of the figures."""
-        factors = np.exp(self.root() @ np.asarray(normal, np.float64))
+        eigenvalues, vectors = np.linalg.eigh(np.array(self.covariance, np.float64))
+        # A covariance that was rounded for its file may have tiny negative eigenvalues.
+        root = np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0)))
+        factors = np.exp(root @ np.asarray(normal, np.float64))
         changed: dict[str, Any] = {}
         for figure, factor in zip(self.figures, factors.tolist(), strict=True):
             name, index = split_name(figure)
@@ -229,12 +211,6 @@ class Spread(Struct, frozen=True):
             else:
                 changed[name] = [item * factor if k == index else item for k, item in enumerate(value)]
         return changed
-
-    def root(self) -> NDArray[np.float64]:
-        """Return a matrix whose product with its own transpose is the covariance."""
-        values, vectors = np.linalg.eigh(np.array(self.covariance, np.float64))
-        # A covariance that was rounded for its file may have tiny negative eigenvalues.
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def split_name(figure: str) -> tuple[str, int | None]:
@@ -384,13 +360,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return replace(self, figures=figures)
 
     def drawn(self, normal: NDArray[np.float64]) -> DriveProfile:
-        """Return one draw of this drive according to its `spread`; the drive itself if it has no spread.
-
-        Parameters
-        ----------
-        normal : (n_figures,) float64 array
-            Draws of the standard normal distribution, one for each of ``spread.figures``.
-        """
+        """Return a draw of this drive by its `spread`, from one standard normal number for each of its figures."""
         if self.spread is None:
             return self
         values = {name: figure.value for name, figure in self.figures.items()}
@@ -434,15 +404,7 @@ def list_profiles() -> list[str]:
 
 
 def fusion_set(main: DriveProfile, second: DriveProfile, name: str = "") -> DriveProfile:
-    """Make a set of two drives, each of which stores one image of a Fusion set.
-
-    Parameters
-    ----------
-    main, second : DriveProfile
-        Profiles of the main and the second device; rotating drives must be of the same kind.
-    name : str
-        Name of the set; derived from their names if empty.
-    """
+    """Make a set of two drives, each of which stores one image of a Fusion set; rotating ones must be of one kind."""
     title = main.title if main is second else f"{main.title} and {second.title}"
     note = main.note if main is second else " ".join(filter(None, (main.note, second.note)))
     name = name or f"{_SET_WORDS[0]}={main.name},{_SET_WORDS[1]}={second.name}"
@@ -507,61 +469,59 @@ def _normalise(model: str) -> str:
 
 
 def read_profile(path: Path) -> str:
-    """Read a profile's text.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, or is not text.
-    """
+    """Read a profile's text."""
     try:
         return inputs.read_text(path, max_bytes=inputs.MAX_PARSED_BYTES)
     except OSError as error:
-        reason = reason_of(error)
-        raise UsageError(f"{path}: cannot be read as a drive profile: {reason}") from error
+        raise UsageError(f"{path}: cannot be read as a drive profile: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 
-def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] = ()) -> DriveProfile:
-    """Read a profile from its TOML text.
-
-    Parameters
-    ----------
-    text : str
-        The TOML.
-    name : str
-        Name by which it is loaded.
-    folder : Path
-        Folder of the files that it names.
-    sets : tuple of str
-        The sets that contain it, outermost first.
-
-    Raises
-    ------
-    UsageError
-        If it is malformed, or a set that is a member of itself.
-    """
+def parse_profile(
+    text: str,
+    *,
+    name: str,  # name by which it is loaded
+    folder: Path,  # folder of the files that it names
+    sets: tuple[str, ...] = (),  # the sets that contain it, outermost first
+) -> DriveProfile:
+    """Read a profile from its TOML text."""
     if name in sets or len(sets) > MAX_SETS:
         raise UsageError(f"drive profile {name} is a member of itself, or of too many sets: {', '.join(sets)}")
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"drive profile {name}: {error}") from error
-    check_tables(name, table)
+    for key, expected in _MEMBERS.items():
+        if not isinstance(table.get(key, expected()), expected):
+            raise UsageError(f"drive profile {name}: {key} is not a {expected.__name__}")
+    for key in ("members", "models"):
+        if not all(isinstance(member, str) for member in table.get(key, [])):
+            raise UsageError(f"drive profile {name}: {key} are named by text")
     words: dict[str, Any] = {"take_for": table.get("take_for", ""), "models": tuple(table.get("models", ()))}
     if all(isinstance(table.get(part), dict) for part in EXTRACTED):
         return replace(_make_extracted_profile(table, name, folder), **words)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
-    check_figures(name, {key: figure.value for key, figure in figures.items()})
+    values = {key: figure.value for key, figure in figures.items()}
+    check_figures(name, values)
     kind = table.get("kind", "hdd")
     if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
     if "spread" in table:
-        words["spread"] = read_spread(name, table["spread"], {key: figure.value for key, figure in figures.items()})
-    members = tuple(_member(member, folder, (*sets, name)) for member in table.get("members", []))
-    return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""), **words)
+        words["spread"] = read_spread(name, table["spread"], values)
+    members = []
+    for member in table.get("members", []):
+        path = folder / member
+        if member.endswith(".toml") and path.is_file():
+            within = (*sets, name)
+            members.append(
+                parse_profile(read_profile(path), name=member.removesuffix(".toml"), folder=folder, sets=within)
+            )
+        else:
+            members.append(load_profile(member))
+    title, note = table.get("name", name), table.get("note", "")
+    return DriveProfile(name, title, kind, figures, folder, tuple(members), note, **words)
 
 
 EXTRACTED: Final = ("arm", "command", "buffer", "layout")
@@ -600,13 +560,6 @@ def _make_extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -
     check_figures(name, values)
     figures = {key: Figure(value, "measured", "extracted from the drive") for key, value in values.items()}
     return DriveProfile(name, table.get("name", name), "hdd", figures, folder)
-
-
-def _member(name: str, folder: Path, sets: tuple[str, ...]) -> DriveProfile:
-    beside = folder / name
-    if name.endswith(".toml") and beside.is_file():
-        return parse_profile(read_profile(beside), name=name.removesuffix(".toml"), folder=folder, sets=sets)
-    return load_profile(name)
 
 
 def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -> Figure:

@@ -18,7 +18,7 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,17 +60,17 @@ class LineCounts(Displayed, Struct, frozen=True):
     lost: int = 0  # lines in which the recorder says that it lost events
 
 
-class Read(Struct, frozen=True):
+class Read(NamedTuple):
     """One read, from a line of a recording; times in microseconds of the recorder's clock, NaN if not recorded."""
 
     block: int
     length_bytes: int
     device: str
     process: str
+    issued_us: float
+    done_us: float
     is_metadata: bool = False
     layer: int = FILE_SYSTEM
-    issued_us: float = float("nan")
-    done_us: float = float("nan")
 
 
 class Place(Displayed, Struct, frozen=True):
@@ -177,29 +177,38 @@ class Recorded(Displayed, Struct, frozen=True):
         return shared
 
 
-def recording(reads: Sequence[Read], lines: LineCounts, *, form: str, host: str, unit_bytes: int | None) -> Recorded:
-    """Combine reads in the order in which they were issued."""
-    issued = np.array([read.issued_us for read in reads], np.float64)
-    order = np.argsort(issued, kind="stable")
-    devices, device = np.unique([read.device for read in reads] or np.zeros(0, str), return_inverse=True)
-    processes, process = np.unique([read.process for read in reads] or np.zeros(0, str), return_inverse=True)
-    told = Recorded(
+def _record(lines: Iterable[Read | str], *, form: str, host: str, unit_bytes: int | None) -> Recorded:
+    """Combine the lines of a recording, which are reads or named by their kinds, in the order of issue."""
+    reads: list[Read] = []
+    counts: Counter[str] = Counter()
+    first_unparsed = 0
+    for number, line in enumerate(lines, 1):
+        if isinstance(line, Read):
+            reads.append(line)
+        elif line:
+            counts[line] += 1
+            first_unparsed = first_unparsed or (number if line == "unparsed" else 0)
+    columns = zip(*reads, strict=True) if reads else [()] * len(Read._fields)
+    block, length_bytes, named_device, named_process, issued_us, done_us, is_metadata, layer = columns
+    devices, device = np.unique(np.array(named_device, np.str_), return_inverse=True)
+    processes, process = np.unique(np.array(named_process, np.str_), return_inverse=True)
+    found = Recorded(
         form=form,
         host=host,
         unit_bytes=unit_bytes,
-        block=np.array([read.block for read in reads], np.int64),
-        length_bytes=np.array([read.length_bytes for read in reads], np.int64),
+        block=np.array(block, np.int64),
+        length_bytes=np.array(length_bytes, np.int64),
         device=device.astype(np.uint32),
         process=process.astype(np.uint32),
-        is_metadata=np.array([read.is_metadata for read in reads], bool),
-        layer=np.array([read.layer for read in reads], np.uint8),
-        issued_us=issued,
-        done_us=np.array([read.done_us for read in reads], np.float64),
+        is_metadata=np.array(is_metadata, bool),
+        layer=np.array(layer, np.uint8),
+        issued_us=np.array(issued_us, np.float64),
+        done_us=np.array(done_us, np.float64),
         devices=tuple(str(name) for name in devices),
         processes=tuple(str(name) for name in processes),
-        lines=lines,
+        lines=LineCounts(reads=len(reads), first_unparsed=first_unparsed, **counts),
     )
-    return told[order]
+    return found[np.argsort(found.issued_us, kind="stable")]
 
 
 ROLES: Final[Mapping[str, str]] = {
@@ -243,30 +252,17 @@ def titles_of(line: str) -> list[str] | None:
 def read_snoop(data: bytes) -> Recorded:
     """Read a table of disk accesses; lines before its titles are skipped."""
     titles: list[str] | None = None
-    reads: list[Read] = []
-    counts: Counter[str] = Counter()
-    first_unparsed = 0
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+    found: list[Read | str] = []
+    for line in data.decode("utf-8", "replace").split("\n"):
         here = titles_of(line)
         titles = here or titles
         if here is not None or titles is None or not line.strip():
-            counts["other"] += bool(line.strip())
-            continue
-        found = _parse_read(titles, line)
-        if isinstance(found, Read):
-            reads.append(found)
+            found.append("other" if line.strip() else "")
         else:
-            counts[found] += 1
-            first_unparsed = first_unparsed or (number if found == "unparsed" else 0)
+            found.append(_parse_read(titles, line))
     is_linux = titles is not None and not LINUX_TITLES.isdisjoint(titles)
-    lines = LineCounts(reads=len(reads), first_unparsed=first_unparsed, **counts)
-    return recording(
-        reads,
-        lines,
-        form="biosnoop" if is_linux else "iosnoop",
-        host="linux" if is_linux else "macos",
-        unit_bytes=512 if is_linux else None,
-    )
+    form, host = ("biosnoop", "linux") if is_linux else ("iosnoop", "macos")
+    return _record(found, form=form, host=host, unit_bytes=512 if is_linux else None)
 
 
 def _parse_read(titles: Sequence[str], line: str) -> Read | str:
@@ -285,18 +281,12 @@ def _parse_read(titles: Sequence[str], line: str) -> Read | str:
         return "unparsed"
     if length == 0:
         return "failed"
-    issued, done = _both_times(times)
+    # Two of three times determine the third.
+    issued, done, elapsed = (times.get(name, math.nan) for name in ("issued", "done", "elapsed"))
+    issued = done - elapsed if math.isnan(issued) else issued
+    done = issued + elapsed if math.isnan(done) else done
     device, process = (cells.get(name, ("", ""))[1] for name in ("device", "process"))
-    return Read(block=block, length_bytes=length, device=device, process=process, issued_us=issued, done_us=done)
-
-
-def _both_times(times: Mapping[str, float]) -> tuple[float, float]:
-    """Return when a read was issued and complete, from two of three values; NaN if one is missing."""
-    unknown = float("nan")
-    issued, done, elapsed = (times.get(name, unknown) for name in ("issued", "done", "elapsed"))
-    if math.isnan(issued):
-        issued = done - elapsed
-    return issued, issued + elapsed if math.isnan(done) else done
+    return Read(block, length, device, process, issued, done)
 
 
 def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -316,17 +306,13 @@ def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, 
     end = len(words) - len(behind)
     cells |= {ROLES.get(title, title): (title, text) for title, text in zip(behind, words[end:], strict=True)}
     if free and ROLES.get(titles[first]) == "process":
-        cells["process"] = (titles[first], _command(words[at:end], has_path=last > first))
+        # A path begins with a slash, with `??/` or with `<`; the command is before it.
+        free_words = words[at:end]
+        paths = [place for place, word in enumerate(free_words) if place and word.startswith(("/", "??/", "<"))]
+        count = (paths[0] if paths else 1) if last > first else len(free_words)
+        cells["process"] = (titles[first], " ".join(free_words[:count]))
     return cells
 
-
-def _command(words: Sequence[str], *, has_path: bool) -> str:
-    """Return the command from the text between the columns; a path begins with a slash, with ``??/`` or with ``<``."""
-    starts = [place for place, word in enumerate(words) if place and word.startswith(("/", "??/", "<"))]
-    return " ".join(words[: (starts[0] if starts else 1) if has_path else len(words)])
-
-
-FORM: Final = "fs_usage"
 
 LAYERS: Final[Mapping[str, int]] = {
     "RdMeta": FILE_SYSTEM,
@@ -364,46 +350,28 @@ LOST: Final = re.compile(
 DAY_US: Final = 86_400e6
 
 
-class _Clock:
-    """The time of day, continued past midnight."""
-
-    def __init__(self) -> None:
-        self._days_us, self._latest = 0.0, 0.0
-
-    def us(self, begin: re.Match[str]) -> float:
-        """Return the microseconds of a line."""
-        of_day = ((int(begin["hour"]) * 60 + int(begin["minute"])) * 60 + float(begin["second"])) * 1e6
-        # Lines of two processors may be slightly out of order; a step back by half a day is a new day.
-        if of_day + self._days_us < self._latest - DAY_US / 2:
-            self._days_us += DAY_US
-        now = of_day + self._days_us
-        self._latest = max(self._latest, now)
-        return now
-
-
 def read_fs_usage(data: bytes) -> Recorded:
     """Read the output of ``fs_usage``; lines of calls and titles are skipped."""
-    reads: list[Read] = []
-    counts: Counter[str] = Counter()
-    clock, first_unparsed = _Clock(), 0
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+    found: list[Read | str] = []
+    days_us = latest_us = 0.0
+    for line in data.decode("utf-8", "replace").split("\n"):
         begin = BEGIN.match(line)
         if begin is None:
-            counts["lost" if LOST.search(line) else "other"] += bool(line.strip())
+            kind = "lost" if LOST.search(line) else "other"
+            found.append(kind if line.strip() else "")
             continue
-        found = _fs_usage_read(begin, line, clock)
-        if isinstance(found, Read):
-            reads.append(found)
-        else:
-            counts[found] += 1
-            first_unparsed = first_unparsed or (number if found == "unparsed" else 0)
-    lines = LineCounts(reads=len(reads), first_unparsed=first_unparsed, **counts)
-    return recording(reads, lines, form=FORM, host="macos", unit_bytes=None)
+        of_day = ((int(begin["hour"]) * 60 + int(begin["minute"])) * 60 + float(begin["second"])) * 1e6
+        # Lines of two processors may be slightly out of order; a step back by half a day is a new day.
+        if of_day + days_us < latest_us - DAY_US / 2:
+            days_us += DAY_US
+        now_us = of_day + days_us
+        latest_us = max(latest_us, now_us)
+        found.append(_parse_disk_line(begin, line, now_us))
+    return _record(found, form="fs_usage", host="macos", unit_bytes=None)
 
 
-def _fs_usage_read(begin: re.Match[str], line: str, clock: _Clock) -> Read | str:
-    """Parse a disk line as a read, or return its kind."""
-    now = clock.us(begin)
+def _parse_disk_line(begin: re.Match[str], line: str, now_us: float) -> Read | str:
+    """Parse a disk line as a read that was complete now, or return its kind."""
     if begin["call"] in WRITES:
         return "writes"
     rest = REST.match(line, begin.end())
@@ -419,10 +387,10 @@ def _fs_usage_read(begin: re.Match[str], line: str, clock: _Clock) -> Read | str
         length_bytes=length,
         device=rest["device"],
         process=rest["process"].strip(),
+        issued_us=now_us - float(rest["elapsed"]) * 1e6,
+        done_us=now_us,
         is_metadata=begin["call"] == "RdMeta",
         layer=LAYERS[begin["call"]],
-        issued_us=now - float(rest["elapsed"]) * 1e6,
-        done_us=now,
     )
 
 
@@ -456,27 +424,18 @@ def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
     name = form or guess_form(Path(path).name, data)
     if name not in FORMS:
         raise UsageError(f"unknown trace format {name!r}. Choose from: {', '.join(FORMS)}")
-    trace = _parse_trace(path, name, data)
-    if len(trace) == 0:
-        tried = f"the format {name}" if form else f"any format that was tried: {', '.join(FORMS)}"
-        raise ImageError(f"{path}: holds no reads in {tried}{_first_unparsed(trace)}")
-    return trace
-
-
-def _first_unparsed(trace: AccessTrace | Recorded) -> str:
-    """Report the line that looked like a read but was not."""
-    number = trace.lines.first_unparsed if isinstance(trace, Recorded) else 0
-    return f"; line {number} begins as one and is cut or damaged" if number else ""
-
-
-def _parse_trace(path: str | Path, name: str, data: bytes) -> AccessTrace | Recorded:
-    """Read a trace; numbers and words that cannot be understood raise an error about the file."""
     try:
         with np.errstate(invalid="raise", over="raise"):
-            return (READERS.get(name) or RECORDERS[name])(data)
+            trace = (READERS.get(name) or RECORDERS[name])(data)
     except (ValueError, ArithmeticError, IndexError, TypeError, csv.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ImageError(f"{path}: is not a trace in the format {name}: {reason}") from error
+    if len(trace) == 0:
+        tried = f"the format {name}" if form else f"any format that was tried: {', '.join(FORMS)}"
+        unparsed = trace.lines.first_unparsed if isinstance(trace, Recorded) else 0
+        damage = f"; line {unparsed} begins as one and is cut or damaged" if unparsed else ""
+        raise ImageError(f"{path}: holds no reads in {tried}{damage}")
+    return trace
 
 
 def check_reads(path: str | Path, trace: AccessTrace) -> None:
@@ -550,13 +509,16 @@ def read_csv(data: bytes) -> AccessTrace:
     for name in ("device", "directory_id", "issuer", "think_us"):
         if name in table:
             column: NDArray[np.float64] = getattr(trace, name)
-            column[:] = [float(text) if name == "think_us" else int(text) for text in _zeros(table[name])]
-    return _restore_names(trace, table)
-
-
-def _zeros(texts: Iterable[str]) -> Iterator[str]:
-    """Replace missing values with 0."""
-    return (text or "0" for text in texts)
+            # A missing value is 0.
+            column[:] = [float(text or 0) if name == "think_us" else int(text or 0) for text in table[name]]
+    # Causes and trees are words in a table.
+    words: dict[str, tuple[str, ...]] = {}
+    for name, names in (("cause", "causes"), ("tree", "trees")):
+        if name in table:
+            categories, codes = np.unique(np.array(table[name], np.str_), return_inverse=True)
+            getattr(trace, name)[:] = codes
+            words[names] = tuple(str(word) for word in categories)
+    return replace(trace, **words)
 
 
 def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
@@ -564,19 +526,6 @@ def _column(table: Columns, names: Iterable[str]) -> NDArray[np.int64]:
         if name in table:
             return np.array([int(text) for text in table[name]], np.int64)
     raise ImageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table)}")
-
-
-def _restore_names(trace: AccessTrace, table: Columns) -> AccessTrace:
-    """Restore the columns of causes and trees, which are words in a table."""
-    from msgspec.structs import replace
-
-    words: dict[str, tuple[str, ...]] = {}
-    for column, names in (("cause", "causes"), ("tree", "trees")):
-        if column in table:
-            categories, codes = np.unique(np.array(table[column], np.str_), return_inverse=True)
-            getattr(trace, column)[:] = codes
-            words[names] = tuple(str(word) for word in categories)
-    return replace(trace, **words)
 
 
 def read_fio(data: bytes) -> AccessTrace:

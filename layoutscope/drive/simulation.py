@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
-from layoutscope.drive.geometry import Parts, find_surface, num_segments, single_drives, split, total_cylinders, turn_ms
+from layoutscope.drive.geometry import find_surface, num_segments, single_drives, split, total_cylinders, turn_ms
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
@@ -309,7 +309,7 @@ def _overlap_host_time(trace: AccessTrace, queue_depth: int) -> AccessTrace:
 class Placed(Struct, frozen=True):
     """The pieces of reads, placed on the drives: everything that does not depend on the start angle."""
 
-    parts: Parts  # the pieces
+    read: NDArray[np.int64]  # the read that each piece belongs to
     num_reads: int  # reads that the pieces belong to
     is_in_one_piece: bool  # whether each read is one piece, in order
     # flash_ms, flash_transfer_ms: times of pieces on flash, 0 for other pieces
@@ -336,7 +336,9 @@ def place_reads(
     laid_out: list[LaidOut] | None = None,  # parts of the disk's surface laid out so far; new ones are added
 ) -> Placed:
     """Place the pieces of reads on the drives."""
-    parts = split(profile, trace.image_offset + start_offset_bytes, trace.length_bytes, trace.device)
+    read, member, offset, length_bytes = split(
+        profile, trace.image_offset + start_offset_bytes, trace.length_bytes, trace.device
+    )
     think_us = trace.think_us
     if not abs(think_us).sum() <= MAX_THINK_S * 1e6:
         longest = int(abs(think_us).argmax())
@@ -345,11 +347,11 @@ def place_reads(
             f"read {longest + 1} comes {think_us[longest] / 1e6:.3g} s after the one before"
         )
     drives = single_drives(profile)
-    service_ms, transfer_ms = np.zeros((2, len(parts.read)))
+    service_ms, transfer_ms = np.zeros((2, len(read)))
     for number, drive in enumerate(drives):
         if drive.kind == "ssd":
-            own = parts.member == number
-            start, length = parts.offset[own], parts.length_bytes[own]
+            own = member == number
+            start, length = offset[own], length_bytes[own]
             follows = np.append(False, start[1:] == (start + length)[:-1])[: len(start)]
             service_ms[own], transfer_ms[own] = flash_ms(drive, length, queue_depth, follows)
     rotating = [number for number, drive in enumerate(drives) if drive.kind == "hdd"]
@@ -362,19 +364,18 @@ def place_reads(
         per_ms = TURN / turn_ms(disk)
         number_of = np.full(len(drives), -1, np.int64)
         number_of[rotating] = np.arange(len(rotating))
-        first = parts.offset // SECTOR_BYTES
-        stop = -(-(parts.offset + parts.length_bytes) // SECTOR_BYTES)
+        first, stop = offset // SECTOR_BYTES, -(-(offset + length_bytes) // SECTOR_BYTES)
         flash = np.rint(service_ms * per_ms).astype(np.int64)
-        pieces = np.stack([parts.read, number_of[parts.member], first, stop, flash], axis=1)
+        pieces = np.stack([read, number_of[member], first, stop, flash], axis=1)
         think = np.rint(think_us * per_ms / 1000).astype(np.int64)
         on_disk = pieces[pieces[:, 1] >= 0]
         lowest = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
         last = int(on_disk[:, 3].max(initial=1))
         surface, start_run = find_surface(disk, lowest, last, laid_out)
     return Placed(
-        parts=parts,
+        read=read,
         num_reads=len(trace),
-        is_in_one_piece=len(parts.read) == len(trace) and bool((np.diff(parts.read) == 1).all()),
+        is_in_one_piece=len(read) == len(trace) and bool((np.diff(read) == 1).all()),
         flash_ms=service_ms,
         flash_transfer_ms=transfer_ms,
         disk=disk,
@@ -423,7 +424,7 @@ def _times_by_read(
     """Assign to each read the times of its slowest piece."""
     slowest: NDArray[np.int64] | slice = slice(None)
     if not work.is_in_one_piece:
-        slowest = slowest_parts(service_ms, work.parts.read)
+        slowest = slowest_parts(service_ms, work.read)
     if len(service_ms[slowest]) != work.num_reads:
         raise UsageError("the trace has reads on a device that the drive set lacks")
     return ReadTimes(
@@ -723,18 +724,15 @@ def _start(trace: AccessTrace, drive: DriveProfile, unknown: Uncertain, number: 
     """Return where the image begins on a drive: at its known offset, or anywhere it fits."""
     if unknown.offset is None:
         return start_offset_bytes
-    return max(int(unknown.offset[number] * _room(trace, drive)), 0) // ALIGNED_BYTES * ALIGNED_BYTES
-
-
-def _room(trace: AccessTrace, drive: DriveProfile) -> int:
-    """Return the space on a drive after the image's last read; for a Fusion set, that of the fullest drive."""
     end = trace.image_offset + trace.length_bytes
-    if drive.kind != "fusion":
-        return drive.capacity_bytes - int(end.max(initial=0))
-    return min(
-        member.capacity_bytes - int(end[trace.device == number].max(initial=0))
-        for number, member in enumerate(drive.members)
-    )
+    room = drive.capacity_bytes - int(end.max(initial=0))
+    if drive.kind == "fusion":
+        # Both images of the set move together, as far as the fuller drive allows.
+        room = min(
+            member.capacity_bytes - int(end[trace.device == number].max(initial=0))
+            for number, member in enumerate(drive.members)
+        )
+    return max(int(unknown.offset[number] * room), 0) // ALIGNED_BYTES * ALIGNED_BYTES
 
 
 def _vary_work(work: Placed, unknown: Uncertain, number: int) -> Placed:

@@ -159,26 +159,34 @@ class Uncertain(Struct, frozen=True):
 
     def of(self, name: str) -> F64:
         """Return the factors of an input; ones if it is known."""
-        return self.factor.get(name, _ones(num_draws()))
-
-
-@lru_cache(maxsize=1)
-def _ones(count: int) -> F64:
-    found = np.ones(count)
-    found.setflags(write=False)
-    return found
+        return self.factor.get(name, np.ones(num_draws()))
 
 
 def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, left_out: str = "") -> Uncertain:
     """Draw what is unknown about a drive and a host."""
     inputs, leaves = priors()["drive"], single_drives(profile)
-    factor, choice = {}, dict(_choices(profile))
+    spread = leaves[0].spread
+    # Figures whose errors the profile contains, from measurements of the drive.
+    measured = set() if spread is None else {split_name(figure)[0] for figure in spread.figures}
+    factor, choice = {}, {}
     for name, figures in FIGURES.items():
         known = next((leaf.figures[each] for leaf in leaves for each in figures if each in leaf), None)
-        told = known is None or any(each in list_measured_together(leaves[0]) for each in figures)
-        width = 1.0 if told or known is None else inputs[name][kind_of(leaves[0], known)]
+        if known is None or not measured.isdisjoint(figures):
+            continue
+        width = inputs[name][kind_of(leaves[0], known)]
         if width > 1:
             factor[name] = _expand_to_draws(factors(f"drive.{name}", width, GEOMETRIES if name in SCALED else 0))
+    rotating = [leaf for leaf in leaves if leaf.kind == "hdd"]
+    assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
+    if "rpm" in assumed:
+        choice["rpm"] = _expand_to_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
+    for name in HABITS:
+        if name in assumed:
+            choice[name] = _expand_to_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
+    if is_any_set(profile):
+        choice["chunk_bytes"] = _expand_to_draws(drawn("drive.chunk", inputs["set"], GEOMETRIES))
+        mirrors = drawn("drive.mirror", {"span": [0.0, 1.0]}, GEOMETRIES) < inputs["set"]["mirror"]
+        choice["mirror"] = _expand_to_draws(mirrors)
     error = model_error(profile.geometry, left_out)
     if error:
         factor[MODEL] = factors("drive.model", error)
@@ -203,34 +211,11 @@ def kind_of(drive: DriveProfile, figure: Figure) -> str:
     return "assumed" if figure.kind == "datasheet" and stands_for_class else figure.kind
 
 
-def list_measured_together(drive: DriveProfile) -> set[str]:
-    """Return the figures whose errors the profile contains, from measurements of the drive."""
-    return set() if drive.spread is None else {split_name(figure)[0] for figure in drive.spread.figures}
-
-
 def is_measured(profile: DriveProfile) -> bool:
     """Return whether every drawn figure of a drive was measured."""
     figures = {each for names in FIGURES.values() for each in names} | {"rpm", "chunk_bytes", *HABITS}
     held = (profile, *single_drives(profile))
     return all(each.kind == "measured" for leaf in held for name, each in leaf.figures.items() if name in figures)
-
-
-def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
-    """Draw values from several alternatives, if a profile only assumes its own."""
-    inputs, found = priors()["drive"], {}
-    rotating = [leaf for leaf in single_drives(profile) if leaf.kind == "hdd"]
-    assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
-    if "rpm" in assumed:
-        found["rpm"] = _expand_to_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
-    for name in HABITS:
-        if name in assumed:
-            found[name] = _expand_to_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
-    if is_any_set(profile):
-        found["chunk_bytes"] = _expand_to_draws(drawn("drive.chunk", inputs["set"], GEOMETRIES))
-        found["mirror"] = _expand_to_draws(
-            drawn("drive.mirror", {"span": [0.0, 1.0]}, GEOMETRIES) < inputs["set"]["mirror"]
-        )
-    return found
 
 
 def is_any_set(profile: DriveProfile) -> bool:
@@ -301,7 +286,7 @@ def _change_profile(
             if name in figures and key in profile:
                 scaled[key] = _times(profile.figures[key].value, figures[name])
     if profile.kind == "hdd":
-        scaled |= {name: _plain(choice[name]) for name in ("rpm", *HABITS) if name in choice}
+        scaled |= {name: choice[name].item() for name in ("rpm", *HABITS) if name in choice}
     return profile.with_figures(**scaled)
 
 
@@ -330,10 +315,6 @@ def _times(value: Any, factor: float) -> Any:
     if isinstance(value, list):
         return [_times(each, factor) for each in value]
     return max(round(value * factor), 1) if isinstance(value, int) and value > 1000 else value * factor
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
@@ -374,24 +355,13 @@ class Interval(Displayed, Struct, frozen=True):
 
 
 def interval_of(
-    seconds: NDArray[np.float64],
-    columns: Mapping[str, tuple[str, NDArray[Any]]],
+    seconds: F64,  # time of each draw
+    columns: Mapping[str, tuple[str, NDArray[Any]]],  # inputs with their groups and values
     of: str = LAYOUT,
+    # uncertainty from sampling the reads, as the logarithm of a factor: it widens the outer quantiles
     sampling_error: float = 0.0,
 ) -> Interval:
-    """Make an interval from draws.
-
-    Parameters
-    ----------
-    seconds : (n_draws,) float64 array
-        The time of each draw.
-    columns : mapping of str to (str, (n_draws,) array)
-        Inputs with their groups and values.
-    of : str
-        `LAYOUT` or `VOLUME`.
-    sampling_error : float, default 0
-        Uncertainty from sampling the reads, as the logarithm of a factor: it widens the outer quantiles.
-    """
+    """Make an interval from draws."""
     low, quarter, three_quarters, high = quantiles(seconds).tolist()
     median = float(seconds[median_draw(seconds)])
     shares = contributions(seconds, columns)
@@ -400,33 +370,19 @@ def interval_of(
 
 
 def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
-    """Return quantiles of the draws, with linear interpolation.
-
-    Parameters
-    ----------
-    seconds : (n_draws,) float64 array
-        The time of each draw.
-    shares : sequence of float
-        From 0 (least) to 1 (greatest).
-
-    Returns
-    -------
-    (n_shares,) float64 array
-    """
-    ordered = sorted(seconds.tolist())
-    return np.array([_quantile(ordered, share) for share in shares])
+    """Return quantiles of the draws at shares from 0 to 1, with linear interpolation."""
+    # This is ``numpy.quantile``, whose import of masked arrays would take longer than all intervals of a scan.
+    ordered, found = sorted(seconds.tolist()), []
+    for share in shares:
+        before, part = divmod((len(ordered) - 1) * share, 1)
+        low, high = ordered[int(before)], ordered[min(int(before) + 1, len(ordered) - 1)]
+        found.append(high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part)
+    return np.array(found)
 
 
 def median_draw(seconds: F64) -> int:
     """Return the number of the median draw; of the two in the middle, the faster one."""
     return int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    """Compute ``numpy.quantile``, whose import of masked arrays would take longer than all intervals of a scan."""
-    before, part = divmod((len(ordered) - 1) * share, 1)
-    low, high = ordered[int(before)], ordered[min(int(before) + 1, len(ordered) - 1)]
-    return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
 
 
 class PairedRatio(NamedTuple):
@@ -474,7 +430,8 @@ def paired_ratio(longer_s: Sequence[float] | F64, shorter_s: Sequence[float] | F
 
 
 def contributions(
-    seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]]
+    seconds: F64,  # time of each draw
+    columns: Mapping[str, tuple[str, NDArray[Any]]],  # inputs with their groups and values
 ) -> tuple[tuple[str, float], ...]:
     """Return the share of the variance of the logarithm that each group of inputs explains, largest first.
 
@@ -483,21 +440,12 @@ def contributions(
     substitute for another. This share is divided among them by Shapley's value: the mean, over all orders in which
     groups can be added, of what each group adds. So no share is below 0, and the sum is at most 1.
 
-    Parameters
-    ----------
-    seconds : (n_draws,) float64 array
-        The time of each draw.
-    columns : mapping of str to (str, (n_draws,) array)
-        Inputs with their groups and values.
-
     References
     ----------
     .. [1] R. H. Lindeman, P. F. Merenda, R. Z. Gold, "Introduction to bivariate and multivariate analysis", 1980.
     """
-    log = np.log(np.maximum(seconds, 1e-12))
-    log = log - log.mean()
-    # Times that agree to one millionth are not compared: their differences are rounding errors.
-    if float(log @ log) < len(log) * 1e-12:
+    log = _centre_logarithms(seconds)
+    if log is None:
         return ()
     tables: dict[str, list[F64]] = {}
     for group, values in columns.values():
@@ -516,14 +464,21 @@ def contributions(
     return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
 
 
+def _centre_logarithms(seconds: F64) -> F64 | None:
+    """Return the logarithms of times, less their mean; None if all times are equal."""
+    log = np.log(np.maximum(seconds, 1e-12))
+    log = log - log.mean()
+    # Times that agree to one millionth are not compared: their differences are rounding errors.
+    return None if float(log @ log) < len(log) * 1e-12 else log
+
+
 def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
     """Return the input that by itself explains most of the variance of the time's logarithm, and that share.
 
     The name is empty if no input explains anything. The model's error is not an input that anybody could determine.
     """
-    log = np.log(np.maximum(seconds, 1e-12))
-    log = log - log.mean()
-    if float(log @ log) < len(log) * 1e-12:
+    log = _centre_logarithms(seconds)
+    if log is None:
         return "", 0.0
     tables = {name: _standard(values) for name, (group, values) in columns.items() if group != MODEL}
     # The last digits of products of vectors depend on where numpy's memory starts.

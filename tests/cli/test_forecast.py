@@ -15,7 +15,7 @@ from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.volume import model_errors, workload
+from layoutscope.aging.volume import model_errors
 from layoutscope.api.alike import readable
 from layoutscope.api.forecast import churn_of, plan_steps
 from layoutscope.errors import LayoutscopeError, UsageError
@@ -153,7 +153,7 @@ def test_what_snapshots_hold_is_not_free_when_it_is_replaced(snapshots):
     held = volume.space._pinned
     assert 0 < len(held) < volume.data.count.sum() + sum(len(level) for level in volume.trees["fs"].levels)
     for seed in range(3):
-        volume.age(workload("replace"), int(volume.entries.is_file.sum()) // 2, np.random.default_rng(seed))
+        volume.age("replace", int(volume.entries.is_file.sum()) // 2, np.random.default_rng(seed))
     start, count = volume.space.runs()
     place = np.searchsorted(start, held, side="right") - 1
     assert not ((place >= 0) & (held < start[place] + count[place])).any()
@@ -193,7 +193,7 @@ def later(layout, *shares):
     volume, states = readable(layout, "linux"), [layout]
     for seed, share in enumerate(shares):
         wanted = round(share * int(volume.entries.is_file.sum()))
-        volume.age(workload("replace"), wanted, np.random.default_rng(seed))
+        volume.age("replace", wanted, np.random.default_rng(seed))
         states.append(build_aged_layout(layout, volume))
     return states
 

@@ -17,7 +17,7 @@ from layoutscope.aging.apfs import POLICIES as APFS_POLICIES
 from layoutscope.aging.hfsplus import POLICIES as HFSPLUS_POLICIES
 from layoutscope.aging.hfsplus import read_hfsplus
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork, plan_cycle
+from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, plan_cycle
 from layoutscope.tables import NULL_ROW, Values, VolumeFacts, VolumeLayout, build_table
 
 if TYPE_CHECKING:
@@ -245,9 +245,9 @@ def _replace_files(volume: Any, population: Population, cycle: int, *, has_tempo
     # A cycle writes files in order of their seats.
     volume.entries.seat = np.where(files, turn[volume.entries.source], -1)
     rng = np.random.default_rng([population.file_set.seed, cycle])
-    work = CycleWork(np.arange(len(chosen)), NOTHING, NOTHING)
+    work = np.arange(len(chosen)), NOTHING, NOTHING
     if has_temporary_names:
-        volume.age(CycleKind("", lambda directory, wanted, rng: work), len(chosen), rng)  # noqa: ARG005
+        volume.change(work, rng)
     else:
         planned = plan_cycle(volume.entries, work, volume.next_ident, volume.policy.ids_per_file, rng)
         volume.follow(replace(planned, is_replaced=np.zeros(len(chosen), bool)))

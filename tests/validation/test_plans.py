@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fixtures.fileset import FileSet, populate, replaced
-from layoutscope.aging.hfsplus import THREAD, catalog_bytes, macos_rule, thread_bytes
+from layoutscope.aging.hfsplus import THREAD, catalog_bytes, split_rule, thread_bytes
 from layoutscope.aging.trees import NAME, TEMPORARY_LETTERS, key_of
 from layoutscope.drive import load_profile, service
 from layoutscope.tables.columns import NULL_ROW
@@ -213,7 +213,7 @@ def count_leaves_record_by_record(file_set, cycles):
         ends.append(len(steps))
     keys = np.array([key for key, _ in steps])
     distinct, place = np.unique(keys, return_inverse=True)
-    nodes, counts = Nodes(len(distinct), macos_rule()), []
+    nodes, counts = Nodes(len(distinct), split_rule("macos")), []
     for turn, (number, (_, size)) in enumerate(zip(place.tolist(), steps, strict=True), 1):
         if size:
             nodes.write(number, int(size), 0, turn, turn)

@@ -46,7 +46,7 @@ from layoutscope.errors import UsageError
 from layoutscope.units import format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -98,7 +98,14 @@ def fit_turn_ms(log: ReadLog) -> float:
         if regular.sum() < len(steps) / 2:
             raise UsageError("the reads show no rotation. Stop other programs that read the disk.")
         strides.append(float(np.median(-np.diff(part.offset))))
-        periods.append(_period(part.done_ms[2:], regular))
+        # The period is one slope for all rows of reads that do not cross a track.
+        row = np.cumsum(~np.concatenate([[True], regular]))
+        count = np.maximum(np.bincount(row), 1)
+        place, time = (
+            values - (np.bincount(row, values) / count)[row]
+            for values in (np.arange(len(row), dtype=np.float64), part.done_ms[2:])
+        )
+        periods.append(float(place @ time / (place @ place)))
     per_byte = (periods[0] - periods[1]) / (strides[1] - strides[0])
     return periods[0] + strides[0] * per_byte
 
@@ -130,17 +137,6 @@ def fit_whole_turns(log: ReadLog) -> float:
     return turn
 
 
-def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
-    """Return the step between reads, from one slope for all rows of reads that do not cross a track."""
-    row = np.cumsum(~np.concatenate([[True], regular]))
-    count = np.bincount(row)
-    place, time = (
-        values - (np.bincount(row, values) / np.maximum(count, 1))[row]
-        for values in (np.arange(len(row), dtype=np.float64), done_ms)
-    )
-    return float(place @ time / (place @ place))
-
-
 def stream_rates(log: ReadLog) -> F64:
     """Return the rate of each stream in bytes per millisecond, place by place."""
     part = log.of("rates")
@@ -153,11 +149,6 @@ def stream_rates(log: ReadLog) -> F64:
         taken = part.done_ms[stop - 1] - part.done_ms[first]
         rates.append(max(float(part.length[first + 1 : stop].sum()), 1.0) / max(taken, LEAST_MS))
     return np.array(rates)
-
-
-def rough_tracks(log: ReadLog, turn_ms: float) -> F64:
-    """Return approximate track sizes at the streams: the bytes read per revolution, plus a tenth for the skew."""
-    return stream_rates(log) * turn_ms * 1.1
 
 
 def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
@@ -289,7 +280,9 @@ def fit_curve(tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
 def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) -> SeekCurve:
     """Find the curve of maximum likelihood: Newton's steps, each halved until the likelihood rises."""
     basis = terms(tracks, start.knee, start.bends)
-    believed = _prior(start)
+    # Each weight of a bend is pulled to zero, relative to the curve there.
+    formula = terms(start.bends, start.knee, np.empty(0)) @ start.weights[:4]
+    believed = np.append(np.zeros(4), 1 / (BEND_SHARE * np.maximum(formula, 0.1)) ** 2)
     weights = start.weights
     if not weights.any():
         weights = np.asarray(np.linalg.lstsq(basis, times_ms - turn_ms / 2, rcond=None)[0], np.float64)
@@ -318,28 +311,18 @@ def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) ->
     return replace(start, weights=weights, likelihood=value)
 
 
-def _prior(curve: SeekCurve) -> F64:
-    """Return how strongly each weight is pulled to zero: weights of bends relative to the curve there."""
-    formula = terms(curve.bends, curve.knee, np.empty(0)) @ curve.weights[:4]
-    return np.append(np.zeros(4), 1 / (BEND_SHARE * np.maximum(formula, 0.1)) ** 2)
-
-
 def _likelihood(waits: F64, turn_ms: float, scale: float) -> tuple[float, F64, F64]:
     """Return the log-likelihood of waits, its slope with respect to the curve, and its curvature.
 
     A wait is uniform from 0 to a revolution, plus an error of logistic distribution; a few are outliers.
     """
-    low, high = (_logistic(waits / scale), _logistic((waits - turn_ms) / scale))
+    low, high = (1 / (1 + np.exp(-np.clip(each / scale, -500, 500))) for each in (waits, waits - turn_ms))
     share = (1 - STRAY_SHARE) / turn_ms
     chance = share * (low - high) + STRAY_SHARE / STRAY_TURNS / turn_ms
     steep_low, steep_high = low * (1 - low) / scale, high * (1 - high) / scale
     slope = -share * (steep_low - steep_high) / chance
     second = share * (steep_low * (1 - 2 * low) - steep_high * (1 - 2 * high)) / scale / chance
     return float(np.log(chance).sum()), slope, np.maximum(slope**2 - second, 0)
-
-
-def _logistic(value: F64) -> F64:
-    return np.asarray(1 / (1 + np.exp(-np.clip(value, -500, 500))))
 
 
 ZONES: Final = 63
@@ -490,14 +473,6 @@ def late_ms(log: ReadLog, count: int) -> F64:
     return np.random.default_rng(SEED).choice(np.maximum(hits.ms - taken, 0), (ANGLES, count))
 
 
-def buffer_settings(figures: dict[str, Any], ahead: str, step_ms: float) -> Iterator[dict[str, Any]]:
-    """Yield possible buffer settings of the drive model for one way to read ahead."""
-    track = figures["zones"][0][2]
-    sizes = (0,) if ahead == "none" else (track, 2 * track, *SEGMENT_SECTORS)
-    for size, join in product(sizes, JOINS):
-        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, 0.5, step_ms)}
-
-
 def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
     """Divide the shortest positioning time into overhead and seek; other seeks are reduced by the same overhead."""
     miss = share * figures["seek_ms"][0]
@@ -535,14 +510,20 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     near = log.of("before", "skips", "late", "hits", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
-    step_ms = longest_step_ms(log, disk)
+    step_ms, track = longest_step_ms(log, disk), figures["zones"][0][2]
+    halves = overheads(known, 0.5, step_ms)
     finest = []
     # Between the sizes that are tried first, all ways to read ahead fit similarly: each is compared at its best size.
     for ahead in AHEADS:
-        best = most_alike(near, late, known, buffer_settings(known, ahead, step_ms))
+        sizes = (0,) if ahead == "none" else (track, 2 * track, *SEGMENT_SECTORS)
+        settings = [
+            {"look_ahead": ahead, "join": join, "segment_sectors": size, **halves}
+            for size, join in product(sizes, JOINS)
+        ]
+        best = most_alike(near, late, known, settings)
         for finer in FINER:
-            sizes = [best | {"segment_sectors": round(best["segment_sectors"] * share)} for share in finer]
-            best = most_alike(near, late, known, sizes)
+            settings = [best | {"segment_sectors": round(best["segment_sectors"] * share)} for share in finer]
+            best = most_alike(near, late, known, settings)
         finest.append(best)
     chosen = most_alike(near, late, known, finest)
     # Most drives have the same overhead for commands that the buffer serves and for others.
@@ -553,16 +534,15 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     return profile_of(name, "hdd", known | chosen)
 
 
-def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the settings whose modelled times are most like the observed ones, the first of equally good ones."""
-    tried = list(settings)
     if not len(seen):
-        return tried[0]
+        return settings[0]
     misfits = [
         measure_misfit(seen, serve_log_ms(seen, late, profile_of("tried", "hdd", figures | setting)))
-        for setting in tried
+        for setting in settings
     ]
-    return tried[int(np.argmax(np.array(misfits) <= min(misfits) + CHANCE))]
+    return settings[int(np.argmax(np.array(misfits) <= min(misfits) + CHANCE))]
 
 
 def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
@@ -679,7 +659,8 @@ def calibrate(
         return judge_log(plan.log, name)
     turn = fit_turn_ms(plan.log)
     plan.rates()
-    plan.tracks(rough_tracks(plan.log, turn), in_turn=keeps_track)
+    # The bytes that a stream reads per revolution, plus a tenth for the skew.
+    plan.tracks(stream_rates(plan.log) * turn * 1.1, in_turn=keeps_track)
     tracks = fit_tracks(plan.log, turn)
     plan.hits()
     plan.streams()
@@ -711,19 +692,24 @@ def judge_log(log: ReadLog, name: str) -> Calibrated:
     disk = fit_disk(log)
     profile = disk_profile(log, name, disk)
     curves = bootstrap_curves(log, disk)
-    figures, draws = redraw_figures(log, curves, longest_step_ms(log, disk), profile)
-    covariance = np.cov(np.log(np.maximum(draws, 1e-9)).T)
-    spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
+    spread = _make_spread(*redraw_figures(log, curves, longest_step_ms(log, disk), profile))
     distance, times = moves(log, disk.tracks, disk.turn_ms)
-    held = [_compare_uniform(log, disk)] if len(log.of("uniform")) else []
+    walked = log.of("walk")
+    walk = list(zip(walked.offset.tolist(), walked.length.tolist(), strict=True))
     return Calibrated(
         profile=_fit_queue_window(log, replace(profile, spread=spread)),
         log=log,
-        known=mean_half_range(curves, disk.turn_ms, moves_of(log, disk, _list_walked(log))),
-        held_back=tuple(held) + _compare_walk(log, profile),
+        known=mean_half_range(curves, disk.turn_ms, moves_of(log, disk, walk)),
+        held_back=(*_compare_uniform(log, disk), *_compare_walk(log, profile)),
         tracks=distance,
         residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
     )
+
+
+def _make_spread(figures: tuple[str, ...], draws: F64) -> Spread:
+    """Make the spread of some figures from draws of them, one per row."""
+    covariance = np.atleast_2d(np.cov(np.log(np.maximum(draws, 1e-9)).T))
+    return Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
 
 
 def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
@@ -749,11 +735,6 @@ def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArr
         return np.asarray(np.abs(np.diff(number))[jumps])
     offsets = np.random.default_rng(SEED).integers(0, log.capacity_bytes, 2000)
     return np.abs(np.diff(track_numbers(disk.tracks, offsets, log.capacity_bytes)))
-
-
-def _list_walked(log: ReadLog) -> list[tuple[int, int]]:
-    part = log.of("walk")
-    return list(zip(part.offset.tolist(), part.length.tolist(), strict=True))
 
 
 def redraw_figures(
@@ -786,13 +767,15 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     return fit_turn_ms(replace(log, ns=log.ns + late))
 
 
-def _compare_uniform(log: ReadLog, disk: Disk) -> HeldBack:
+def _compare_uniform(log: ReadLog, disk: Disk) -> tuple[HeldBack, ...]:
     """Compare random reads with the sum of curve, half a revolution and transfer."""
     part = log.of("uniform")
+    if not len(part):
+        return ()
     number = track_numbers(disk.tracks, part.offset, log.capacity_bytes)
     transfer = part.length / np.interp(part.offset, disk.tracks.offset, disk.tracks.track_bytes) * disk.turn_ms
     expected = disk.curve.at(np.abs(np.diff(number))) + disk.turn_ms / 2 + transfer[1:]
-    return HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean()))
+    return (HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean())),)
 
 
 def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
@@ -885,11 +868,6 @@ def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
     return said
 
 
-def _is_class(profile: DriveProfile) -> bool:
-    """Return whether a profile represents many disks."""
-    return profile.geometry == "datasheet" and bool(profile.take_for) and not (profile.members or profile.models)
-
-
 def _like_class(log: ReadLog, name: str) -> Calibrated:
     """Make a profile from the most similar class of disks, with the figures that the reads reveal."""
     rates, random, hits = stream_rates(log) / 1000, log.of("kind", "uniform").ms, select_buffered(log)
@@ -910,7 +888,13 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
         ]
         return float(np.abs(np.log(ratios)).sum())
 
-    base = min(filter(_is_class, map(load_profile, list_profiles())), key=differs)
+    # A profile that represents many disks.
+    classes = [
+        profile
+        for profile in map(load_profile, list_profiles())
+        if profile.geometry == "datasheet" and profile.take_for and not (profile.members or profile.models)
+    ]
+    base = min(classes, key=differs)
     alike = {key: Figure(each.value, "assumed", f"that of {base.name}") for key, each in base.figures.items()}
     measured: dict[str, Any] = {"capacity_bytes": log.capacity_bytes, **hit_figures(hits)} | (
         {"rpm": 60_000 / turn} if turn else {}
@@ -931,9 +915,8 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
         seek = drawn.choice(random, len(random)).mean() - turn_ms(profile) / 2 - again
         rows.append([60_000 / _turn_again(log, drawn) if turn else 1.0, again, max(seek, 0.01)])
     figures = ("rpm", "read_hit_ms", "average_seek_ms")[0 if turn else 1 :]
-    covariance = np.cov(np.log(np.maximum(np.array(rows), 1e-9)).T[-len(figures) :])
     error = float(NORMAL_95 * random.std() / np.sqrt(len(random)) / random.mean())
-    spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
+    spread = _make_spread(figures, np.array(rows)[:, -len(figures) :])
     nothing = np.empty(0)
     return Calibrated(replace(profile, spread=spread), log, error, (), nothing, nothing)
 
@@ -956,10 +939,8 @@ def _flash(log: ReadLog, name: str) -> Calibrated:
     figures["parallel_reads"] = max(int(np.rint(taken[0] / min(taken))), 1) if taken else 1
     random = np.random.default_rng(SEED)
     draws = np.array([[random.choice(group, len(group)).mean() for group in groups] for _ in range(DRAWS)])
-    covariance = np.atleast_2d(np.cov(np.log(draws).T))
-    names = tuple(f"latency_us[{k}]" for k in range(len(sizes)))
-    profile = profile_of(name, "ssd", figures)
-    profile = replace(profile, spread=Spread(names, tuple(tuple(row) for row in covariance.tolist())))
-    error = float(NORMAL_95 * np.sqrt(covariance[0, 0]))
+    spread = _make_spread(tuple(f"latency_us[{k}]" for k in range(len(sizes))), draws)
+    profile = replace(profile_of(name, "ssd", figures), spread=spread)
+    error = float(NORMAL_95 * np.sqrt(spread.covariance[0][0]))
     nothing = np.empty(0)
     return Calibrated(profile, log, error, _compare_walk(log, profile), nothing, nothing)

@@ -13,7 +13,7 @@ from layoutscope.aging import apfs as writing
 from layoutscope.aging.apfs import POLICIES, policy_of
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
-from layoutscope.aging.volume import WORKLOADS, workload
+from layoutscope.aging.volume import WORKLOADS
 from layoutscope.api.alike import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.metrics import measure
 from layoutscope.walk import trace
@@ -35,7 +35,7 @@ def aged(layout, name, host="linux", cycles=3, share=0.2):
     volume = readable(layout, host)
     rng = np.random.default_rng(5)
     for _ in range(cycles):
-        volume.age(workload(name), round(share * volume.entries.is_file.sum()), rng)
+        volume.age(name, round(share * volume.entries.is_file.sum()), rng)
     return volume
 
 
@@ -143,7 +143,7 @@ def test_kept_snapshots_hold_blocks_that_are_free_without_them():
         volume.keep_cycles = keep
         rng = np.random.default_rng(5)
         for _ in range(2):
-            volume.age(workload("replace"), 100, rng)
+            volume.age("replace", 100, rng)
         free.append(volume.space.num_free + sum(map(len, volume.held)))
         assert bool(volume.held) == bool(keep)
     assert free[0] > free[1] - sum(map(len, volume.held))
@@ -155,7 +155,7 @@ def apfs_aged(**changes):
     volume = readable(layout, "linux")
     volume.policy = replace(volume.policy, **changes)
     before = volume.xid
-    volume.age(workload("replace"), 100, np.random.default_rng(5))
+    volume.age("replace", 100, np.random.default_rng(5))
     return volume, volume.xid - before
 
 
@@ -194,7 +194,7 @@ def test_a_transaction_of_macos_writes_as_many_files_in_every_cycle():
     volume.policy = replace(volume.policy, files_per_transaction=100)
     began, rng = [volume.xid], np.random.default_rng(1)
     for _ in range(3):
-        volume.age(workload("replace"), 150, rng)
+        volume.age("replace", 150, rng)
         began.append(volume.xid)
     assert np.diff(began).tolist() == [2, 2, 2]
 

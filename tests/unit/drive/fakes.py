@@ -56,9 +56,8 @@ class FakeDrive:
             return self.now_ms + float(flash_ms(self.profile, np.array([length]))[0][0])
         if self.mirror:
             return self._serve(self._choose(offset), offset, length)
-        pieces = split(self.profile, np.array([offset]), np.array([length]), np.zeros(1, np.uint8))
-        parts = zip(pieces.member.tolist(), pieces.offset.tolist(), pieces.length_bytes.tolist(), strict=True)
-        return max(self._serve(*part) for part in parts)
+        _, *pieces = split(self.profile, np.array([offset]), np.array([length]), np.zeros(1, np.uint8))
+        return max(self._serve(*part) for part in zip(*(column.tolist() for column in pieces), strict=True))
 
     def _choose(self, offset):
         """Return the disk of a mirror that serves a read."""

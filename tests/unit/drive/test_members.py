@@ -19,7 +19,7 @@ def parts(profile, *reads):
     """Return (read, member, offset, length) of the pieces of some reads."""
     offset, length = (np.array(column, np.int64) for column in zip(*reads, strict=True))
     found = split(profile, offset, length, np.zeros(len(offset), np.uint8))
-    return list(zip(*(x.tolist() for x in (found.read, found.member, found.offset, found.length_bytes)), strict=True))
+    return list(zip(*(column.tolist() for column in found), strict=True))
 
 
 def test_a_stripe_deals_chunks_in_turn():

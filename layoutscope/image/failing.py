@@ -57,21 +57,7 @@ class FailingSource(WrappedSource):
         self._reason = ""
         self._num_failed = 0
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        # Areas that a map lists as unread are reported with its message.
-        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
-            return self._source.read(image_offset, length_bytes)
-        self._fetch_into(image_offset, memoryview(buffer))
-        failed = first_overlap(self._failed, image_offset, length_bytes)
-        if failed is not None:
-            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
-        # This read may have shown a container that a piece is damaged.
-        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
-            return self._source.read(image_offset, length_bytes)
-        return bytes(buffer)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         position, end = image_offset, image_offset + len(target)
         first = int(np.searchsorted(self._failed.sum(axis=1), image_offset, side="right"))
         last = int(np.searchsorted(self._failed[:, 0], end))
@@ -81,7 +67,13 @@ class FailingSource(WrappedSource):
             blank = target[max(start, position) - image_offset : min(start + length, end) - image_offset]
             blank[:] = bytes(len(blank))
             position = start + length
-        return len(target)
+
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise an error with its reason if part of a range was never read, or failed."""
+        self._source.refuse_unread(image_offset, length_bytes)
+        failed = first_overlap(self._failed, image_offset, length_bytes)
+        if failed is not None:
+            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
@@ -237,14 +229,14 @@ class RescuedSource(WrappedSource):
         super().__init__(source)
         self._unread = unread
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise an error if part of a range was never read."""
         unread = first_overlap(self._unread, image_offset, length_bytes)
         if unread is not None:
             message = "is in an area that was never read from the disk"
             raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
-        return self._source.read(image_offset, length_bytes)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._source.read_into(image_offset, target)
         end = image_offset + len(target)
         first = int(np.searchsorted(self._unread[:, 0] + self._unread[:, 1], image_offset, side="right"))
@@ -252,7 +244,6 @@ class RescuedSource(WrappedSource):
         for start, length in self._unread[first:last].tolist():
             blank = slice(max(0, start - image_offset), min(end, start + length) - image_offset)
             target[blank] = bytes(blank.stop - blank.start)
-        return len(target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas that were never read into the image, shape (n, 2): offset and length in bytes."""

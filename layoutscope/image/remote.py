@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError, install_command
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import ReadCounter, Source
 from layoutscope.inputs import restore_address
 from layoutscope.version import __version__
 
@@ -443,7 +443,7 @@ _CHANGING: Final = {"etag", "lastmodified", "mtime", "versionid", "md5", "conten
 Result = TypeVar("Result")
 
 
-class RemoteSource(FillingSource):
+class RemoteSource(Source):
     """A file on a server."""
 
     def __init__(self, address: str) -> None:
@@ -461,7 +461,7 @@ class RemoteSource(FillingSource):
             self._file = _StoredFile(self.name)
         self.size_bytes = self._file.size_bytes
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
         if len(target) >= LARGE_BYTES:
             for at in range(0, len(target), LARGE_BYTES):
@@ -470,7 +470,6 @@ class RemoteSource(FillingSource):
         elif len(target):
             start = image_offset - image_offset % AHEAD_BYTES
             self._fill(image_offset, target, self._load_blocks(self._blocks_of(start, stop + -stop % AHEAD_BYTES)))
-        return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""

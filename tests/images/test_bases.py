@@ -20,7 +20,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
 from layoutscope.errors import FormatError, ImageError, UsageError
 from layoutscope.image import MemorySource
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import ReadCounter, Source
 from layoutscope.partition import find_volumes
 from tests.unit.partition.builders import HFS, Disk, apm, gpt_disk, gpt_entry, mbr
 
@@ -267,7 +267,7 @@ def test_a_wrapper_is_found_as_such(scan):
     assert found(result)[0][0] > 2088 * SECTOR
 
 
-class Spread(FillingSource):
+class Spread(Source):
     """A disk of zeros with pieces at given places; it records its reads."""
 
     def __init__(self, size_bytes, pieces):
@@ -281,7 +281,6 @@ class Spread(FillingSource):
             if low < high:
                 data[low - image_offset : high - image_offset] = piece[low - at : high - at]
         target[:] = data
-        return len(data)
 
 
 USUAL = 409_640 * SECTOR

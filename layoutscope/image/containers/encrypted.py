@@ -18,7 +18,7 @@ import numpy as np
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers
-from layoutscope.image.source import FillingSource, Source
+from layoutscope.image.source import Source
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
     ENCRYPTED_IMAGE_HEADER,
@@ -196,7 +196,7 @@ def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
     return plain
 
 
-class DecryptedSource(FillingSource):
+class DecryptedSource(Source):
     """The plain text of the encrypted chunks in a range of a file; missing chunks count as never read."""
 
     def __init__(self, source: Source, start: int, stop: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
@@ -210,7 +210,7 @@ class DecryptedSource(FillingSource):
         self._first, self._chunk_bytes = start, chunk_bytes
         self._cipher_key, self._vector_key = keys
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         size, stop = self._chunk_bytes, image_offset + len(target)
         ciphers, algorithms, modes = load_ciphers()
         for number in range(image_offset // size, -(-stop // size)):
@@ -224,4 +224,3 @@ class DecryptedSource(FillingSource):
             worker = ciphers.Cipher(algorithms.AES(self._cipher_key), modes.CBC(vector)).decryptor()
             plain = worker.update(self._source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]
-        return len(target)

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
+from layoutscope.image.raw import aligned
 from layoutscope.image.source import WrappedSource, first_overlap, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
@@ -100,7 +101,10 @@ class FailingSource(WrappedSource):
                 if step > least:
                     fine_until = stop
                     continue
-                self._remember(at, stop)
+                # The whole sectors are lost.
+                first, last = aligned(at, stop - at, self.sector_size_bytes)
+                lost = np.array([[first, min(self.size_bytes, last) - first]], np.int64)
+                self._failed = runs_of(*np.concatenate([self._failed, lost]).T)
                 piece[:] = bytes(len(piece))
             at = stop
 
@@ -129,13 +133,6 @@ class FailingSource(WrappedSource):
             self._reason = error.reason
             return False
         return True
-
-    def _remember(self, start: int, stop: int) -> None:
-        """Record whole sectors as lost."""
-        first = start - start % self.sector_size_bytes
-        last = min(self.size_bytes, stop + -stop % self.sector_size_bytes)
-        added = np.array([[first, last - first]], np.int64)
-        self._failed = runs_of(*np.concatenate([self._failed, added]).T)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""

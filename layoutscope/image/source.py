@@ -126,6 +126,11 @@ class Source(ABC):
                 found=f"{self.origin + image_offset + length_bytes:,}",
             )
 
+    def _check_all(self, image_offsets: I64, lengths_bytes: I64, what: str = "range") -> None:
+        outside = (image_offsets < 0) | (lengths_bytes < 0) | (image_offsets > self.size_bytes - lengths_bytes)
+        for first in np.flatnonzero(outside)[:1].tolist():
+            self._check(int(image_offsets[first]), int(lengths_bytes[first]), what)
+
     def read_extents(
         self,
         image_offsets: I64,
@@ -137,9 +142,7 @@ class Source(ABC):
         room = Workspace() if workspace is None else workspace
         starts = np.ascontiguousarray(image_offsets, np.int64)
         lengths = np.ascontiguousarray(lengths_bytes, np.int64)
-        outside = (starts < 0) | (lengths < 0) | (starts > self.size_bytes - lengths)
-        for first in np.flatnonzero(outside)[:1].tolist():
-            self._check(int(starts[first]), int(lengths[first]), "extent")
+        self._check_all(starts, lengths, "extent")
         out = room.bytes(int(lengths.sum()))
         if not len(out):
             return out
@@ -339,9 +342,7 @@ class Window(Source):
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
-        outside = (image_offsets < 0) | (image_offsets + lengths_bytes > self.size_bytes)
-        for first in np.flatnonzero(outside)[:1].tolist():
-            self._check(int(image_offsets[first]), int(lengths_bytes[first]))
+        self._check_all(image_offsets, lengths_bytes)
         self.source.read_pieces(image_offsets + self.image_offset, lengths_bytes, places, target)
 
     def unread_ranges(self) -> NDArray[np.int64]:

@@ -123,7 +123,11 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         findings=findings,
     )
     try:
-        start, label = _read_disk_label(stretch, header)
+        copies = list(_read_labels(stretch, header))
+        if not copies:
+            return volume
+        # The newest copy with an intact first block counts.
+        *_, start, label = max(copies, key=lambda each: each[:2])
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=_get_value(text, "com.apple.corestorage.lvg.name", "string"))
         metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
@@ -181,15 +185,6 @@ def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVol
         image_offset=stretch.origin + offset,
     )
     return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
-
-
-def _read_disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
-    """Find the newest copy of the disk label with an intact first block; return its offset and that block."""
-    copies = list(_read_labels(stretch, header))
-    if not copies:
-        raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
-    *_, start, label = max(copies, key=lambda each: each[:2])
-    return start, label
 
 
 def _read_labels(

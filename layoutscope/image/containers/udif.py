@@ -337,18 +337,14 @@ def lzfse_length(data: bytes) -> int:
         elif head.kind == kinds.lzfse_plain:
             size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
         elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
-            size = _measure_packed_block(data[at:], at)
+            packed = grammar.parse(grammar.Lzfse.PackedHead, data[at:], structure="LZFSE block", image_offset=at)
+            # The header, and two payloads with 20-bit lengths.
+            size = (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
         else:
             break
         total += head.len_raw
         at += max(size, BLOCK_HEAD.width)
     return total
-
-
-def _measure_packed_block(data: bytes, at: int) -> int:
-    """Return the length of a block with a packed header: the header, and two payloads with 20-bit lengths."""
-    packed = grammar.parse(grammar.Lzfse.PackedHead, data, structure="LZFSE block", image_offset=at)
-    return (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
 
 
 def adc(data: bytes, limit: int) -> bytes:
@@ -365,30 +361,18 @@ def adc(data: bytes, limit: int) -> bytes:
             out += data[at + 1 : at + 1 + length]
             at += 1 + length
             continue
-        length, distance, width = _decode_adc_copy(data, at)
-        _copy_back(out, distance, length)
+        width = 3 if code & 0x40 else 2
+        if at + width > len(data):
+            raise ImageError("an ADC stream is cut off")
+        if width == 3:
+            length, distance = (code & 0x3F) + 4, (data[at + 1] << 8 | data[at + 2]) + 1
+        else:
+            length, distance = ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1
+        if distance > len(out):
+            raise ImageError("an ADC stream refers to bytes before its start")
+        start = len(out) - distance
+        # A copy that overlaps itself repeats its pattern.
+        pattern = bytes(out[start : start + length])
+        out += (pattern * (length // distance + 1))[:length]
         at += width
     return bytes(out[:limit])
-
-
-def _decode_adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
-    """Decode the length, distance and width of a copy code."""
-    code = data[at]
-    width = 3 if code & 0x40 else 2
-    if at + width > len(data):
-        raise ImageError("an ADC stream is cut off")
-    if width == 3:
-        return (code & 0x3F) + 4, (data[at + 1] << 8 | data[at + 2]) + 1, 3
-    return ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1, 2
-
-
-def _copy_back(out: bytearray, distance: int, length: int) -> None:
-    if distance > len(out):
-        raise ImageError("an ADC stream refers to bytes before its start")
-    start = len(out) - distance
-    if distance >= length:
-        out += out[start : start + length]
-        return
-    # A copy that overlaps itself repeats its pattern.
-    pattern = bytes(out[start:])
-    out += (pattern * (length // distance + 1))[:length]

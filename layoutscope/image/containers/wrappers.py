@@ -68,13 +68,17 @@ def open_wrapped(source: Source, head: bytes) -> Source | None:
 
 def open_apple_single(source: Source) -> Source:
     """Open the data fork in an AppleSingle file."""
-    disk = _open_data_fork(source, source.read(0, min(source.size_bytes, 4096)))
-    if disk is None:
-        raise UnsupportedError(
-            f"{source.name}: the AppleSingle file has no data fork", code="container",
-            advice="copy the file once more, with its data",
-        )  # fmt: skip
-    return disk
+    what, head = "AppleSingle file", source.read(0, min(source.size_bytes, 4096))
+    header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
+    for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES) if header is not None else 0):
+        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
+        entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
+        if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
+            return _open_piece(source, what, entry.ofs_part, entry.len_part)
+    raise UnsupportedError(
+        f"{source.name}: the AppleSingle file has no data fork", code="container",
+        advice="copy the file once more, with its data",
+    )  # fmt: skip
 
 
 def _open_piece(source: Source, what: str, offset: int, length: int) -> Source:
@@ -96,19 +100,6 @@ def _open_mac_binary(source: Source, head: bytes) -> Source | None:
     if header is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != header.checksum or not header.len_data:
         return None
     return _open_piece(source, what, MAC_BINARY.width, header.len_data)
-
-
-def _open_data_fork(source: Source, head: bytes) -> Source | None:
-    what = "AppleSingle file"
-    header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
-    if header is None:
-        return None
-    for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
-        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
-        entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
-        if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
-            return _open_piece(source, what, entry.ofs_part, entry.len_part)
-    return None
 
 
 def _open_disk_copy(source: Source, head: bytes) -> Source | None:

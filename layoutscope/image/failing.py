@@ -175,20 +175,6 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
 
     Offset and length in bytes, in address order; areas missing from the map count as unread.
     """
-    # The first line has the current position, status and pass: it looks like an area, but is not one.
-    blocks = _lines(path)[1:]  # the first one is the state of the rescue
-    parsed = [_block(path, number, text) for number, text in blocks]
-    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
-    # image has zeros, or what the file contained before.
-    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
-    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
-    if end > size_bytes:
-        reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
-        raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
-    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
-
-
-def _lines(path: Path) -> list[tuple[int, str]]:
     try:
         if path.stat().st_size > _MAX_MAP_BYTES:
             raise ImageError(f"{path}: too large for a ddrescue map file")
@@ -201,7 +187,16 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     lines = [(number, line) for number, line in lines if line]
     if len(lines) < 2:
         raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
-    return lines
+    # The first line has the current position, status and pass: it looks like an area, but is not one.
+    parsed = [_block(path, number, line) for number, line in lines[1:]]
+    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
+    # image has zeros, or what the file contained before.
+    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
+    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
+    if end > size_bytes:
+        reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
+        raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
+    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
 
 
 def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:

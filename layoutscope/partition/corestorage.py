@@ -129,7 +129,7 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         # The newest copy with an intact first block counts.
         *_, start, label = max(copies, key=lambda each: each[:2])
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
-        volume = replace(volume, group_name=_get_value(text, "com.apple.corestorage.lvg.name", "string"))
+        volume = replace(volume, group_name=get_value(text, "com.apple.corestorage.lvg.name", "string"))
         metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
@@ -347,8 +347,8 @@ def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: in
     for data in metadata.blocks_of_type(KINDS.logical_volume):
         block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
         properties = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
-        name, size = (_get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
-        identifier = _get_value(properties, "com.apple.corestorage.lv.uuid", "string")
+        name, size = (get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
+        identifier = get_value(properties, "com.apple.corestorage.lv.uuid", "string")
         if identifier in volumes or not (name or size):
             continue
         family = metadata.newest(block.family_object_id)
@@ -357,7 +357,7 @@ def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: in
         volume = LogicalVolume(
             name,
             _parse_number(size),
-            _parse_uuid(_get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")),
+            _parse_uuid(get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")),
             metadata.by_bitmap if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
@@ -451,11 +451,11 @@ def _is_encrypted(text: bytes) -> bool | None:
     methods = set(re.findall(rb"<key>BlockAlgorithm</key>\s*<string[^>]*>([^<]*)<", text))
     if methods:
         return bool(methods - {b"None"})
-    kind = _get_value(text, "com.apple.corestorage.lvf.encryption.type", "string")
+    kind = get_value(text, "com.apple.corestorage.lvf.encryption.type", "string")
     return kind != "None" if kind else None
 
 
-def _get_value(text: bytes, name: str, kind: str) -> str:
+def get_value(text: bytes, name: str, kind: str) -> str:
     """Return the value of a key in XML; empty without the key."""
     from html import unescape
 

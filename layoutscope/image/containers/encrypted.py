@@ -98,12 +98,14 @@ def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) ->
             f"{source.name}: no password opens the encrypted disk image, only a certificate", code="encrypted-image"
         )
     key_bytes = header.key_bits // 8
-    unlocked = next(
-        filter(None, (_unwrap_keys(source, offset, key, password, key_bytes) for offset, key in keys)), None
-    )
-    if unlocked is None:
-        raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return unlocked
+    both_bytes = key_bytes + HMAC_KEY_BYTES
+    for offset, key in keys:
+        wrapped = source.read(offset, key.len_wrapped)
+        padded = unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
+        plain = _strip_padding(padded)
+        if plain is not None and len(plain) >= both_bytes and plain[both_bytes:] in (b"", KEY_SUFFIX):
+            return plain[:key_bytes], plain[key_bytes:both_bytes]
+    raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
 
 
 def _refuse_sizes(
@@ -143,20 +145,6 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
         _refuse_rounds(key.num_rounds, place.ofs_key)
         keys.append((place.ofs_key + PASSWORD_KEY.width, key))
     return keys
-
-
-def _unwrap_keys(
-    source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int
-) -> Keys | None:
-    """Unwrap the keys of the image; None if the password is wrong."""
-    wrapped = source.read(at, key.len_wrapped)
-    plain = _strip_padding(
-        unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
-    )
-    key_length = key_bytes + HMAC_KEY_BYTES
-    if plain is None or len(plain) < key_length or plain[key_length:] not in (b"", KEY_SUFFIX):
-        return None
-    return plain[:key_bytes], plain[key_bytes:key_length]
 
 
 def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -292,8 +293,14 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
         units = _decrypt_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
         whole, bad = _check_blocks(units)
         parts.append(units[whole])
-        findings += _report_damaged_copy(len(whole), bad, stretch.origin + start)
-        if len(whole) and not len(bad):
+        if len(bad):
+            message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
+            at = stretch.origin + start + int(bad[0]) * UNIT_BYTES
+            findings.append(Finding("checksum-mismatch", "warning", WHAT, at, message))
+        elif not len(whole):
+            message = "this copy of the metadata holds no block about a logical volume"
+            findings.append(Finding("structure-invalid", "warning", WHAT, stretch.origin + start, message))
+        else:
             break
     if not parts:
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
@@ -329,18 +336,6 @@ def _check_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
     return rows[is_whole], rows[~is_whole]
 
 
-def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
-    """Report damage of a copy of the metadata."""
-    if len(bad):
-        first = image_offset + int(bad[0]) * UNIT_BYTES
-        message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
-        return [Finding("checksum-mismatch", "warning", WHAT, first, message)]
-    if not num_whole:
-        message = "this copy of the metadata holds no block about a logical volume"
-        return [Finding("structure-invalid", "warning", WHAT, image_offset, message)]
-    return []
-
-
 def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
     """List the logical volumes, each according to its newest block."""
     volumes: dict[str, LogicalVolume] = {}
@@ -354,10 +349,13 @@ def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: in
         family = metadata.newest(block.family_object_id)
         text = _read_family_text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
+        family_id = b""
+        with suppress(ValueError):
+            family_id = uuid.UUID(get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")).bytes
         volume = LogicalVolume(
             name,
             _parse_number(size),
-            _parse_uuid(get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")),
+            family_id,
             metadata.by_bitmap if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
@@ -467,11 +465,3 @@ def get_value(text: bytes, name: str, kind: str) -> str:
 def _parse_number(text: str) -> int:
     digits = re.fullmatch(r"(0x)?([0-9a-fA-F]{1,16})", text)
     return int(digits[2], 16 if digits[1] else 10) if digits and (digits[1] or text.isdecimal()) else 0
-
-
-def _parse_uuid(text: str) -> bytes:
-    """Return the bytes of a UUID; empty if the text is not a UUID."""
-    try:
-        return uuid.UUID(text).bytes
-    except ValueError:
-        return b""

@@ -434,7 +434,11 @@ def read_mbr(
         record = _read_boot_record(source, 0)
     except FormatError:
         return None
-    if not _is_sane(record, source, sector_size):
+    # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
+    if not all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions):
+        return None
+    used = [entry for entry in record.partitions if _name_mbr_type(entry) != "empty" and entry.num_sectors]
+    if not any(entry.starting_lba * sector_size < source.size_bytes for entry in used):
         return None
     partitions: list[Partition] = []
     regions = [MapRegion("mbr", 0, BOOT_RECORD.width, "master")]
@@ -502,15 +506,6 @@ def _follow_extended_records(
 def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
     data = source.read(image_offset, BOOT_RECORD.width)
     return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
-
-
-def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
-    """Whether a record has a partition table rather than the boot code of FAT or NTFS."""
-    # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
-    used = [entry for entry in record.partitions if _name_mbr_type(entry) != "empty" and entry.num_sectors]
-    return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
-        entry.starting_lba * sector_size < source.size_bytes for entry in used
-    )
 
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:

@@ -85,9 +85,13 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    start, ends, storage, offset, length = _list_pieces(maps, trailer, at, base)
+    heads = [
+        grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=trailer.ofs_plist)
+        for data in maps
+    ]
+    start, ends, storage, offset, length = _list_pieces(heads, maps, trailer, at, base)
     size = ends - start
-    findings += tuple(_report_uncovered(maps, trailer, at, runs_of(start, size)))
+    findings += tuple(_report_uncovered(heads, trailer, at, runs_of(start, size)))
     kinds = grammar.Udif.Storage
     # Ignored pieces were free when the image was made: they are not stored, and a restored disk reads zeros there.
     is_stored = ~np.isin(storage, [int(kinds.zeros), int(kinds.ignored)])
@@ -112,13 +116,9 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 
 
 def _report_uncovered(
-    maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
+    heads: list[Udif.BlockMap], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
 ) -> Iterator[Finding]:
     """Report sectors that a block map covers without assigning them to a piece."""
-    heads = [
-        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=trailer.ofs_plist)
-        for data in maps
-    ]
     starts = np.array([head.start_sector for head in heads], np.int64)
     limits = (trailer.num_sectors - starts).tolist()
     counts = np.array([min(head.num_sectors, limit) for head, limit in zip(heads, limits, strict=True)], np.int64)
@@ -132,9 +132,11 @@ def _report_uncovered(
         yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
-def _list_pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> list[NDArray[np.int64]]:
+def _list_pieces(
+    heads: list[Udif.BlockMap], maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
+) -> list[NDArray[np.int64]]:
     """List the pieces in the order of the disk: start, end, kind of storage, stored offset and stored length."""
-    parts = [_decode_map(data, trailer, trailer_at, base) for data in maps]
+    parts = [_decode_map(head, data, trailer, trailer_at, base) for head, data in zip(heads, maps, strict=True)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     columns = [column[order] for column in columns]
@@ -257,10 +259,11 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _decode_map(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[NDArray[np.int64], ...]:
+def _decode_map(
+    head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int
+) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
-    head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
     first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)

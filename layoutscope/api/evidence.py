@@ -21,10 +21,11 @@ from layoutscope.errors import (
     EXIT_USAGE,
     ImageError,
     LayoutscopeError,
+    UnreadError,
     UsageError,
 )
 from layoutscope.image.opening import files_of, open_plain
-from layoutscope.image.source import read_readable
+from layoutscope.image.source import read_by_sector
 from layoutscope.progress import phase
 from layoutscope.report.forensic import evidence_json, evidence_text
 from layoutscope.version import __version__
@@ -150,7 +151,10 @@ def _digest(source: Source) -> tuple[str, int]:
     with phase(f"hashing {source.name}", source.size_bytes) as hashed:
         for at in range(0, source.size_bytes, CHUNK_BYTES):
             data = bytearray(min(CHUNK_BYTES, source.size_bytes - at))
-            unread += read_readable(source, at, memoryview(data))
+            try:
+                source.read_into(at, memoryview(data))
+            except UnreadError:
+                unread += read_by_sector(source, at, memoryview(data))
             digest.update(data)
             hashed.at(at + len(data))
     return digest.hexdigest(), unread

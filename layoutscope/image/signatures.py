@@ -8,8 +8,8 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
-from layoutscope.image.source import read_readable
+from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.image.source import read_by_sector
 from layoutscope.structs import grammar
 from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
 from layoutscope.structs.records import FORMER_TRAILER as TRAILER
@@ -168,7 +168,10 @@ def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) 
     """Read data that may identify the kind of a file, up to its end; sectors that cannot be read are zeros."""
     length_bytes = min(length_bytes, source.size_bytes - image_offset)
     data = bytearray(length_bytes)
-    read_readable(source, image_offset, memoryview(data))
+    try:
+        source.read_into(image_offset, memoryview(data))
+    except UnreadError:
+        read_by_sector(source, image_offset, memoryview(data))
     return bytes(data)
 
 

@@ -6,7 +6,7 @@ Every byte of an image comes through a :class:`Source`, which checks bounds and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -216,11 +216,8 @@ SECTOR_BYTES: Final = 512
 """The smallest unit that a disk returns or refuses."""
 
 
-def read_readable(source: Source, image_offset: int, target: memoryview) -> int:
+def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int:
     """Read a range as far as possible, with zeros for unreadable sectors; return the number of unreadable bytes."""
-    with suppress(UnreadError):
-        source.read_into(image_offset, target)
-        return 0
     unread = 0
     for start in range(0, len(target), SECTOR_BYTES):
         sector = target[start : start + SECTOR_BYTES]

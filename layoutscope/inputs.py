@@ -81,8 +81,10 @@ def _get_stored_target(stream: int) -> os.stat_result | None:
     status = _stat_or_none(stream)
     if status is None:
         return None
+    null = _stat_or_none(os.devnull)
+    is_null = null is not None and _identity(null) == _identity(status)
     is_disk = stat.S_ISBLK(status.st_mode) or (  # a raw disk of macOS is a character device, like a terminal
-        stat.S_ISCHR(status.st_mode) and not os.isatty(stream) and not _is_null_device(status)
+        stat.S_ISCHR(status.st_mode) and not os.isatty(stream) and not is_null
     )
     return status if is_disk or stat.S_ISREG(status.st_mode) else None
 
@@ -98,11 +100,6 @@ def find_stream_path(stream: int) -> Path:
     status = _stat_or_none(named)
     is_there = status is not None and _identity(status) == _identity(os.fstat(stream))
     return named if is_there else link
-
-
-def _is_null_device(status: os.stat_result) -> bool:
-    null = _stat_or_none(os.devnull)
-    return null is not None and _identity(null) == _identity(status)
 
 
 def split_volume(path: str | os.PathLike[str]) -> tuple[str, str | None]:

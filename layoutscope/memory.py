@@ -58,8 +58,10 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             break
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
-        # File names may contain the same words, so only errors of libraries are searched.
-        is_raised = isinstance(error, ImportError | RuntimeError | SystemError | Warning) or _is_from_library(error)
+        # File names may contain the same words, so only errors of libraries with their own memory are searched.
+        is_raised = isinstance(error, ImportError | RuntimeError | SystemError | Warning) or any(
+            kind.__module__.startswith(("polars", "pyo3", "_duckdb", "duckdb")) for kind in type(error).__mro__
+        )
         if is_raised and mentions_lack(str(error)):
             return True
         error = error.__cause__ or error.__context__
@@ -69,11 +71,6 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 def mentions_lack(text: str) -> bool:
     """Whether the words of a library indicate a lack of memory."""
     return any(word in text.lower() for word in OOM_WORDS)
-
-
-def _is_from_library(error: BaseException) -> bool:
-    """Whether an error comes from a library with its own memory management: polars, Rust or DuckDB."""
-    return any(kind.__module__.startswith(("polars", "pyo3", "_duckdb", "duckdb")) for kind in type(error).__mro__)
 
 
 @contextmanager

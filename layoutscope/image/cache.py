@@ -13,7 +13,6 @@ A folder is a cache only if the cache itself wrote a tag into it when the folder
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import io
 import lzma
@@ -24,7 +23,7 @@ import stat
 import tempfile
 import time
 import zlib
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -109,14 +108,6 @@ def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
         raise _describe_damage("gzip", packed, error) from error
 
 
-def _xz_chunks(packed: BinaryIO) -> Iterator[bytes]:
-    return _stream_chunks(packed, "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES))
-
-
-def _bzip2_chunks(packed: BinaryIO) -> Iterator[bytes]:
-    return _stream_chunks(packed, "bzip2", bz2.BZ2Decompressor)
-
-
 def _stream_chunks(
     packed: BinaryIO, name: str, new_decoder: Callable[[], _Decoder], *, padding: bytes = b"\0"
 ) -> Iterator[bytes]:
@@ -147,8 +138,16 @@ def _one_stream(packed: BinaryIO, decoder: _Decoder, data: bytes) -> Iterator[by
 COMPRESSIONS: Final[dict[str, tuple[tuple[bytes, ...], Callable[[BinaryIO], Iterator[bytes]]]]] = {
     "zstd": ((b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _zstd_chunks),
     "gzip": ((b"\x1f\x8b\x08",), _gzip_chunks),
-    "xz": ((b"\xfd7zXZ\x00",), _xz_chunks),
-    "bzip2": (tuple(b"BZh%d" % level for level in range(1, 10)), _bzip2_chunks),
+    "xz": (
+        (b"\xfd7zXZ\x00",),
+        lambda packed: _stream_chunks(
+            packed, "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES)
+        ),
+    ),
+    "bzip2": (
+        tuple(b"BZh%d" % level for level in range(1, 10)),
+        lambda packed: _stream_chunks(packed, "bzip2", bz2.BZ2Decompressor),
+    ),
 }
 """Compressions: the bytes that identify them, and the functions that decompress them in chunks.
 
@@ -287,7 +286,9 @@ def is_cache(folder: Path) -> bool:
         return False
     names = sorted(set(os.listdir(folder)) - BROWSED)  # noqa: PTH208  (names may be no UTF-8)
     strangers = [name for name in names if name != TAG and not _NAMES.fullmatch(name)]
-    is_tagged = _has_tag(folder)
+    is_tagged = False
+    with suppress(OSError, ValueError):
+        is_tagged = stat.S_ISREG(os.lstat(folder / TAG).st_mode) and (folder / TAG).read_text("utf-8") == TAG_TEXT
     if not is_tagged:
         strangers += [TAG] if TAG in names else []
         images = [name for name in names if _OWN.fullmatch(name)]
@@ -296,12 +297,6 @@ def is_cache(folder: Path) -> bool:
         why = f"{folder}: holds {strangers[0]}, which is not of a cache"
         raise UsageError(f"{why}. {NO_CACHE}", options=CACHE_DIR)
     return is_tagged
-
-
-def _has_tag(folder: Path) -> bool:
-    with suppress(OSError, ValueError):
-        return stat.S_ISREG(os.lstat(folder / TAG).st_mode) and (folder / TAG).read_text("utf-8") == TAG_TEXT
-    return False
 
 
 def list_cached_images(folder: Path) -> list[KeptImage]:
@@ -315,13 +310,6 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
                 status, used = path.stat(), _seal_of(path).stat().st_mtime
                 found.append(KeptImage(match["name"], path, status.st_size, disk_bytes(status), used))
     return sorted(found, key=lambda item: item.used, reverse=True)
-
-
-def open_cached(path: Path) -> RawFile:
-    """Open a cached image; that does not make it an input that the user named."""
-    if not inputs.is_input(path):
-        _served.add(os.path.realpath(path))
-    return RawFile(path)
 
 
 def disk_bytes(status: os.stat_result) -> int:
@@ -368,14 +356,6 @@ def _read_seal(path: Path) -> str:
 
 
 _SEALED: Final = re.compile(r"([0-9a-f]{32} )?(?P<state>\d+ \d+ \d+ \d+)")
-
-
-def _remove_stale(path: Path) -> None:
-    """Remove an image that was touched since it was sealed, if it is the same file and has no other name."""
-    with suppress(OSError, OutputError):
-        seen, status = ownfiles.take_snapshot(path), path.stat()
-        if _read_seal(path).split(" ")[0] == str(status.st_ino) and status.st_nlink == 1:
-            ownfiles.remove(path, seen)
 
 
 def _seal_of(path: Path) -> Path:
@@ -446,38 +426,6 @@ MAX_IMAGE_BYTES: Final = 32 * 1024**4
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
-class _SparseWriter:
-    """Writes the nonzero runs of a decompressed image at their offsets."""
-
-    def __init__(self, target: BinaryIO, source: Source, folder: Path) -> None:
-        self._target, self._source, self._folder = target, source, folder
-        self.size_bytes = self._stored_bytes = self._checked_bytes = 0
-
-    def write(self, chunk: bytes) -> None:
-        """Write the next part of the image; refuse data that cannot be an image or does not fit on the disk."""
-        for start, stop in data_runs(chunk):
-            self._target.seek(self.size_bytes + start)
-            self._target.write(memoryview(chunk)[start:stop])
-            self._stored_bytes += stop - start
-        self.size_bytes += len(chunk)
-        if self.size_bytes > MAX_IMAGE_BYTES:
-            raise ImageError(
-                f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}. Decompress it by hand if that is right."
-            )
-        if not self._stored_bytes and self.size_bytes >= MAX_LEADING_ZEROS_BYTES:
-            raise ImageError(f"decompresses to nothing but zeros for {format_bytes(self.size_bytes)}: no disk image")
-        if self._stored_bytes - self._checked_bytes >= _CHECK_EVERY_BYTES:
-            self._checked_bytes = self._stored_bytes
-            free = shutil.disk_usage(self._folder).free
-            if free < RESERVE_BYTES:
-                raise ImageError(
-                    f"does not fit decompressed into {self._folder}: {format_bytes(free)} are left, and "
-                    f"{format_bytes(self._source.size_bytes)} were compressed. Choose another disk with cache_dir or "
-                    "TMPDIR.",
-                    options=CACHE_DIR,
-                )
-
-
 def unpack(
     source: Source,
     way: str,
@@ -487,43 +435,49 @@ def unpack(
     cache_dir: Path | None,
 ) -> RawFile:
     """Decompress an image."""
-    if cache_dir is None or not isinstance(source, RawFile):
-        return _decompress_to_temporary(source, way)
-    is_cache(cache_dir)
-    kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
-    with contextlib.suppress(ImageError):
-        image = open_cached(kept)
-        if is_sealed(kept):
-            with suppress(OSError):
-                os.utime(_seal_of(kept))
-            return _name_image(image, source)
-        image.close()
-        _remove_stale(kept)
-    return _name_image(_decompress_to_cache(source, way, kept), source)
-
-
-def _name_image(image: RawFile, source: Source) -> RawFile:
+    if cache_dir is not None and isinstance(source, RawFile):
+        image = _open_from_cache(source, way, cache_dir)
+    else:
+        try:
+            folder = Path(tempfile.gettempdir())
+        except FileNotFoundError as error:
+            raise ImageError(
+                "is compressed, and no folder to decompress it into may be written to. Name one with cache_dir or "
+                "TMPDIR.",
+                options=CACHE_DIR,
+            ) from error
+        # The name is removed at once, so that nothing is left behind however this process ends.
+        with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
+            _decompress(source, way, cast("BinaryIO", target), folder)
+            image = RawFile(Path(source.name), os.dup(target.fileno()))
     image.name = source.name
     return image
 
 
-def _decompress_to_temporary(source: Source, way: str) -> RawFile:
-    try:
-        folder = Path(tempfile.gettempdir())
-    except FileNotFoundError as error:
-        raise ImageError(
-            "is compressed, and no folder to decompress it into may be written to. Name one with cache_dir or TMPDIR.",
-            options=CACHE_DIR,
-        ) from error
-    # The name is removed at once, so that nothing is left behind however this process ends.
-    with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
-        _decompress(source, way, cast("BinaryIO", target), folder)
-        return _name_image(RawFile(Path(source.name), os.dup(target.fileno())), source)
+def _open_from_cache(source: RawFile, way: str, cache_dir: Path) -> RawFile:
+    """Open the decompressed image in the cache, or decompress it into the cache."""
+    is_cache(cache_dir)
+    kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
+    with suppress(ImageError):
+        if not inputs.is_input(kept):  # that it is opened does not make it an input that the user named
+            _served.add(os.path.realpath(kept))
+        image = RawFile(kept)
+        if is_sealed(kept):
+            with suppress(OSError):
+                os.utime(_seal_of(kept))
+            return image
+        image.close()
+        # An image that was touched since is removed if it is the same file and has no other name.
+        with suppress(OSError, OutputError):
+            seen, status = ownfiles.take_snapshot(kept), kept.stat()
+            if _read_seal(kept).split(" ")[0] == str(status.st_ino) and status.st_nlink == 1:
+                ownfiles.remove(kept, seen)
+    return _decompress_to_cache(source, way, kept)
 
 
 def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
     """Decompress into the cache; an image that cannot be kept is still returned, without a name."""
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         try:
             claim(kept.parent)
             target, partial = stack.enter_context(ownfiles.part_file(kept.parent, PARTIAL))
@@ -545,7 +499,7 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
 
 def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
     """Give an image its name unless another process was faster."""
-    with contextlib.suppress(FileExistsError):
+    with suppress(FileExistsError):
         try:
             ownfiles.rename_new(partial, kept)
         except PermissionError:
@@ -558,16 +512,8 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
 
 def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
     """Write the decompressed data to a sparse file."""
-    packed = SourceReader(source)
-    written = _SparseWriter(target, source, folder)
-    _, unpack_chunks = COMPRESSIONS[way]
     try:
-        with phase("decompressing", source.size_bytes) as unpacked:
-            for chunk in cut_into_blocks(unpack_chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
-                written.write(chunk)
-                unpacked.at(packed.tell())
-        # Zeros at the end were not written, so the file is still shorter than the image.
-        target.truncate(written.size_bytes)
+        _write_sparse(source, way, target, folder)
         target.flush()
     except ImageError as error:
         raise ImageError(
@@ -576,3 +522,35 @@ def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> Non
         ) from error
     except OSError as error:
         raise ImageError(f"{folder}: cannot hold the decompressed image: {reason_of(error)}") from error
+
+
+def _write_sparse(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
+    """Write what is not zero; refuse data that cannot be an image or does not fit on the disk."""
+    packed = SourceReader(source)
+    _, unpack_chunks = COMPRESSIONS[way]
+    size_bytes = stored_bytes = checked_bytes = 0
+    with phase("decompressing", source.size_bytes) as unpacked:
+        for chunk in cut_into_blocks(unpack_chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+            for start, stop in data_runs(chunk):
+                target.seek(size_bytes + start)
+                target.write(memoryview(chunk)[start:stop])
+                stored_bytes += stop - start
+            size_bytes += len(chunk)
+            if size_bytes > MAX_IMAGE_BYTES:
+                limit = format_bytes(MAX_IMAGE_BYTES)
+                raise ImageError(f"decompresses to more than {limit}. Decompress it by hand if that is right.")
+            if not stored_bytes and size_bytes >= MAX_LEADING_ZEROS_BYTES:
+                raise ImageError(f"decompresses to nothing but zeros for {format_bytes(size_bytes)}: no disk image")
+            if stored_bytes - checked_bytes >= _CHECK_EVERY_BYTES:
+                checked_bytes = stored_bytes
+                free = shutil.disk_usage(folder).free
+                if free < RESERVE_BYTES:
+                    raise ImageError(
+                        f"does not fit decompressed into {folder}: {format_bytes(free)} are left, and "
+                        f"{format_bytes(source.size_bytes)} were compressed. Choose another disk with cache_dir or "
+                        "TMPDIR.",
+                        options=CACHE_DIR,
+                    )
+            unpacked.at(packed.tell())
+    # Zeros at the end were not written, so the file is still shorter than the image.
+    target.truncate(size_bytes)

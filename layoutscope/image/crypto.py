@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import UnsupportedError, install_command
-from layoutscope.image.source import FillingSource, Source, Window, WrappedSource
+from layoutscope.image.source import Source, Window, WrappedSource
 from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ PIECES_AT_ONCE: Final = 64
 """Number of pieces that are decrypted together, which bounds the memory."""
 
 
-class UnlockedSource(FillingSource, WrappedSource):
+class UnlockedSource(WrappedSource):
     """A disk whose encrypted stretches appear as plain text."""
 
     def __init__(
@@ -112,14 +112,13 @@ class UnlockedSource(FillingSource, WrappedSource):
             (start, start + size_bytes // UNIT_BYTES * UNIT_BYTES, key) for start, size_bytes, key in sorted(stretches)
         ]
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
         self._source.read_into(image_offset, target)
         for start, end, key in self._stretches:
             low, high = max(start, image_offset), min(end, stop)
             if low < high:
                 self._decrypt(start, low, high, key, target[low - image_offset : high - image_offset])
-        return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
+from layoutscope.image.raw import aligned
 from layoutscope.image.source import WrappedSource, first_overlap, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
@@ -57,21 +58,7 @@ class FailingSource(WrappedSource):
         self._reason = ""
         self._num_failed = 0
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        # Areas that a map lists as unread are reported with its message.
-        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
-            return self._source.read(image_offset, length_bytes)
-        self._fetch_into(image_offset, memoryview(buffer))
-        failed = first_overlap(self._failed, image_offset, length_bytes)
-        if failed is not None:
-            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
-        # This read may have shown a container that a piece is damaged.
-        if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
-            return self._source.read(image_offset, length_bytes)
-        return bytes(buffer)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         position, end = image_offset, image_offset + len(target)
         first = int(np.searchsorted(self._failed.sum(axis=1), image_offset, side="right"))
         last = int(np.searchsorted(self._failed[:, 0], end))
@@ -81,7 +68,13 @@ class FailingSource(WrappedSource):
             blank = target[max(start, position) - image_offset : min(start + length, end) - image_offset]
             blank[:] = bytes(len(blank))
             position = start + length
-        return len(target)
+
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise an error with its reason if part of a range was never read, or failed."""
+        self._source.refuse_unread(image_offset, length_bytes)
+        failed = first_overlap(self._failed, image_offset, length_bytes)
+        if failed is not None:
+            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
@@ -108,7 +101,10 @@ class FailingSource(WrappedSource):
                 if step > least:
                     fine_until = stop
                     continue
-                self._remember(at, stop)
+                # The whole sectors are lost.
+                first, last = aligned(at, stop - at, self.sector_size_bytes)
+                lost = np.array([[first, min(self.size_bytes, last) - first]], np.int64)
+                self._failed = runs_of(*np.concatenate([self._failed, lost]).T)
                 piece[:] = bytes(len(piece))
             at = stop
 
@@ -137,13 +133,6 @@ class FailingSource(WrappedSource):
             self._reason = error.reason
             return False
         return True
-
-    def _remember(self, start: int, stop: int) -> None:
-        """Record whole sectors as lost."""
-        first = start - start % self.sector_size_bytes
-        last = min(self.size_bytes, stop + -stop % self.sector_size_bytes)
-        added = np.array([[first, last - first]], np.int64)
-        self._failed = runs_of(*np.concatenate([self._failed, added]).T)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""
@@ -186,20 +175,6 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
 
     Offset and length in bytes, in address order; areas missing from the map count as unread.
     """
-    # The first line has the current position, status and pass: it looks like an area, but is not one.
-    blocks = _lines(path)[1:]  # the first one is the state of the rescue
-    parsed = [_block(path, number, text) for number, text in blocks]
-    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
-    # image has zeros, or what the file contained before.
-    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
-    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
-    if end > size_bytes:
-        reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
-        raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
-    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
-
-
-def _lines(path: Path) -> list[tuple[int, str]]:
     try:
         if path.stat().st_size > _MAX_MAP_BYTES:
             raise ImageError(f"{path}: too large for a ddrescue map file")
@@ -212,7 +187,16 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     lines = [(number, line) for number, line in lines if line]
     if len(lines) < 2:
         raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
-    return lines
+    # The first line has the current position, status and pass: it looks like an area, but is not one.
+    parsed = [_block(path, number, line) for number, line in lines[1:]]
+    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
+    # image has zeros, or what the file contained before.
+    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
+    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
+    if end > size_bytes:
+        reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
+        raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
+    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
 
 
 def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
@@ -237,14 +221,14 @@ class RescuedSource(WrappedSource):
         super().__init__(source)
         self._unread = unread
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise an error if part of a range was never read."""
         unread = first_overlap(self._unread, image_offset, length_bytes)
         if unread is not None:
             message = "is in an area that was never read from the disk"
             raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
-        return self._source.read(image_offset, length_bytes)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._source.read_into(image_offset, target)
         end = image_offset + len(target)
         first = int(np.searchsorted(self._unread[:, 0] + self._unread[:, 1], image_offset, side="right"))
@@ -252,7 +236,6 @@ class RescuedSource(WrappedSource):
         for start, length in self._unread[first:last].tolist():
             blank = slice(max(0, start - image_offset), min(end, start + length) - image_offset)
             target[blank] = bytes(blank.stop - blank.start)
-        return len(target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas that were never read into the image, shape (n, 2): offset and length in bytes."""

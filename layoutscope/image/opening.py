@@ -61,7 +61,7 @@ def files_of(path: Path) -> list[Path]:
             return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
         if found is not None and found.reader == "witness":
-            return witness.segments_of(path)
+            return list(witness.find_segments(path).values())
         if found is not None and found.reader == "vmdk-description":
             extents = (extent for _, kind, extent, _ in foreign.list_extents(source) if kind != "ZERO")
             return [path, *dict.fromkeys(extents)]
@@ -118,7 +118,13 @@ def open_image(
 ) -> Source:
     """Open an image, whatever container it is in."""
     is_remote = inputs.is_address(path)
-    source = _open_remote(os.fspath(path)) if is_remote else _open(Path(path), password)
+    if is_remote:
+        # Few images come from servers, and the code for servers takes long to load.
+        from layoutscope.image.remote import RemoteSource
+
+        source: Source = RemoteSource(os.fspath(path))
+    else:
+        source = _open(Path(path), password)
     try:
         if is_remote or type(source) in COMPRESSIBLE:
             _refuse_empty(source)
@@ -195,13 +201,8 @@ def _unwrap_once(source: Source) -> Source:
         return udif.open_udif(source, trailer_at)
     head = peek(source)
     found = signature_of(head, trailer_of(source))
-    if found is None:
-        return _unwrap_file(source, head)
-    return READERS[found.reader](source) if found.reader else source
-
-
-def _unwrap_file(source: Source, head: bytes) -> Source:
-    """Open the disk in a file that takes more than a signature to recognise, or return the source itself."""
+    if found is not None:
+        return READERS[found.reader](source) if found.reader else source
     disk = wrappers.open_wrapped(source, head)
     if disk is not None:
         return disk
@@ -224,13 +225,6 @@ def _open(path: Path, password: str | None) -> Source:
 
 COMPRESSIBLE: Final = (RawFile, SplitFile)
 """Sources that may be compressed as a whole, like those from a server; devices and bundles are not."""
-
-
-def _open_remote(address: str) -> Source:
-    # Few images come from servers, and the code for servers takes long to load.
-    from layoutscope.image.remote import RemoteSource
-
-    return RemoteSource(address)
 
 
 def _refuse_empty(source: Source) -> None:

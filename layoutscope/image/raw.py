@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import ImageError, UnreadError, reason_of
-from layoutscope.image.source import FillingSource, ReadCounter, Source
+from layoutscope.errors import ImageError, ShrunkError, UnreadError, reason_of
+from layoutscope.image.source import ReadCounter, Source
 from layoutscope.inputs import pread_into
 from layoutscope.structs.arrays import GAP_BYTES, runs_of, subtract
 from layoutscope.structs.native import Kernel
@@ -65,15 +65,7 @@ def open_read_only(path: Path, advice: str = "run as a user who may read it") ->
     return descriptor
 
 
-def _size_bytes(descriptor: int, path: Path) -> int:
-    try:
-        return os.lseek(descriptor, 0, os.SEEK_END)
-    except OSError as error:
-        os.close(descriptor)
-        raise ImageError(f"{path}: has no size, so it holds no disk: {reason_of(error)}") from error
-
-
-class RawFile(FillingSource):
+class RawFile(Source):
     """A raw image in a regular file.
 
     Holes of a sparse file are not read: they cost no request and are counted separately. Gaps between pieces are read
@@ -85,30 +77,38 @@ class RawFile(FillingSource):
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         self._descriptor = open_read_only(path) if descriptor is None else descriptor
         self.name = str(path)
-        self.size_bytes = _size_bytes(self._descriptor, path)
         self.counter = ReadCounter()
-        self._is_sparse = is_sparse(self._descriptor)
+        try:
+            self._measure()
+        except ImageError:
+            self.close()
+            raise
         self._stored = 0, 0  # the stored stretch of the last read, which the next read often hits, too
+
+    def _measure(self) -> None:
+        try:
+            self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
+        except OSError as error:
+            raise ImageError(f"{self.name}: has no size, so it holds no disk: {reason_of(error)}") from error
+        self._is_sparse = is_sparse(self._descriptor)
 
     def status(self) -> os.stat_result:
         """Return the status that the system reports for the open file."""
         return os.fstat(self._descriptor)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         end = image_offset + len(target)
         if not self._is_sparse or self._stored[0] <= image_offset <= end <= self._stored[1]:
-            return self._pread(image_offset, target)
+            self._pread(image_offset, target)
+            return
         position = image_offset
         for first, last in data_segments(self._descriptor, image_offset, end):
             self._stored = first, last
             start, stop = first, min(last, end)
             self._fill_hole(target[position - image_offset : start - image_offset])
-            got = self._pread(start, target[start - image_offset : stop - image_offset])
-            if got < stop - start:
-                return start + got - image_offset
+            self._pread(start, target[start - image_offset : stop - image_offset])
             position = stop
         self._fill_hole(target[position - image_offset :])
-        return len(target)
 
     @cached_property
     def _scratch(self) -> NDArray[np.uint8]:
@@ -132,18 +132,17 @@ class RawFile(FillingSource):
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 
-    def _pread(self, image_offset: int, target: memoryview) -> int:
-        """Read until the buffer is full or the file ends."""
+    def _pread(self, image_offset: int, target: memoryview) -> None:
         done = 0
         while done < len(target):
             piece = target[done : done + _MAX_CALL_BYTES]
             self.counter.reads += 1
             got = self._call(image_offset + done, piece)
             if not got:
-                break
+                message = "the image became shorter while it was read"
+                raise ShrunkError(message, structure="image", image_offset=image_offset)
             self.counter.bytes += got
             done += got
-        return done
 
     def _call(self, image_offset: int, target: memoryview) -> int:
         try:
@@ -225,12 +224,18 @@ class Device(RawFile):
     """A disk, partition or loop device."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = open_read_only(path, _access_advice())
-        self.name = str(path)
-        self.counter = ReadCounter()
+        advice = "run with sudo, or as a member of the group that owns the device"
+        if sys.platform == "darwin":
+            advice = "run with sudo, and give the terminal Full Disk Access in System Settings, Privacy & Security"
+        super().__init__(path, open_read_only(path, advice))
+
+    def _measure(self) -> None:
+        """Ask the system for size and sector size."""
+        try:
+            self.size_bytes, self.sector_size_bytes = _ask_for_size(self._descriptor)
+        except OSError as error:
+            raise ImageError(f"{self.name}: is not a disk: the system does not report its size") from error
         self._is_sparse = False
-        self._stored = 0, 0
-        self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer."""
@@ -262,28 +267,12 @@ def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tup
     return image_offset - image_offset % sector_size_bytes, stop + -stop % sector_size_bytes
 
 
-def _access_advice() -> str:
+def _ask_for_size(descriptor: int) -> tuple[int, int]:
+    """Return size and sector size of a device in bytes from system calls."""
     if sys.platform == "darwin":
-        return "run with sudo, and give the terminal Full Disk Access in System Settings, Privacy & Security"
-    return "run with sudo, or as a member of the group that owns the device"
-
-
-def _measure(descriptor: int, path: Path) -> tuple[int, int]:
-    """Return size and sector size in bytes from system calls."""
-    try:
-        return _darwin_size(descriptor) if sys.platform == "darwin" else _linux_size(descriptor)
-    except OSError as error:
-        os.close(descriptor)
-        raise ImageError(f"{path}: is not a disk: the system does not report its size") from error
-
-
-def _darwin_size(descriptor: int) -> tuple[int, int]:
-    block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
-    # Darwin does not seek to the end of a device; it reports the number and size of blocks.
-    return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
-
-
-def _linux_size(descriptor: int) -> tuple[int, int]:
+        block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
+        # Darwin does not seek to the end of a device; it reports the number and size of blocks.
+        return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
     # stat reports a size of 0 for a block device; the end of the file is the end of the disk.
     size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):

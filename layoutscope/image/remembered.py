@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.image.source import FillingSource, WrappedSource
+from layoutscope.image.source import WrappedSource
 from layoutscope.structs.arrays import copy_pieces, starts_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SINGLE_BYTES: Final = 64 * 1024
 _NOTHING: Final = np.full(3, np.iinfo(np.int64).max)
 
 
-class RememberedSource(FillingSource, WrappedSource):
+class RememberedSource(WrappedSource):
     """A source that keeps the first pieces read in memory, or all pieces in a temporary file."""
 
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
@@ -39,12 +39,11 @@ class RememberedSource(FillingSource, WrappedSource):
         # kept pieces: start and stop on the image, and place in the file; by address, without overlap
         self._kept = np.empty((0, 3), np.int64)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         if len(target) <= SINGLE_BYTES:
             self.read_pieces(np.array([image_offset]), np.array([len(target)]), np.zeros(1, np.int64), target)
         else:
             self._read_around(image_offset, target, keeps=False)
-        return len(target)
 
     def _read_around(self, image_offset: int, target: memoryview, *, keeps: bool) -> None:
         """Read a range that may be partly kept: kept parts from the file, and the rest from the source."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError, install_command
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import ReadCounter, Source
 from layoutscope.inputs import restore_address
 from layoutscope.version import __version__
 
@@ -102,13 +102,6 @@ class _Deadline:
         """Seconds until the deadline, negative after it."""
         return self._end - monotonic()
 
-    def left(self) -> float:
-        """Return the remaining seconds, or raise an error if there are none."""
-        left = self.remaining_s
-        if left <= 0:
-            raise ServerError(self.missed)
-        return left
-
     @property
     def missed(self) -> str:
         """Message about a server that misses the deadline."""
@@ -116,9 +109,12 @@ class _Deadline:
 
 
 def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
+    left = deadline.remaining_s
+    if left <= 0:
+        raise ServerError(deadline.missed)
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     # This leaves time for another address if the first one does not answer.
-    connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=deadline.left() / 2)
+    connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=left / 2)
     try:
         connection.connect()
     except BaseException:
@@ -246,29 +242,25 @@ class WebFile:
         self, place: SplitResult, wanted: Range, deadline: _Deadline
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request and read the head of its answer."""
+        path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
         while True:
-            kept = self._take_connection(place)
+            kept: http.client.HTTPConnection | None = None
+            with suppress(queue.Empty):
+                origin, kept = self._idle.get_nowait()
+                if origin != (place.scheme, place.netloc):
+                    kept.close()
+                    kept = None
             connection = kept or _connect(place, deadline)
             deadline.socket = connection.sock
             try:
-                connection.request("GET", _target_of(place), headers=self._fields(place, wanted))
+                connection.request("GET", path + query, headers=self._fields(place, wanted))
                 return connection, connection.getresponse()
             except BaseException as error:
                 connection.close()
                 # Servers close connections that were idle for a while, which is not a failure.
                 if kept is None or not isinstance(error, ConnectionError):
                     raise
-
-    def _take_connection(self, place: SplitResult) -> http.client.HTTPConnection | None:
-        """Take an open connection to a server, if there is one."""
-        try:
-            origin, connection = self._idle.get_nowait()
-        except queue.Empty:
-            return None
-        if origin == (place.scheme, place.netloc):
-            return connection
-        connection.close()
-        return None
 
     def _fields(self, place: SplitResult, wanted: Range) -> dict[str, str]:
         """Return the header fields of a request; http.client itself asks for an uncompressed answer."""
@@ -333,11 +325,6 @@ class WebFile:
         name = "ETag" if "ETag" in self.facts else "Last-Modified"
         if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
-
-
-def _target_of(place: SplitResult) -> str:
-    path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
-    return f"{path}?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else path
 
 
 def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:
@@ -443,7 +430,7 @@ _CHANGING: Final = {"etag", "lastmodified", "mtime", "versionid", "md5", "conten
 Result = TypeVar("Result")
 
 
-class RemoteSource(FillingSource):
+class RemoteSource(Source):
     """A file on a server."""
 
     def __init__(self, address: str) -> None:
@@ -461,7 +448,7 @@ class RemoteSource(FillingSource):
             self._file = _StoredFile(self.name)
         self.size_bytes = self._file.size_bytes
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
         if len(target) >= LARGE_BYTES:
             for at in range(0, len(target), LARGE_BYTES):
@@ -470,7 +457,6 @@ class RemoteSource(FillingSource):
         elif len(target):
             start = image_offset - image_offset % AHEAD_BYTES
             self._fill(image_offset, target, self._load_blocks(self._blocks_of(start, stop + -stop % AHEAD_BYTES)))
-        return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""

@@ -72,7 +72,7 @@ _AFF4: Final = "export it as a raw image, as with pyaff4: aff4.py -x -f RAW IMAG
 ZIP_MAGIC: Final = b"PK\x03\x04"
 AFF4: Final = Signature("Advanced Forensic Format image (AFF4)", ZIP_MAGIC, advice=_AFF4)
 AFF4_MEMBERS: Final = b"container.description", b"information.turtle"
-"""Files of a zip archive that is an AFF4 image; all names are listed at its end."""
+"""Files of a zip archive that is an AFF4 image, at its start or end."""
 
 SIGNATURES: Final = (
     # The second version has its header at the start of the file, the first version at the end.
@@ -146,8 +146,10 @@ def refuse_containers(source: Source) -> None:
             f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
         )
     found = signature_of(head, trailer_of(source))
-    if found is not None and found.magic == ZIP_MAGIC and _is_aff4(source):
-        found = AFF4
+    if found is not None and found.magic == ZIP_MAGIC:
+        length = min(UDIF_SEARCH_BYTES, source.size_bytes)
+        ends = head + peek(source, source.size_bytes - length, length)
+        found = AFF4 if any(name in ends for name in AFF4_MEMBERS) else found
     if found is not None:
         raise UnsupportedError(
             f"{source.name}: is not a raw image but: {found.name}", code=found.code, advice=found.advice
@@ -181,13 +183,6 @@ def signature_of(head: bytes, trailer: bytes) -> Signature | None:
         if data.startswith(signature.magic, offset):
             return signature
     return None
-
-
-def _is_aff4(source: Source) -> bool:
-    """Whether a zip archive is an AFF4 image, by the names of its first and last files."""
-    length = min(UDIF_SEARCH_BYTES, source.size_bytes)
-    ends = peek(source) + peek(source, source.size_bytes - length, length)
-    return any(name in ends for name in AFF4_MEMBERS)
 
 
 def is_text(head: bytes) -> bool:

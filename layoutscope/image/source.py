@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
+from layoutscope.errors import TruncatedError, UnreadError
 from layoutscope.progress import tick
 from layoutscope.structs.arrays import (
     MAX_REQUEST_BYTES,
@@ -86,28 +86,21 @@ class Source(ABC):
         return (*outside, *self.own_findings)
 
     @abstractmethod
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        """Read within bounds; the result is short only if the image shrank meanwhile."""
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        """Read within bounds into a buffer; return the number of bytes read."""
-        data = self._fetch(image_offset, len(target))
-        target[: len(data)] = data
-        return len(data)
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
+        """Fill a buffer from a range within bounds; areas that were never read become zeros."""
 
     def read(self, image_offset: int, length_bytes: int) -> bytes:
-        """Read exactly the given number of bytes."""
+        """Read exactly the given number of bytes, all of which must be known."""
         self._check(image_offset, length_bytes)
-        data = self._fetch(image_offset, length_bytes)
-        if len(data) != length_bytes:
-            raise self._shrunk(image_offset)
-        return data
+        data = bytearray(length_bytes)
+        self._fetch_into(image_offset, memoryview(data))
+        self.refuse_unread(image_offset, length_bytes)
+        return bytes(data)
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
         """Fill a buffer; areas that were never read become zeros (:meth:`touches_unread` finds them)."""
         self._check(image_offset, len(target))
-        if self._fetch_into(image_offset, target) != len(target):
-            raise self._shrunk(image_offset)
+        self._fetch_into(image_offset, target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer, including short gaps between them."""
@@ -123,11 +116,6 @@ class Source(ABC):
             self.read_into(start, data.data)
             copy_pieces(data, image_offsets[own] - start, lengths_bytes[own], places[own], out)
 
-    def _shrunk(self, image_offset: int) -> ShrunkError:
-        return ShrunkError(
-            "the image became shorter while it was read", structure="image", image_offset=self.origin + image_offset
-        )
-
     def _check(self, image_offset: int, length_bytes: int, what: str = "range") -> None:
         if image_offset < 0 or length_bytes < 0 or image_offset + length_bytes > self.size_bytes:
             raise TruncatedError(
@@ -137,6 +125,11 @@ class Source(ABC):
                 expected=f"an end at or before byte {self.origin + self.size_bytes:,}",
                 found=f"{self.origin + image_offset + length_bytes:,}",
             )
+
+    def _check_all(self, image_offsets: I64, lengths_bytes: I64, what: str = "range") -> None:
+        outside = (image_offsets < 0) | (lengths_bytes < 0) | (image_offsets > self.size_bytes - lengths_bytes)
+        for first in np.flatnonzero(outside)[:1].tolist():
+            self._check(int(image_offsets[first]), int(lengths_bytes[first]), what)
 
     def read_extents(
         self,
@@ -149,18 +142,29 @@ class Source(ABC):
         room = Workspace() if workspace is None else workspace
         starts = np.ascontiguousarray(image_offsets, np.int64)
         lengths = np.ascontiguousarray(lengths_bytes, np.int64)
-        outside = (starts < 0) | (lengths < 0) | (starts > self.size_bytes - lengths)
-        for first in np.flatnonzero(outside)[:1].tolist():
-            self._check(int(starts[first]), int(lengths[first]), "extent")
+        self._check_all(starts, lengths, "extent")
         out = room.bytes(int(lengths.sum()))
         if not len(out):
             return out
         self.read_pieces(*_sort_by_address(starts, lengths), out.data)
         return out
 
+    def _fill_hole(self, target: memoryview) -> None:
+        """Fill a hole with zeros, which cost no request."""
+        if len(target):
+            self.counter.hole_bytes += len(target)
+            target[:] = bytes(len(target))
+
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas never read or known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         return self._unread
+
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise an error if part of a range was never read."""
+        unread = first_overlap(self.unread_ranges(), image_offset, length_bytes)
+        if unread is not None:
+            message = "is in a part of the image that is missing or damaged"
+            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for each extent whether part of it was never read, shape (n,)."""
@@ -234,43 +238,20 @@ class MemorySource(Source):
         self.size_bytes = len(data)
         self.counter = ReadCounter()
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self.counter.reads += 1
-        self.counter.bytes += length_bytes
-        return self._data[image_offset : image_offset + length_bytes]
+        self.counter.bytes += len(target)
+        target[:] = self._data[image_offset : image_offset + len(target)]
 
 
-class FillingSource(Source):
-    """A source that fills given memory; single reads are built on that."""
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = bytearray(length_bytes)
-        got = self._fetch_into(image_offset, memoryview(buffer))
-        unread = first_overlap(self.unread_ranges(), image_offset, length_bytes)
-        if unread is not None:
-            message = "is in a part of the image that is missing or damaged"
-            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
-        return bytes(buffer[:got] if got < length_bytes else buffer)
-
-    @abstractmethod
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        """Read within bounds into a buffer; return the number of bytes, which is short only if the image shrank."""
-
-    def _fill_hole(self, target: memoryview) -> None:
-        """Fill a hole with zeros, which cost no request."""
-        if len(target):
-            self.counter.hole_bytes += len(target)
-            target[:] = bytes(len(target))
-
-
-class PieceSource(FillingSource):
+class PieceSource(Source):
     """A disk in pieces at various places of its files; areas without a piece are zeros."""
 
     # places of the pieces on the disk, in bytes and in ascending order
     _starts: I64
     _ends: I64
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = done = image_offset
         stop += len(target)
         first = int(np.searchsorted(self._ends, image_offset, side="right"))
@@ -282,7 +263,6 @@ class PieceSource(FillingSource):
             self._read_piece(number, low - start, target[low - image_offset : high - image_offset])
             done = high
         self._fill_hole(target[done - image_offset :])
-        return len(target)
 
     @abstractmethod
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
@@ -357,23 +337,21 @@ class Window(Source):
         self.counter = source.counter
         self.origin = source.origin + image_offset
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        return self.source.read(self.image_offset + image_offset, length_bytes)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self.source.read_into(self.image_offset + image_offset, target)
-        return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
-        outside = (image_offsets < 0) | (image_offsets + lengths_bytes > self.size_bytes)
-        for first in np.flatnonzero(outside)[:1].tolist():
-            self._check(int(image_offsets[first]), int(lengths_bytes[first]))
+        self._check_all(image_offsets, lengths_bytes)
         self.source.read_pieces(image_offsets + self.image_offset, lengths_bytes, places, target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""
         return self._clip(self.source.unread_ranges())
+
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise the error of the whole source if part of a range was never read."""
+        self.source.refuse_unread(self.image_offset + image_offset, length_bytes)
 
     @property
     def holes(self) -> NDArray[np.int64]:
@@ -415,12 +393,12 @@ class WrappedSource(Source):
         self.sector_size_bytes = source.sector_size_bytes
         self.origin = source.origin
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        return self._source.read(image_offset, length_bytes)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._source.read_into(image_offset, target)
-        return len(target)
+
+    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
+        """Raise the error of the other source if part of a range was never read."""
+        self._source.refuse_unread(image_offset, length_bytes)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
@@ -444,13 +422,9 @@ class RecordingSource(WrappedSource):
         self._starts.append(np.array(image_offsets, np.int64))
         self._lengths.append(np.array(lengths_bytes, np.int64))
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        self._note([image_offset], [length_bytes])
-        return super()._fetch(image_offset, length_bytes)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._note([image_offset], [len(target)])
-        return super()._fetch_into(image_offset, target)
+        super()._fetch_into(image_offset, target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""

@@ -8,7 +8,7 @@ import re
 import string
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -43,34 +43,29 @@ FOLDERS: Final = {
 """Folders that are a unit, by their suffixes."""
 
 
-class Scheme(NamedTuple):
-    """A naming scheme for the files of one image."""
-
-    name: str  # of the set
-    # pattern of a name in it, in lower case; all names share the group `stem` and the length of the group `suffix`
-    file: re.Pattern[str]
-    # pattern that one of the names must match, if files that are not a set have such names, too
-    proof: re.Pattern[str] = re.compile(".*", re.DOTALL)
-
-
+_NO_PROOF: Final = re.compile(".*", re.DOTALL)
 SCHEMES: Final = (
-    Scheme("a split image", NUMBERED),
-    Scheme("a split image", LETTERED, re.compile(r".+\.a{2,4}")),
+    ("a split image", NUMBERED, _NO_PROOF),
+    ("a split image", LETTERED, re.compile(r".+\.a{2,4}")),
     # split(1) names parts like this if the user gives no prefix: xaa, xaab, x00.
     *(
-        Scheme("a split image", re.compile(rf"(?P<stem>[^.]*)(?P<suffix>[a-z]{{{n}}})"), re.compile(rf".*a{{{n}}}"))
+        ("a split image", re.compile(rf"(?P<stem>[^.]*)(?P<suffix>[a-z]{{{n}}})"), re.compile(rf".*a{{{n}}}"))
         for n in (2, 3, 4)
     ),
-    Scheme("a split image", re.compile(r"(?P<stem>.*?)(?P<suffix>(?<!\d)\d{2,6})"), re.compile(r".*?(?<!\d)0{2,6}")),
+    ("a split image", re.compile(r"(?P<stem>.*?)(?P<suffix>(?<!\d)\d{2,6})"), re.compile(r".*?(?<!\d)0{2,6}")),
     # Letters follow E99. Names after S99 are left out, because no known imager writes them: .svg is a picture.
-    Scheme("an Expert Witness image", re.compile(r"(?P<stem>.+\.[els]x?)(\d\d|(?!vg)[a-z]{2})"), _EWF_NUMBER),
-    Scheme("an AD1 image", re.compile(r"(?P<stem>.+\.ad)\d{1,4}")),
-    Scheme("a VMware disk", re.compile(r"(?P<stem>.+?)(-\d{6})?(-[sf]\d{3}|-flat|-delta|-ctk|-rdmp?)?\.vmdk")),
-    Scheme("an image of a CD", re.compile(r"(?P<stem>.+?)( ?\(track \d+\))?\.(cue|bin)"), re.compile(r".+\.cue")),
-    Scheme("a segmented disk image", re.compile(r"(?P<stem>.+?)(\.\d{3})?\.dmg(part)?")),
-    Scheme("a zip archive in parts", re.compile(r"(?P<stem>.+)\.(z\d{2,3}|zip)")),
+    ("an Expert Witness image", re.compile(r"(?P<stem>.+\.[els]x?)(\d\d|(?!vg)[a-z]{2})"), _EWF_NUMBER),
+    ("an AD1 image", re.compile(r"(?P<stem>.+\.ad)\d{1,4}"), _NO_PROOF),
+    ("a VMware disk", re.compile(r"(?P<stem>.+?)(-\d{6})?(-[sf]\d{3}|-flat|-delta|-ctk|-rdmp?)?\.vmdk"), _NO_PROOF),
+    ("an image of a CD", re.compile(r"(?P<stem>.+?)( ?\(track \d+\))?\.(cue|bin)"), re.compile(r".+\.cue")),
+    ("a segmented disk image", re.compile(r"(?P<stem>.+?)(\.\d{3})?\.dmg(part)?"), _NO_PROOF),
+    ("a zip archive in parts", re.compile(r"(?P<stem>.+)\.(z\d{2,3}|zip)"), _NO_PROOF),
 )
-"""All known naming schemes."""
+"""Naming schemes for the files of one image.
+
+Each has a name for the set, the pattern of a name in it, in lower case, and a pattern that one of the names must match,
+if files that are not a set have such names, too. All names share the group `stem` and the length of the group `suffix`.
+"""
 
 
 def refuse_part(path: Path) -> None:
@@ -79,9 +74,9 @@ def refuse_part(path: Path) -> None:
     for folder in {parent for place in places for parent in place.parents}:
         if kind := whole_folder(folder):
             raise UsageError(f"{path}: is inside of {folder}, which is {kind}. Name a file elsewhere.")
-    for scheme in SCHEMES:
-        if neighbour := _neighbour(scheme, path.absolute()):
-            raise UsageError(f"{path}: has the name of a part of {scheme.name}, beside {neighbour}. Name another file.")
+    for name, pattern, proof in SCHEMES:
+        if neighbour := _neighbour(path.absolute(), pattern, proof):
+            raise UsageError(f"{path}: has the name of a part of {name}, beside {neighbour}. Name another file.")
 
 
 def whole_folder(folder: Path) -> str:
@@ -113,9 +108,9 @@ def _has_bands(folder: Path) -> bool:
     return False
 
 
-def _neighbour(scheme: Scheme, path: Path) -> str:
+def _neighbour(path: Path, pattern: re.Pattern[str], proof: re.Pattern[str]) -> str:
     """Return the name of a file with which a new file would form a set; empty if there is none."""
-    key = _key(scheme, path.name)
+    key = _key(pattern, path.name)
     if key is None or not path.parent.is_dir():
         return ""
     try:
@@ -128,17 +123,17 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
         for each in found
         if each.name != path.name
         and each.name.lower().startswith(key[0])
-        and _key(scheme, each.name) == key
+        and _key(pattern, each.name) == key
         and not path.with_name(each.name).is_dir()  # for a link that leads to itself, `each` would raise
         and not ownfiles.is_own(path.with_name(each.name))
     )
-    is_set = any(scheme.proof.fullmatch(name.lower()) for name in (*names, path.name))
+    is_set = any(proof.fullmatch(name.lower()) for name in (*names, path.name))
     return names[0] if names and is_set else ""
 
 
-def _key(scheme: Scheme, name: str) -> tuple[str, int] | None:
+def _key(pattern: re.Pattern[str], name: str) -> tuple[str, int] | None:
     """Return what the names of one set have in common; None for a name in no set."""
-    match = scheme.file.fullmatch(name.lower())
+    match = pattern.fullmatch(name.lower())
     return None if match is None else (match["stem"], len(match.groupdict().get("suffix", "")))
 
 
@@ -178,17 +173,11 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     """List the neighbouring files whose names differ only in the suffix, by suffix."""
     found = {suffix: path}
     # A folder that may not be listed shows no other parts, but the image in it may still be readable.
+    names: list[str] = []
     with suppress(PermissionError):
         names = inputs.list_folder(path.parent)
-        found |= _choose_parts_of_set(path.parent, names, stem, suffix)
-    return found
-
-
-def _choose_parts_of_set(folder: Path, names: list[str], stem: str, suffix: str) -> dict[str, Path]:
-    """Choose the files whose names differ from a part's only in the suffix, by suffix."""
     kind = str.isdigit if suffix.isdigit() else str.isalpha
-    found = {}
-    for candidate in map(folder.joinpath, names):
+    for candidate in map(path.parent.joinpath, names):
         rest = candidate.name.removeprefix(stem)
         is_part = candidate.name.startswith(stem) and len(rest) == len(suffix)
         if is_part and rest.isascii() and kind(rest) and rest == rest.lower() and not candidate.is_dir():

@@ -7,12 +7,14 @@ the first ones held a header.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import Content, parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
+from layoutscope.partition.corestorage import get_value
 from layoutscope.structs import grammar
 from layoutscope.structs.records import FORMER_RAID_HEADER, RAID_HEADER
 
@@ -59,16 +61,15 @@ def _read_member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, 
     # An old member begins with its header, which has other fields.
     header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
     if header is not None:
-        from html import unescape
-
-        text = _read_text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
-        members = _MEMBER.findall(_get_value(text, _LIST.format("Members")))
+        text = b""
+        with suppress(UnreadError):
+            text = stretch.read(at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
+        listed = _MEMBERS.search(text)
+        members = _MEMBER.findall(listed[1]) if listed else []
         own = header.member_uuid.split(b"\0", 1)[0]
         number = members.index(own) + 1 if own in members else 0
-        level, name = (
-            _get_value(text, _STRING.format(key)).decode(errors="replace") for key in ("LevelName", "SetName")
-        )
-        return level.lower(), unescape(name), number, len(members), 0
+        level, name = (get_value(text, f"AppleRAID-{key}", "string") for key in ("LevelName", "SetName"))
+        return level.lower(), name, number, len(members), 0
     former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
     if former is None or former.len_header != HEADER_BYTES:
         return None
@@ -77,18 +78,5 @@ def _read_member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, 
     return level, name, former.member_index + 1, former.num_members, HEADER_BYTES
 
 
-def _read_text(stretch: Window, at: int, length: int) -> bytes:
-    try:
-        return stretch.read(at, length)
-    except UnreadError:
-        return b""
-
-
-_STRING: Final = r"<key>AppleRAID-{}</key>\s*<string[^>]*>([^<]*)<"
-_LIST: Final = r"(?s)<key>AppleRAID-{}</key>\s*<array[^>]*>(.*?)</array>"
+_MEMBERS: Final = re.compile(rb"(?s)<key>AppleRAID-Members</key>\s*<array[^>]*>(.*?)</array>")
 _MEMBER: Final = re.compile(rb"<string[^>]*>([^<]*)<")
-
-
-def _get_value(text: bytes, pattern: str) -> bytes:
-    match = re.search(pattern.encode(), text)
-    return match[1] if match else b""

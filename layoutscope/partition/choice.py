@@ -56,16 +56,13 @@ def choose(
     if partition is not None:
         candidates = tuple(candidate for candidate in candidates if candidate.partition == partition)
         if not candidates:
-            raise UsageError(f"{source.name}: no volume in partition {partition}; {_list_partitions(search)}")
+            numbers = [str(candidate.partition) for candidate in search.candidates if candidate.partition is not None]
+            known = f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
+            raise UsageError(f"{source.name}: no volume in partition {partition}; {known}")
     readable = tuple(candidate for candidate in candidates if candidate.is_readable)
     if not readable:
         raise refusal(source.name, candidates, search)
     return readable
-
-
-def _list_partitions(search: VolumeSearch) -> str:
-    numbers = [str(candidate.partition) for candidate in search.candidates if candidate.partition is not None]
-    return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
 
 
 def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
@@ -104,27 +101,26 @@ def refusal(name: str, candidates: Sequence[VolumeCandidate], search: VolumeSear
     """Explain in one line why an image cannot be read."""
     recognised = [candidate for candidate in candidates if candidate.kind != "unknown"]
     if not recognised:
+        # The image may end before the partitions of its map.
+        cut = (item for item in search.findings if item.code in _CUT)
+        reason = next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
+        stacks = [" > ".join(candidate.stack) for candidate in candidates if candidate.partition is not None]
+        listed = f" ({format_list(stacks, '; ')})" if stacks else ""
         areas = (item for item in search.findings if item.code == "unread-area")
         unread = next((f"; byte {item.image_offset:,} {GAP}" for item in areas), "")
-        return ImageError(
-            f"{_describe_truncation(search)}{name}: no {' or '.join(labels())} volume found"
-            + _format_stacks(candidates)
-            + unread
-            + _describe_options(search)
-        )
+        message = f"{reason}{name}: no {' or '.join(labels())} volume found{listed}{unread}{_describe_options(search)}"
+        return ImageError(message)
     kinds = {candidate.kind for candidate in recognised}
-    message = f"{name}: holds {_format_candidates(recognised)}, which is not read"
+    contents = [
+        f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
+        for item in recognised
+    ]
+    message = f"{name}: holds {format_list(contents, '; ')}, which is not read"
     refused = _REFUSED | {kind: entry for item in filesystems() for kind, entry in item.traits.relatives.items()}
     *others, last = variants()
     default = "foreign-file-system", f"only {', '.join(others)} and {last} are"
     code, advice = next((entry for kind, entry in refused.items() if kind in kinds), default)
     return UnsupportedError(message, code=code, advice=advice)
-
-
-def _describe_truncation(search: VolumeSearch) -> str:
-    """Report that the image ends before the partitions of its map, if it does."""
-    cut = (item for item in search.findings if item.code in _CUT)
-    return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
 
 
 def _describe_options(search: VolumeSearch) -> str:
@@ -134,21 +130,6 @@ def _describe_options(search: VolumeSearch) -> str:
         return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
     before = f"; {search.searched} were searched. " if search.searched else ". "
     return f"{before}{ways}, and --sweep searches {EVERYTHING}"
-
-
-def _format_stacks(candidates: Sequence[VolumeCandidate]) -> str:
-    stacks = [" > ".join(candidate.stack) for candidate in candidates if candidate.partition is not None]
-    return f" ({format_list(stacks, '; ')})" if stacks else ""
-
-
-def _format_candidates(candidates: Sequence[VolumeCandidate]) -> str:
-    return format_list(
-        [
-            f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
-            for item in candidates
-        ],
-        "; ",
-    )
 
 
 def select_name(names: Sequence[str], requested: str) -> int:

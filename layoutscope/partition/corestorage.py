@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -123,9 +124,13 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         findings=findings,
     )
     try:
-        start, label = _read_disk_label(stretch, header)
+        copies = list(_read_labels(stretch, header))
+        if not copies:
+            return volume
+        # The newest copy with an intact first block counts.
+        *_, start, label = max(copies, key=lambda each: each[:2])
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
-        volume = replace(volume, group_name=_get_value(text, "com.apple.corestorage.lvg.name", "string"))
+        volume = replace(volume, group_name=get_value(text, "com.apple.corestorage.lvg.name", "string"))
         metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
@@ -181,15 +186,6 @@ def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVol
         image_offset=stretch.origin + offset,
     )
     return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
-
-
-def _read_disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
-    """Find the newest copy of the disk label with an intact first block; return its offset and that block."""
-    copies = list(_read_labels(stretch, header))
-    if not copies:
-        raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
-    *_, start, label = max(copies, key=lambda each: each[:2])
-    return start, label
 
 
 def _read_labels(
@@ -297,8 +293,14 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
         units = _decrypt_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
         whole, bad = _check_blocks(units)
         parts.append(units[whole])
-        findings += _report_damaged_copy(len(whole), bad, stretch.origin + start)
-        if len(whole) and not len(bad):
+        if len(bad):
+            message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
+            at = stretch.origin + start + int(bad[0]) * UNIT_BYTES
+            findings.append(Finding("checksum-mismatch", "warning", WHAT, at, message))
+        elif not len(whole):
+            message = "this copy of the metadata holds no block about a logical volume"
+            findings.append(Finding("structure-invalid", "warning", WHAT, stretch.origin + start, message))
+        else:
             break
     if not parts:
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
@@ -334,35 +336,26 @@ def _check_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
     return rows[is_whole], rows[~is_whole]
 
 
-def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
-    """Report damage of a copy of the metadata."""
-    if len(bad):
-        first = image_offset + int(bad[0]) * UNIT_BYTES
-        message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
-        return [Finding("checksum-mismatch", "warning", WHAT, first, message)]
-    if not num_whole:
-        message = "this copy of the metadata holds no block about a logical volume"
-        return [Finding("structure-invalid", "warning", WHAT, image_offset, message)]
-    return []
-
-
 def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
     """List the logical volumes, each according to its newest block."""
     volumes: dict[str, LogicalVolume] = {}
     for data in metadata.blocks_of_type(KINDS.logical_volume):
         block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
         properties = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
-        name, size = (_get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
-        identifier = _get_value(properties, "com.apple.corestorage.lv.uuid", "string")
+        name, size = (get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
+        identifier = get_value(properties, "com.apple.corestorage.lv.uuid", "string")
         if identifier in volumes or not (name or size):
             continue
         family = metadata.newest(block.family_object_id)
         text = _read_family_text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
+        family_id = b""
+        with suppress(ValueError):
+            family_id = uuid.UUID(get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")).bytes
         volume = LogicalVolume(
             name,
             _parse_number(size),
-            _parse_uuid(_get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")),
+            family_id,
             metadata.by_bitmap if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
@@ -456,11 +449,11 @@ def _is_encrypted(text: bytes) -> bool | None:
     methods = set(re.findall(rb"<key>BlockAlgorithm</key>\s*<string[^>]*>([^<]*)<", text))
     if methods:
         return bool(methods - {b"None"})
-    kind = _get_value(text, "com.apple.corestorage.lvf.encryption.type", "string")
+    kind = get_value(text, "com.apple.corestorage.lvf.encryption.type", "string")
     return kind != "None" if kind else None
 
 
-def _get_value(text: bytes, name: str, kind: str) -> str:
+def get_value(text: bytes, name: str, kind: str) -> str:
     """Return the value of a key in XML; empty without the key."""
     from html import unescape
 
@@ -472,11 +465,3 @@ def _get_value(text: bytes, name: str, kind: str) -> str:
 def _parse_number(text: str) -> int:
     digits = re.fullmatch(r"(0x)?([0-9a-fA-F]{1,16})", text)
     return int(digits[2], 16 if digits[1] else 10) if digits and (digits[1] or text.isdecimal()) else 0
-
-
-def _parse_uuid(text: str) -> bytes:
-    """Return the bytes of a UUID; empty if the text is not a UUID."""
-    try:
-        return uuid.UUID(text).bytes
-    except ValueError:
-        return b""

@@ -70,16 +70,16 @@ def unlock_volumes(
                 # The second XTS key is derived from this one and the family of the volume.
                 second = hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
                 unlocked.append((start, size, key + second))
-    if num_tested and not unlocked and not any(map(_accepts_password, candidates)):
+    # The password may be meant for a volume itself rather than for the layers around it.
+    takes_password = any(
+        option.kind == "secret"
+        for candidate in candidates
+        if candidate.is_readable
+        for option in filesystem(candidate.kind).traits.options
+    )
+    if num_tested and not unlocked and not takes_password:
         raise LockedError(f"{source.name}: the password does not open the volume that FileVault 2 encrypts")
     return UnlockedSource(source, unlocked) if unlocked else None
-
-
-def _accepts_password(candidate: VolumeCandidate) -> bool:
-    """Whether the password may be meant for the volume itself rather than for the layers around it."""
-    return candidate.is_readable and any(
-        option.kind == "secret" for option in filesystem(candidate.kind).traits.options
-    )
 
 
 def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:

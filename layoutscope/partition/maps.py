@@ -32,8 +32,6 @@ from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
 
@@ -275,12 +273,16 @@ def _make_gpt(
 
 def _list_gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator[Partition]:
     base, end = copy.regions[1].image_offset, source.size_bytes
-    positions = _find_used_entries(copy)
+    # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
+    # Used entries, whose type is not all zeros, may follow unused ones.
+    entries = np.frombuffer(copy.entries, np.uint8)
+    places = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
+    positions = places[[any(guid.tobytes()) for guid in decode_column(ENTRY, entries, places, ENTRY.type_guid)]]
     if len(positions) > MAX_PARTITIONS:
         message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
         log.at("GPT entries", base).add("partition-limit", "error", message)
     positions = positions[:MAX_PARTITIONS]
-    columns = decode_columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, _GPT_FIELDS)
+    columns = decode_columns(ENTRY, entries, positions, _GPT_FIELDS)
     for position, guid, first, last, name in zip(
         positions.tolist(), *(columns[field] for field in _GPT_FIELDS), strict=True
     ):
@@ -294,23 +296,16 @@ def _list_gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Ite
                 "partition-outside", "error", message, expected=expected, found=outside
             )
             continue
-        type_name, declared = _name_gpt_type(guid.tobytes())
+        # The name has 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
+        text = name.tobytes().decode("utf-16-le", errors="replace").split("\0", 1)[0]
+        type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
+        promised = find_promised("gpt", type_guid)
+        if promised is not None:
+            type_name, declared = promised.traits.partition_types.gpt[type_guid], promised.name
+        else:
+            type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
         stop = min(stop, MAX_ADDRESS)
-        yield Partition("GPT", number, start, stop - start, _decode_name(name.tobytes()), type_name, declared)
-
-
-def _find_used_entries(copy: _GptCopy) -> NDArray[np.int64]:
-    """Return the offsets of the used entries, whose type is not all zeros."""
-    # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
-    # Used entries may follow unused ones.
-    positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
-    types = decode_column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
-    return positions[[any(guid.tobytes()) for guid in types]]
-
-
-def _decode_name(raw: bytes) -> str:
-    # 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
-    return raw.decode("utf-16-le", errors="replace").split("\0", 1)[0]
+        yield Partition("GPT", number, start, stop - start, text, type_name, declared)
 
 
 _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
@@ -329,15 +324,7 @@ _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
     "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f": ("Linux swap", ""),
     "e6d6d379-f507-44c2-a23c-238f2a3df928": ("Linux LVM", ""),
 }
-
-
-def _name_gpt_type(type_guid: bytes) -> tuple[str, str]:
-    """Return the name of a partition type, or else its GUID, and the kind of volume that it promises, if any."""
-    text = str(uuid.UUID(bytes_le=type_guid))
-    promised = find_promised("gpt", text)
-    if promised is not None:
-        return promised.traits.partition_types.gpt[text], promised.name
-    return _GPT_TYPES.get(text, (text, ""))
+"""Names of partition types, and the kinds of volumes that they promise, empty if none."""
 
 
 # Apple Partition Map
@@ -382,20 +369,15 @@ def read_apm(
         message = f"the map claims {num_entries:,} entries; at most {MAX_APM_ENTRIES} are looked at"
         log.at("partition map entry", block_size).add("partition-limit", "error", message)
     count = min(num_entries, MAX_APM_ENTRIES)
-    regions = _list_apm_regions(source, block_size, max(1, count))
+    length = min(max(1, count) * block_size, source.size_bytes - block_size)
+    regions: tuple[MapRegion, ...] = (MapRegion("apm", block_size, length, "partition map"),)
+    if _read_block_size(source):
+        regions = (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
     whole = PartitionTable(
         "APM", tuple(_list_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings)
     )
     inner = tuple(_list_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
     return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
-
-
-def _list_apm_regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
-    length = min(count * block_size, source.size_bytes - block_size)
-    regions = (MapRegion("apm", block_size, length, "partition map"),)
-    if _read_block_size(source):
-        return (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
-    return regions
 
 
 def _list_apm_partitions(
@@ -420,27 +402,16 @@ def _list_apm_partitions(
         start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
         type_name = _decode_text(entry.partition_type)
         if size and start < source.size_bytes:
-            yield Partition(
-                "APM",
-                number,
-                start,
-                size,
-                _decode_text(entry.partition_name),
-                type_name,
-                _find_promised_kind(type_name),
-            )
+            promised = find_promised("apm", type_name)
+            declared = "corestorage" if type_name == "Apple_CoreStorage" else ""
+            if promised is not None:
+                declared = promised.name
+            name = _decode_text(entry.partition_name)
+            yield Partition("APM", number, start, size, name, type_name, declared)
         elif size:
             bounds = f"{start:,} to {start + size:,}"
             message = f"partition {number} is not within the image"
             log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=bounds)
-
-
-def _find_promised_kind(type_name: str) -> str:
-    """Name the kind of volume that a type promises."""
-    promised = find_promised("apm", type_name)
-    if promised is not None:
-        return promised.name
-    return "corestorage" if type_name == "Apple_CoreStorage" else ""
 
 
 def _decode_text(raw: bytes) -> str:
@@ -463,7 +434,11 @@ def read_mbr(
         record = _read_boot_record(source, 0)
     except FormatError:
         return None
-    if not _is_sane(record, source, sector_size):
+    # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
+    if not all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions):
+        return None
+    used = [entry for entry in record.partitions if _name_mbr_type(entry) != "empty" and entry.num_sectors]
+    if not any(entry.starting_lba * sector_size < source.size_bytes for entry in used):
         return None
     partitions: list[Partition] = []
     regions = [MapRegion("mbr", 0, BOOT_RECORD.width, "master")]
@@ -531,15 +506,6 @@ def _follow_extended_records(
 def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
     data = source.read(image_offset, BOOT_RECORD.width)
     return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
-
-
-def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
-    """Whether a record has a partition table rather than the boot code of FAT or NTFS."""
-    # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
-    used = [entry for entry in record.partitions if _name_mbr_type(entry) != "empty" and entry.num_sectors]
-    return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
-        entry.starting_lba * sector_size < source.size_bytes for entry in used
-    )
 
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:

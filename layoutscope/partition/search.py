@@ -65,11 +65,12 @@ def search_unmapped(
     whole: bool,
 ) -> tuple[tuple[Content, ...], str]:
     """Search a disk for volumes that no map lists; return them by offset, and the searched areas in words."""
-    stretches_to_search, description = (
-        (_list_unclaimed_stretches(source.size_bytes, occupied), EVERYTHING)
-        if whole
-        else _list_searched_stretches(source.size_bytes)
-    )
+    stretches_to_search, description = _list_searched_stretches(source.size_bytes)
+    if whole:
+        unoccupied = arrays.subtract(np.array([[0, source.size_bytes]]), occupied)
+        starts = unoccupied[:, 0] // SECTOR_BYTES * SECTOR_BYTES
+        lengths = unoccupied.sum(axis=1) - starts
+        stretches_to_search, description = list(zip(starts.tolist(), lengths.tolist(), strict=True)), EVERYTHING
     disk = Window(source, 0, source.size_bytes)
     confirmed: list[Content] = []
     unconfirmed: list[Content] = []
@@ -80,7 +81,11 @@ def search_unmapped(
             length,
             arrays.union([occupied, make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)]),
         ):
-            if not any(_do_overlap(content, other) for other in confirmed):
+            stop = content.volume_offset + content.size_bytes
+            if not any(
+                content.volume_offset < other.volume_offset + other.size_bytes and other.volume_offset < stop
+                for other in confirmed
+            ):
                 (unconfirmed if is_doubtful(content) else confirmed).append(content)
     # An unconfirmed volume may be a remnant; it is read only if there is nothing better.
     contents = confirmed or unconfirmed[:1]
@@ -90,13 +95,6 @@ def search_unmapped(
 def is_doubtful(content: Content) -> bool:
     """Whether the start of a volume is unconfirmed."""
     return any(item.code == "start-uncertain" for item in content.findings)
-
-
-def _list_unclaimed_stretches(size_bytes: int, occupied: I64) -> list[tuple[int, int]]:
-    """List the unoccupied stretches, each from the start of its first sector."""
-    unoccupied = arrays.subtract(np.array([[0, size_bytes]]), occupied)
-    starts = unoccupied[:, 0] // SECTOR_BYTES * SECTOR_BYTES
-    return list(zip(starts.tolist(), (unoccupied.sum(axis=1) - starts).tolist(), strict=True))
 
 
 def _list_searched_stretches(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
@@ -133,13 +131,6 @@ def make_stretches(places: Iterable[tuple[int, int]]) -> I64:
     """Make a set of stretches from offsets and lengths."""
     table = np.array([*places], np.int64).reshape(-1, 2)
     return arrays.runs_of(table[:, 0], table[:, 1])
-
-
-def _do_overlap(first: Content, second: Content) -> bool:
-    return (
-        first.volume_offset < second.volume_offset + second.size_bytes
-        and second.volume_offset < first.volume_offset + first.size_bytes
-    )
 
 
 def report_missing_entry(
@@ -193,16 +184,11 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
     if content is None and thorough:
         content = _probe_file_systems(stretch, thorough=True) or _probe_core_storage(stretch, is_lost=True)
     content = content or Content("unknown", "unknown", 0, stretch.size_bytes)
-    return content._replace(findings=_check_start_read(stretch) + content.findings)
-
-
-def _check_start_read(stretch: Window) -> tuple[Finding, ...]:
-    """Report that the sectors that identify most contents were never read."""
     try:
         stretch.read(0, min(START_BYTES, stretch.size_bytes))
     except UnreadError as error:
-        return (from_error(error, code="unread-area"),)
-    return ()
+        content = content._replace(findings=(from_error(error, code="unread-area"), *content.findings))
+    return content
 
 
 def _probe_file_systems(stretch: Window, *, thorough: bool = False) -> Content | None:
@@ -324,7 +310,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image."""
     maps = _read_maps(source)
     bare = recognise(source, 0, source.size_bytes, thorough=False)
-    member = None if maps else _member_content(source, 0, source.size_bytes)
+    member = None if maps else identify_member(source, 0, source.size_bytes, partial(recognise, source))
     if member is not None:
         return _make_bare_search(member, maps)
     is_bare = bare.kind in filesystem_names() and not any(map(_has_readable, maps))
@@ -449,30 +435,18 @@ def _read_maps(source: Source) -> list[_Probed]:
 
 
 def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
-    partitions = [partition for partition in table.partitions if may_hold_volume(partition)]
-    contents = ((item, _identify_partition(source, item)) for item in partitions)
-    return table, tuple((item, _drop_start_doubts(content)) for item, content in contents)
-
-
-def _identify_partition(source: Source, partition: Partition) -> Content:
-    """Return the content of a partition."""
-    place, size = partition.image_offset, partition.size_bytes
-    is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
-    member = _member_content(source, place, size) if is_member else None
-    return member or recognise(source, place, size)
-
-
-def _member_content(source: Source, image_offset: int, size_bytes: int) -> Content | None:
-    """Return the content of a member of an AppleRAID set; None if the stretch is not a member."""
-    return identify_member(source, image_offset, size_bytes, partial(recognise, source))
-
-
-def _drop_start_doubts(content: Content) -> Content:
-    """Drop doubts about the start of a volume if the map agrees with it, and nothing contradicts it."""
-    if content.volume_offset:
-        return content
-    remaining = (item for item in content.findings if item.code != "start-uncertain" or item.expected)
-    return content._replace(findings=tuple(remaining))
+    contents = []
+    for partition in filter(may_hold_volume, table.partitions):
+        place, size = partition.image_offset, partition.size_bytes
+        is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
+        member = identify_member(source, place, size, partial(recognise, source)) if is_member else None
+        content = member or recognise(source, place, size)
+        # A doubt about the start of a volume is dropped if the map agrees with it, and nothing contradicts it.
+        if not content.volume_offset:
+            remaining = (item for item in content.findings if item.code != "start-uncertain" or item.expected)
+            content = content._replace(findings=tuple(remaining))
+        contents.append((partition, content))
+    return table, tuple(contents)
 
 
 def may_hold_volume(partition: Partition) -> bool:
@@ -517,19 +491,17 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
                 regions += content.regions
                 reports += [*content.findings, *_report_broken_promise(partition, content)]
         # A second map may be outdated, as hybrid MBRs often are; nothing is lost if the first leads to volumes.
-        findings += [_soften_map_finding(item) if has_volumes and item.level == "error" else item for item in reports]
+        for item in reports:
+            if has_volumes and item.level == "error":
+                message = item.message.removesuffix(": the image is cut off")
+                item = replace(item, level="warning", message=f"{message}; another map leads to the volumes")  # noqa: PLW2901
+            findings.append(item)
         has_volumes = has_volumes or _has_readable(probed)
     schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
     regions.sort(key=lambda region: region.image_offset)
     return VolumeSearch(
         tuple(candidates.values()), tuple(partitions.values()), tuple(regions), tuple(findings), schemes
     )
-
-
-def _soften_map_finding(finding: Finding) -> Finding:
-    """Lower the finding of a map that is not needed to a warning."""
-    message = f"{finding.message.removesuffix(': the image is cut off')}; another map leads to the volumes"
-    return replace(finding, level="warning", message=message)
 
 
 def _name_by_partition(partition: Partition, content: Content) -> VolumeCandidate:
@@ -554,20 +526,18 @@ def _name_by_partition(partition: Partition, content: Content) -> VolumeCandidat
 
 def _report_broken_promise(partition: Partition, content: Content) -> list[Finding]:
     """Report a partition whose content differs from what its type promises."""
-    if not partition.declared or _is_promise_kept(partition, content):
+    names = filesystem_names()
+    # One type of an MBR, AF, is for both file systems of Apple.
+    if not partition.declared or (partition.scheme == "MBR" and content.kind in names):
+        return []
+    declared = partition.declared
+    also = filesystem(declared).traits.relatives if declared in names else ("filevault",)
+    if content.kind in (declared, *also):
         return []
     is_empty = content.kind == "unknown"
     does = "does not start like it" if is_empty else f"holds {content.label}"
     message = f"is of type {partition.type_name}, but {does}"
     return [_make_partition_finding("partition-content", partition, message, "error" if is_empty else "warning")]
-
-
-def _is_promise_kept(partition: Partition, content: Content) -> bool:
-    if partition.scheme == "MBR" and content.kind in filesystem_names():
-        return True  # one type, AF, is for both file systems of Apple
-    if partition.declared not in filesystem_names():
-        return content.kind in (partition.declared, "filevault")
-    return content.kind in (partition.declared, *filesystem(partition.declared).traits.relatives)
 
 
 def find_volumes_in_gaps(

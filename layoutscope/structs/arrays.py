@@ -541,20 +541,6 @@ class GrowingColumn:
         _put(values, room[self._length : length])
         self._room, self._length = room, length
 
-    def room(
-        self,
-        least: int = 0,  # minimum number of values
-        used: int = 0,  # number of existing values that are kept if it must grow
-    ) -> NDArray[Any]:
-        """Return the reserved rows, for a caller that fills and counts them; unwritten rows are zero."""
-        room = self._room
-        if room is None or least > len(room):
-            grown = np.zeros(least, self._dtype if room is None else room.dtype)
-            if room is not None:
-                grown[:used] = room[:used]
-            self._room = room = grown
-        return room
-
     def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
         # Each of several numbers in a row is a column of its own.
         shape = values.shape[:0:-1]

@@ -18,7 +18,7 @@ from layoutscope import _generated, display
 from layoutscope.errors import FormatError, TruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
     from enum import IntEnum
 
     import numpy as np
@@ -81,27 +81,17 @@ def parser(record_type: RecordType) -> type[Struct]:
     return cast("type[Struct]", found)
 
 
-def parse_prefix(
-    record_type: RecordType,
-    data: bytes | memoryview,
-    image_offset: int,  # place of the buffer, in bytes from the start of the image
-    members: Collection[str],
-) -> Struct:
-    """Parse the fixed prefix of a record as far as the given members reach; anything may follow them."""
+def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
+    """Parse the fixed prefix of a record that starts somewhere in a buffer; anything may follow it."""
+    data = buffer[start : start + record_type.width].tobytes()
     parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()  # noqa: SLF001
     except KaitaiStructError as error:
-        if not all("end" in parsed._debug.get(name, {}) for name in members):  # noqa: SLF001
-            raise _explain_error(error, parsed, record_type.type_name, image_offset) from error
+        # An instance may use any field, so all of them must be present.
+        if "end" not in parsed._debug.get(record_type.last_placed, {}):  # noqa: SLF001
+            raise _explain_error(error, parsed, record_type.type_name, start) from error
     return parsed
-
-
-def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
-    """Parse the fixed prefix of a record that starts somewhere in a buffer."""
-    # An instance may use any field, so all of them must be present.
-    data = buffer[start : start + record_type.width].tobytes()
-    return parse_prefix(record_type, data, start, (record_type.last_placed,))
 
 
 def value_at(parsed: Any, path: str) -> Any:

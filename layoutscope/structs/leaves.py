@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from layoutscope.structs.arrays import I64, U8, GrowingColumn, Mask, take_ranges
+from layoutscope.structs.arrays import I64, U8, Mask, take_ranges
 from layoutscope.structs.native import Columns as KernelColumns
 from layoutscope.structs.native import Kernel, prepare_columns
 from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
@@ -293,8 +293,18 @@ class _Compiler:
         self._cases: list[list[int]] = []
 
     def program(self) -> tuple[NDArray[Any], ...]:
-        plan = self._plan
-        form = [self._kind(), *self._items()]
+        plan, items = self._plan, self._plan.items
+        if plan.kind is None:
+            form = [self._constant(0)]
+        else:
+            part, record_type, field = plan.kind
+            form = [self._add(None, part, _refuse_repeated(_Formulas(record_type).traced(field)))]
+        if items is None:
+            form += [0] * 6
+        else:
+            described = [self._number("item", items.entry, each) for each in (items.kind, items.size, items.pace)]
+            count = self._number("item", items.head, items.num_items)
+            form += [items.head.width, count, items.entry.width, *described]
         leaves = [self._leaf(leaf) for leaf in plan.leaves]
         # Kinds are small numbers in every format, so the kernel finds a leaf by an index.
         leaf_of_kind = np.full(1 + max(leaf.kind for leaf in plan.leaves), -1, np.int32)
@@ -303,20 +313,6 @@ class _Compiler:
         outputs = [[output.counter, output.dtype.itemsize] for output in plan.outputs]
         tables = (leaves, self._fields, self._texts, self._lists, self._cases, outputs)
         return _flat([form]), leaf_of_kind, *map(_flat, tables)
-
-    def _kind(self) -> int:
-        if self._plan.kind is None:
-            return self._constant(0)
-        part, record_type, field = self._plan.kind
-        return self._add(None, part, _refuse_repeated(_Formulas(record_type).traced(field)))
-
-    def _items(self) -> list[int]:
-        items = self._plan.items
-        if items is None:
-            return [0] * 6
-        described = [self._number("item", items.entry, each) for each in (items.kind, items.size, items.pace)]
-        count = self._number("item", items.head, items.num_items)
-        return [items.head.width, count, items.entry.width, *described]
 
     def _leaf(self, leaf: Leaf) -> list[int]:
         first = len(self._fields)
@@ -410,7 +406,17 @@ class _Compiler:
             column, dtype = self._columns[*target, False], self._plan.dtype(*target)
         row = [column, _PLACES.index(place), 0, 0, 0, 0, 0, _ALL, _NO_TEST, 0]
         if traced is not None:
-            row[2:] = _reading(traced, dtype)
+            field, scalar, test = traced.field, traced.field.scalar, traced.test
+            if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
+                raise ValueError(f"{field} is not a number, or its column has none")
+            # A flag that is stored as a number is set by any nonzero value, as numpy converts it.
+            if dtype.kind == "b" and test == _NO_TEST:
+                test = _DIFFERS
+            flags = _BIG * (scalar.str[0] == ">") + _SIGNED * (scalar.kind == "i")
+            # 64-bit sizes beyond the signed range become the largest signed number: they are impossible anyway.
+            flags += _CLIPPED * (dtype == np.int64 and scalar.kind == "u")
+            operations = traced.shift, traced.add, traced.mask, test, traced.operand
+            row[2:] = [field.offset, scalar.itemsize, flags, *operations]
         self._fields.append(row)
         return len(self._fields) - 1
 
@@ -419,21 +425,6 @@ def _refuse_repeated(traced: _Traced) -> _Traced:
     if traced.field.counts:
         raise ValueError(f"{traced.field} is repeated")
     return traced
-
-
-def _reading(traced: _Traced, dtype: np.dtype[Any]) -> list[int]:
-    """Return the place of a field and the operations on it, for a column of a type."""
-    field, scalar = traced.field, traced.field.scalar
-    if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
-        raise ValueError(f"{field} is not a number, or its column has none")
-    test = traced.test
-    # A flag that is stored as a number is set by any nonzero value, as numpy converts it.
-    if dtype.kind == "b" and test == _NO_TEST:
-        test = _DIFFERS
-    flags = _BIG * (scalar.str[0] == ">") + _SIGNED * (scalar.kind == "i")
-    # 64-bit sizes beyond the signed range become the largest signed number: they are impossible anyway.
-    flags += _CLIPPED * (dtype == np.int64 and scalar.kind == "u")
-    return [field.offset, scalar.itemsize, flags, traced.shift, traced.add, traced.mask, test, traced.operand]
 
 
 def _flat(rows: list[list[int]]) -> I64:
@@ -463,7 +454,7 @@ class LeafTables:
 
     def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
-        self._columns = [GrowingColumn(output.dtype) for output in plan.outputs]
+        self._columns: list[NDArray[Any]] = [np.empty(0, output.dtype) for output in plan.outputs]
         self._counts = np.zeros(plan.num_counters + 1, np.int64)
         self._handed: KernelColumns | None = None
 
@@ -491,8 +482,8 @@ class LeafTables:
             for number, output in enumerate(self.plan.outputs):
                 if output.counter == full:
                     # Request more than is free: a single text may be longer than the remaining space.
-                    used, present = int(self._counts[full]), len(self._columns[number].room())
-                    self._room(number, used, max(more, present - used + 1))
+                    used, present = int(self._counts[full]), len(self._columns[number])
+                    self._grow(number, max(used + more, present + 1, present + present // 2))
 
     def table(self, name: str) -> dict[str, Any]:
         """Return the columns of a table so far as views, which the next batch may invalidate; texts as `Texts`."""
@@ -529,7 +520,7 @@ class LeafTables:
     def _let_go(self, number: int, starts: I64, counts: I64) -> NDArray[Any]:
         """Copy ranges of an output, and free the rest of it."""
         found = take_ranges(self._values(number), starts, counts)
-        self._columns[number] = GrowingColumn(self.plan.outputs[number].dtype)
+        self._columns[number] = np.empty(0, self.plan.outputs[number].dtype)
         self._handed = None
         return found
 
@@ -537,18 +528,19 @@ class LeafTables:
         return ((k, output) for k, output in enumerate(self.plan.outputs) if output.table == name)
 
     def _values(self, number: int) -> NDArray[Any]:
-        return self._columns[number].room()[: self._counts[self.plan.outputs[number].counter]]
+        return self._columns[number][: self._counts[self.plan.outputs[number].counter]]
 
     def _hand_over(self) -> KernelColumns:
         """Prepare all columns for the kernel; the result is valid until one of them grows."""
-        for column, output in zip(self._columns, self.plan.outputs, strict=True):
-            column.room(_FIRST_ROOM, int(self._counts[output.counter]))
-        self._handed = prepare_columns([column.room() for column in self._columns])
+        for number, column in enumerate(self._columns):
+            if len(column) < _FIRST_ROOM:
+                self._grow(number, _FIRST_ROOM)
+        self._handed = prepare_columns(self._columns)
         return self._handed
 
-    def _room(self, number: int, used: int, more: int) -> NDArray[Any]:
-        """Return the memory of a column, which grows by at least half if there is not enough."""
+    def _grow(self, number: int, length: int) -> None:
+        """Reserve more memory for a column; what is not written to takes none."""
+        values = self._values(number)
+        self._columns[number] = np.zeros(length, values.dtype)
+        self._columns[number][: len(values)] = values
         self._handed = None
-        column = self._columns[number]
-        present = len(column.room())
-        return column.room(0 if used + more <= present else max(used + more, present + present // 2), used)

@@ -91,7 +91,11 @@ class RecordType:
             member = vars(self).get("_members", {}).get(name)
             if member is None:
                 raise AttributeError(name)
-            found = self._instance(name, member) if callable(member) else self._field(name, *_placed(member))
+            if callable(member):
+                found: Field | Instance | RecordType = Instance(self._named(name))
+                found.formula, found.prefix = member, self._named("")
+            else:
+                found = self._field(name, *_placed(member))
             vars(self)[name] = found
             return found
 
@@ -107,11 +111,6 @@ class RecordType:
         nested.path, nested.offset = path, offset
         nested._counts, nested._strides = counts, strides
         return nested
-
-    def _instance(self, name: str, formula: Formula) -> Instance:
-        instance = Instance(self._named(name))
-        instance.formula, instance.prefix = formula, self._named("")
-        return instance
 
     def _field(self, name: str, kind: str | RecordType, count: int | None, room: int) -> Field | RecordType:
         counts = self._counts if count is None else (*self._counts, count)

@@ -15,7 +15,7 @@ import numpy as np
 
 import layoutscope
 from layoutscope.image import opening
-from layoutscope.image.source import FillingSource, Source, WrappedSource
+from layoutscope.image.source import Source, WrappedSource
 from layoutscope.structs.arrays import GAP_BYTES, MAX_REQUEST_BYTES
 
 DRIVE = "generic-7200"
@@ -28,7 +28,7 @@ VERBS = {
 }
 
 
-class Requests(FillingSource, WrappedSource):
+class Requests(WrappedSource):
     """An image whose requests are noted as a file or device gets them."""
 
     gap_bytes = GAP_BYTES
@@ -38,10 +38,9 @@ class Requests(FillingSource, WrappedSource):
         super().__init__(source)
         self.asked: list[tuple[int, int]] = []
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self.asked.append((image_offset, len(target)))
         self._source.read_into(image_offset, target)
-        return len(target)
 
 
 def measure(image: Path, folder: Path) -> dict[str, dict[str, float]]:

@@ -329,7 +329,7 @@ def test_an_interrupt_at_any_read_ends_with_130(disks, tmp_path, reads):
         "def counted(real):\n    def read(*words):\n        count[0] += 1\n"
         f"        count[0] == {reads} and os.kill(os.getpid(), signal.SIGINT)\n"
         "        return real(*words)\n    return read\n"
-        "for name in ('_fetch', '_fetch_into', 'read_pieces'):\n"
+        "for name in ('_fetch_into', 'read_pieces'):\n"
         "    setattr(raw.RawFile, name, counted(getattr(raw.RawFile, name)))"
     )
     result = python(

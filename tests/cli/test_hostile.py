@@ -193,13 +193,12 @@ class Changing(MemorySource):
         super().__init__(data)
         self._left = after
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._left -= 1
-        data = bytearray(super()._fetch(image_offset, length_bytes))
+        super()._fetch_into(image_offset, target)
         place = 1024 + 68 - image_offset  # TN1150: the write count is at byte 68 of the volume header
-        if self._left < 0 and 0 <= place <= len(data) - 4:
-            data[place : place + 4] = (0xFFFF).to_bytes(4, "big")
-        return bytes(data)
+        if self._left < 0 and 0 <= place <= len(target) - 4:
+            target[place : place + 4] = (0xFFFF).to_bytes(4, "big")
 
 
 def test_a_volume_that_changes_underneath_is_noticed():

@@ -43,7 +43,7 @@ from layoutscope.cli.application import app
 from layoutscope.errors import FormatError, ImageError, LockedError, UnsupportedError, UsageError
 from layoutscope.image import MemorySource, RawFile, Window, open_image
 from layoutscope.image.signatures import udif_trailer_at
-from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.image.source import ReadCounter, Source
 from layoutscope.partition import find_volumes
 from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.partition.filevault import unlock_volumes
@@ -436,7 +436,7 @@ def test_a_wrapper_is_found_as_such(scan):
     assert found(result)[0][0] > 2088 * SECTOR
 
 
-class Spread(FillingSource):
+class Spread(Source):
     """A disk of zeros with pieces at given places; it records its reads."""
 
     def __init__(self, size_bytes, pieces):
@@ -450,7 +450,6 @@ class Spread(FillingSource):
             if low < high:
                 data[low - image_offset : high - image_offset] = piece[low - at : high - at]
         target[:] = data
-        return len(data)
 
 
 USUAL = 409_640 * SECTOR

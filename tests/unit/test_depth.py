@@ -39,7 +39,7 @@ def note(frame, event, _):
     if event != "call" or not is_ours(frame) or is_imported(frame):
         return
     modules.add(frame.f_code.co_filename)
-    if frame.f_code.co_name in ("_fetch", "_fetch_into") and not depth:
+    if frame.f_code.co_name == "_fetch_into" and not depth:
         depth.append(sum(map(is_ours, callers(frame))))
 
 sys.setprofile(note)

@@ -33,8 +33,6 @@ from layoutscope.structs.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import HfsplusVolume
 
@@ -436,31 +434,26 @@ _GRAIN_BYTES = 512
 """Blocks of a journal are whole sectors, so later writes replace earlier ones in units of the smallest sector."""
 
 
-class Overlay(Source):
+class Overlay(Window):
     """A source with some ranges replaced."""
 
+    read_pieces = Source.read_pieces
+    holes = Source.holes
+
     def __init__(self, source: Source, image_offsets: I64, lengths_bytes: I64, data_starts: I64, data: U8) -> None:
-        self.source = source
-        self.name = source.name
-        self.size_bytes = source.size_bytes
-        self.sector_size_bytes = source.sector_size_bytes
-        self.counter = source.counter
-        self.origin = source.origin
+        super().__init__(source, 0, source.size_bytes)
         self._starts, self._data = _last_writes(image_offsets, lengths_bytes, data_starts, data)
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        buffer = np.frombuffer(self.source.read(image_offset, length_bytes), np.uint8).copy()
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
+        length_bytes = len(target)
+        target[:] = self.source.read(image_offset, length_bytes)
+        buffer = np.frombuffer(target, np.uint8)
         first = int(np.searchsorted(self._starts, image_offset - _GRAIN_BYTES, side="right"))
         last = int(np.searchsorted(self._starts, image_offset + length_bytes, side="left"))
         for grain in range(first, last):
             at = int(self._starts[grain]) - image_offset
             start, stop = max(at, 0), min(at + _GRAIN_BYTES, length_bytes)
             buffer[start:stop] = self._data[grain, start - at : stop - at]
-        return buffer.tobytes()
-
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas of the underlying image that were never read."""
-        return self.source.unread_ranges()
 
 
 def _last_writes(offsets: I64, lengths: I64, starts: I64, data: U8) -> tuple[I64, U8]:

@@ -18,7 +18,7 @@ import numpy as np
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers
-from layoutscope.image.source import FillingSource, Source
+from layoutscope.image.source import Source
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
     ENCRYPTED_IMAGE_HEADER,
@@ -98,12 +98,14 @@ def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) ->
             f"{source.name}: no password opens the encrypted disk image, only a certificate", code="encrypted-image"
         )
     key_bytes = header.key_bits // 8
-    unlocked = next(
-        filter(None, (_unwrap_keys(source, offset, key, password, key_bytes) for offset, key in keys)), None
-    )
-    if unlocked is None:
-        raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return unlocked
+    both_bytes = key_bytes + HMAC_KEY_BYTES
+    for offset, key in keys:
+        wrapped = source.read(offset, key.len_wrapped)
+        padded = unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
+        plain = _strip_padding(padded)
+        if plain is not None and len(plain) >= both_bytes and plain[both_bytes:] in (b"", KEY_SUFFIX):
+            return plain[:key_bytes], plain[key_bytes:both_bytes]
+    raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
 
 
 def _refuse_sizes(
@@ -145,20 +147,6 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
     return keys
 
 
-def _unwrap_keys(
-    source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int
-) -> Keys | None:
-    """Unwrap the keys of the image; None if the password is wrong."""
-    wrapped = source.read(at, key.len_wrapped)
-    plain = _strip_padding(
-        unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
-    )
-    key_length = key_bytes + HMAC_KEY_BYTES
-    if plain is None or len(plain) < key_length or plain[key_length:] not in (b"", KEY_SUFFIX):
-        return None
-    return plain[:key_bytes], plain[key_bytes:key_length]
-
-
 def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:
     """Unwrap a key of version 1: decrypt it, reverse it, and decrypt it again with its first bytes as the vector."""
     outer = _strip_padding(_decrypt_cbc(secret, CMS_VECTOR, wrapped))
@@ -196,7 +184,7 @@ def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
     return plain
 
 
-class DecryptedSource(FillingSource):
+class DecryptedSource(Source):
     """The plain text of the encrypted chunks in a range of a file; missing chunks count as never read."""
 
     def __init__(self, source: Source, start: int, stop: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
@@ -210,7 +198,7 @@ class DecryptedSource(FillingSource):
         self._first, self._chunk_bytes = start, chunk_bytes
         self._cipher_key, self._vector_key = keys
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         size, stop = self._chunk_bytes, image_offset + len(target)
         ciphers, algorithms, modes = load_ciphers()
         for number in range(image_offset // size, -(-stop // size)):
@@ -224,4 +212,3 @@ class DecryptedSource(FillingSource):
             worker = ciphers.Cipher(algorithms.AES(self._cipher_key), modes.CBC(vector)).decryptor()
             plain = worker.update(self._source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]
-        return len(target)

@@ -113,13 +113,21 @@ class StoredSource(PieceSource):
         target[:] = data.ljust(len(target), b"\0")
 
     def _get_unpacked(self, number: int) -> bytes:
-        """Unpack a piece or take it from the cache; a damaged piece is empty."""
+        """Unpack a piece or take it from the cache; a damaged piece is empty, and counts as never read."""
         if number not in self._cache:
             try:
                 self._cache[number] = self._unpack(number)
             except FormatError as error:
                 self._cache[number] = b""
-                self._report_damaged(number, error)
+                start, length, file, place, *_ = self._pieces[number].tolist()
+                self._bad = union([self._bad, np.array([[start, length]], np.int64)])
+                where = f"such as that at byte {place:,} of {Path(self._files[file].name).name}"
+                self._reason = self._reason or f"{where}, which {error.reason}"
+                lost = format_bytes(total(self._bad))
+                message = f"{lost} of pieces that were read count as not read, {self._reason}"
+                code = "checksum-mismatch" if isinstance(error, ChecksumError) else "container-invalid"
+                damage = Finding(code, "error", self._what, int(self._bad[0, 0]), message)
+                self.own_findings = (*self._first_findings, damage)
             self._cached_bytes += len(self._cache[number])
             insort(self._numbers, number)
             while len(self._cache) > 1 and self._cached_bytes > KEPT_BYTES:
@@ -144,16 +152,6 @@ class StoredSource(PieceSource):
             reason = f"has {len(data):,} bytes when decompressed and should have {length:,}"
             raise FormatError(reason, structure=self._what, image_offset=place)
         return data
-
-    def _report_damaged(self, number: int, error: FormatError) -> None:
-        """Count a damaged piece as never read, and report the total with the reason of the first one."""
-        start, length, file, place, *_ = self._pieces[number].tolist()
-        self._bad = union([self._bad, np.array([[start, length]], np.int64)])
-        where = f"such as that at byte {place:,} of {Path(self._files[file].name).name}"
-        self._reason = self._reason or f"{where}, which {error.reason}"
-        message = f"{format_bytes(total(self._bad))} of pieces that were read count as not read, {self._reason}"
-        code = "checksum-mismatch" if isinstance(error, ChecksumError) else "container-invalid"
-        self.own_findings = (*self._first_findings, Finding(code, "error", self._what, int(self._bad[0, 0]), message))
 
     def unread_ranges(self) -> I64:
         """Areas that are missing or were found damaged so far, shape (n, 2): offset and length in bytes."""

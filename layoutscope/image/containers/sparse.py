@@ -170,7 +170,11 @@ def is_parallels_folder(path: Path) -> bool:
 def open_parallels_folder(path: Path) -> Source:
     """Open the disk that a folder's description describes."""
     inputs.note(path)
-    text = _read_description(path)
+    try:
+        with inputs.open_file(path / DESCRIPTION) as file:
+            text = file.read(MAX_DESCRIPTION_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
         raise UnsupportedError(f"{path}: the Parallels disk is encrypted", code="container", advice=_PRL)
     storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_parse_sectors)
@@ -226,14 +230,6 @@ def _parse_sectors(storage: str) -> tuple[int, int]:
     """Return the first sector of a storage, and the sector after its last."""
     first, last = (re.search(rf"<{name}>\s*(\d{{1,15}})\s*</{name}>", storage) for name in ("Start", "End"))
     return (int(first[1]), int(last[1])) if first and last and int(first[1]) < int(last[1]) else (0, 0)
-
-
-def _read_description(path: Path) -> str:
-    try:
-        with inputs.open_file(path / DESCRIPTION) as file:
-            return file.read(MAX_DESCRIPTION_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
 
 
 MAX_PLIST_BYTES: Final = 1024**2

@@ -85,9 +85,13 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    start, ends, storage, offset, length = _list_pieces(maps, trailer, at, base)
+    heads = [
+        grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=trailer.ofs_plist)
+        for data in maps
+    ]
+    start, ends, storage, offset, length = _list_pieces(heads, maps, trailer, at, base)
     size = ends - start
-    findings += tuple(_report_uncovered(maps, trailer, at, runs_of(start, size)))
+    findings += tuple(_report_uncovered(heads, trailer, at, runs_of(start, size)))
     kinds = grammar.Udif.Storage
     # Ignored pieces were free when the image was made: they are not stored, and a restored disk reads zeros there.
     is_stored = ~np.isin(storage, [int(kinds.zeros), int(kinds.ignored)])
@@ -112,13 +116,9 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 
 
 def _report_uncovered(
-    maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
+    heads: list[Udif.BlockMap], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
 ) -> Iterator[Finding]:
     """Report sectors that a block map covers without assigning them to a piece."""
-    heads = [
-        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=trailer.ofs_plist)
-        for data in maps
-    ]
     starts = np.array([head.start_sector for head in heads], np.int64)
     limits = (trailer.num_sectors - starts).tolist()
     counts = np.array([min(head.num_sectors, limit) for head, limit in zip(heads, limits, strict=True)], np.int64)
@@ -132,9 +132,11 @@ def _report_uncovered(
         yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
-def _list_pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> list[NDArray[np.int64]]:
+def _list_pieces(
+    heads: list[Udif.BlockMap], maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
+) -> list[NDArray[np.int64]]:
     """List the pieces in the order of the disk: start, end, kind of storage, stored offset and stored length."""
-    parts = [_decode_map(data, trailer, trailer_at, base) for data in maps]
+    parts = [_decode_map(head, data, trailer, trailer_at, base) for head, data in zip(heads, maps, strict=True)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     columns = [column[order] for column in columns]
@@ -257,10 +259,11 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _decode_map(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[NDArray[np.int64], ...]:
+def _decode_map(
+    head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int
+) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
-    head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
     first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
@@ -337,18 +340,14 @@ def lzfse_length(data: bytes) -> int:
         elif head.kind == kinds.lzfse_plain:
             size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
         elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
-            size = _measure_packed_block(data[at:], at)
+            packed = grammar.parse(grammar.Lzfse.PackedHead, data[at:], structure="LZFSE block", image_offset=at)
+            # The header, and two payloads with 20-bit lengths.
+            size = (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
         else:
             break
         total += head.len_raw
         at += max(size, BLOCK_HEAD.width)
     return total
-
-
-def _measure_packed_block(data: bytes, at: int) -> int:
-    """Return the length of a block with a packed header: the header, and two payloads with 20-bit lengths."""
-    packed = grammar.parse(grammar.Lzfse.PackedHead, data, structure="LZFSE block", image_offset=at)
-    return (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
 
 
 def adc(data: bytes, limit: int) -> bytes:
@@ -365,30 +364,18 @@ def adc(data: bytes, limit: int) -> bytes:
             out += data[at + 1 : at + 1 + length]
             at += 1 + length
             continue
-        length, distance, width = _decode_adc_copy(data, at)
-        _copy_back(out, distance, length)
+        width = 3 if code & 0x40 else 2
+        if at + width > len(data):
+            raise ImageError("an ADC stream is cut off")
+        if width == 3:
+            length, distance = (code & 0x3F) + 4, (data[at + 1] << 8 | data[at + 2]) + 1
+        else:
+            length, distance = ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1
+        if distance > len(out):
+            raise ImageError("an ADC stream refers to bytes before its start")
+        start = len(out) - distance
+        # A copy that overlaps itself repeats its pattern.
+        pattern = bytes(out[start : start + length])
+        out += (pattern * (length // distance + 1))[:length]
         at += width
     return bytes(out[:limit])
-
-
-def _decode_adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
-    """Decode the length, distance and width of a copy code."""
-    code = data[at]
-    width = 3 if code & 0x40 else 2
-    if at + width > len(data):
-        raise ImageError("an ADC stream is cut off")
-    if width == 3:
-        return (code & 0x3F) + 4, (data[at + 1] << 8 | data[at + 2]) + 1, 3
-    return ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1, 2
-
-
-def _copy_back(out: bytearray, distance: int, length: int) -> None:
-    if distance > len(out):
-        raise ImageError("an ADC stream refers to bytes before its start")
-    start = len(out) - distance
-    if distance >= length:
-        out += out[start : start + length]
-        return
-    # A copy that overlaps itself repeats its pattern.
-    pattern = bytes(out[start:])
-    out += (pattern * (length // distance + 1))[:length]

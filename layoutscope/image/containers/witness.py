@@ -72,11 +72,6 @@ def find_segments(path: Path) -> dict[int, Path]:
     return {1: path, **segments}
 
 
-def segments_of(path: Path) -> list[Path]:
-    """List the segments in the folder of the first one, in order."""
-    return list(find_segments(path).values())
-
-
 def open_witness(source: Source) -> Source:
     """Open the disk in an image, with all segments in the folder of the first."""
     first = _read_header(source)
@@ -191,9 +186,12 @@ class Segment:
         max_chunk_bytes = self._chunk_bytes + self._chunk_bytes // 1000 + 64  # zlib's bound for incompressible data
         while at < stop:
             data = self._source.read(at, min(max_chunk_bytes, stop - at))
-            length, packed = _recognise_chunk(data, self._chunk_bytes)
-            if not length:
-                break
+            length, packed = self._chunk_bytes + CHECKSUM_BYTES, False
+            if not _check_chunk(data, (self._chunk_bytes,)):
+                unpacked, length = _inflate(data, self._chunk_bytes)
+                packed = True
+                if not unpacked:
+                    break
             chunks.append((at, length, packed))
             at += length
         rows = np.array([row[:2] for row in chunks], np.int64).reshape(-1, 2)
@@ -218,14 +216,6 @@ def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDAr
 def checksum_of(data: bytes) -> bytes:
     """Return the checksum as it is stored after the data."""
     return zlib.adler32(data).to_bytes(CHECKSUM_BYTES, "little")
-
-
-def _recognise_chunk(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
-    """Return the length of the chunk at the start of the data, and whether it is packed; 0 if there is no chunk."""
-    if _check_chunk(data, (chunk_bytes,)):
-        return chunk_bytes + CHECKSUM_BYTES, False
-    unpacked, used = _inflate(data, chunk_bytes)
-    return used if unpacked else 0, True
 
 
 def _inflate(data: bytes, max_bytes: int) -> tuple[bytes, int]:

@@ -63,18 +63,33 @@ _IM4P_ADVICE: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
 
 def open_wrapped(source: Source, head: bytes) -> Source | None:
     """Open the disk in a wrapper, recognised by the first bytes of the file; None if there is no wrapper."""
-    return _open_mac_binary(source, head) or _open_disk_copy(source, head) or _open_im4p(source, head)
+    what = "MacBinary file"
+    binary = _parse_head(grammar.FileWrappers.MacBinary, head, what)
+    if binary is not None and binary.len_data and crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) == binary.checksum:
+        return _open_piece(source, what, MAC_BINARY.width, binary.len_data)
+    what = "Disk Copy 4.2 image"
+    copy = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
+    if copy is not None and copy.len_data and not copy.len_data % 512:
+        # Two bytes are weak evidence: the file must have the length that it claims, apart from padding.
+        padding = source.size_bytes - DISK_COPY.width - copy.len_data - copy.len_tags
+        if 0 <= padding < 512:
+            return _open_piece(source, what, DISK_COPY.width, copy.len_data)
+    return _open_im4p(source, head)
 
 
 def open_apple_single(source: Source) -> Source:
     """Open the data fork in an AppleSingle file."""
-    disk = _open_data_fork(source, source.read(0, min(source.size_bytes, 4096)))
-    if disk is None:
-        raise UnsupportedError(
-            f"{source.name}: the AppleSingle file has no data fork", code="container",
-            advice="copy the file once more, with its data",
-        )  # fmt: skip
-    return disk
+    what, head = "AppleSingle file", source.read(0, min(source.size_bytes, 4096))
+    header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
+    for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES) if header is not None else 0):
+        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
+        entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
+        if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
+            return _open_piece(source, what, entry.ofs_part, entry.len_part)
+    raise UnsupportedError(
+        f"{source.name}: the AppleSingle file has no data fork", code="container",
+        advice="copy the file once more, with its data",
+    )  # fmt: skip
 
 
 def _open_piece(source: Source, what: str, offset: int, length: int) -> Source:
@@ -88,37 +103,6 @@ def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
         return grammar.parse(kind, head, structure=what)
     except FormatError:
         return None
-
-
-def _open_mac_binary(source: Source, head: bytes) -> Source | None:
-    what = "MacBinary file"
-    header = _parse_head(grammar.FileWrappers.MacBinary, head, what)
-    if header is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != header.checksum or not header.len_data:
-        return None
-    return _open_piece(source, what, MAC_BINARY.width, header.len_data)
-
-
-def _open_data_fork(source: Source, head: bytes) -> Source | None:
-    what = "AppleSingle file"
-    header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
-    if header is None:
-        return None
-    for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
-        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
-        entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
-        if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
-            return _open_piece(source, what, entry.ofs_part, entry.len_part)
-    return None
-
-
-def _open_disk_copy(source: Source, head: bytes) -> Source | None:
-    what = "Disk Copy 4.2 image"
-    header = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
-    # Two bytes are weak evidence: the file must have the length that it claims, apart from padding.
-    if header is None or not header.len_data or header.len_data % 512:
-        return None
-    padding = source.size_bytes - DISK_COPY.width - header.len_data - header.len_tags
-    return _open_piece(source, what, DISK_COPY.width, header.len_data) if 0 <= padding < 512 else None
 
 
 class _Der:

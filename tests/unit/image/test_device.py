@@ -26,7 +26,7 @@ def disk(tmp_path, monkeypatch):
     """Return a device of 64 sectors of 4096 bytes that accepts nothing but whole sectors."""
     path = tmp_path / "rdisk9"
     path.write_bytes(bytes(range(256)) * 1024)
-    monkeypatch.setattr(raw, "_measure", lambda *_: (64 * 4096, 4096))
+    monkeypatch.setattr(raw, "_ask_for_size", lambda _: (64 * 4096, 4096))
 
     def whole_sectors_only(descriptor, image_offset, target):
         if image_offset % 4096 or len(target) % 4096:
@@ -53,7 +53,8 @@ def test_darwin_is_asked_for_blocks(monkeypatch):
         answer[0] = answers[request]
 
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    assert raw._darwin_size(0) == (1_024_000_000_000, 4096)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert raw._ask_for_size(0) == (1_024_000_000_000, 4096)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the devices are Linux's")

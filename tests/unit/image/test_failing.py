@@ -13,6 +13,7 @@ from layoutscope.image.failing import (
     RescuedSource,
     around_failures,
 )
+from layoutscope.image.remembered import RememberedSource
 from layoutscope.image.source import MemorySource, ReadCounter, Source, Window
 
 SECTOR = 512
@@ -27,11 +28,12 @@ class Disk(Source):
         self.bad = list(bad)
         self.refused: list[tuple[int, int]] = []
 
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        if any(image_offset < stop and start < image_offset + length_bytes for start, stop in self.bad):
-            self.refused.append((image_offset, length_bytes))
+    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
+        stop = image_offset + len(target)
+        if any(image_offset < end and start < stop for start, end in self.bad):
+            self.refused.append((image_offset, len(target)))
             raise UnreadError("cannot be read: input/output error", structure="", image_offset=image_offset)
-        return DATA[image_offset : image_offset + length_bytes]
+        target[:] = DATA[image_offset:stop]
 
 
 def filled(source: Source, start: int, length: int) -> bytes:
@@ -84,15 +86,15 @@ def test_an_error_that_passes_loses_nothing():
     """Data that is read in the retry by sector is not lost."""
     disk = Disk((4096, 4608))
     source = FailingSource(disk)
-    real = disk._fetch
+    real = disk._fetch_into
 
-    def once(image_offset: int, length_bytes: int) -> bytes:
+    def once(image_offset: int, target: memoryview) -> None:
         try:
-            return real(image_offset, length_bytes)
+            real(image_offset, target)
         finally:
             disk.bad.clear()
 
-    disk._fetch = once
+    disk._fetch_into = once
     assert filled(source, 0, 8192) == DATA[:8192]
     assert not len(source.unread_ranges())
 
@@ -143,13 +145,14 @@ def test_a_disk_that_fails_too_often_is_left_alone():
 
 def test_areas_of_a_map_and_areas_that_fail_come_together():
     """A map marks the first sector as unread, and the disk fails at the third; each keeps its own message."""
-    source = FailingSource(RescuedSource(Disk((1024, 1536)), np.array([[0, 512]])))
-    assert filled(source, 0, 2048) == bytes(512) + DATA[512:1024] + bytes(512) + DATA[1536:2048]
-    assert source.unread_ranges().tolist() == [[0, 512], [1024, 512]]
-    with pytest.raises(UnreadError, match="never read from the disk"):
-        source.read(0, 512)
-    with pytest.raises(UnreadError, match="cannot be read"):
-        source.read(1024, 512)
+    rescued = RescuedSource(Disk((1024, 1536)), np.array([[0, 512]]))
+    with FailingSource(RememberedSource(rescued, keeps_all=False)) as source:  # as images are opened
+        assert filled(source, 0, 2048) == bytes(512) + DATA[512:1024] + bytes(512) + DATA[1536:2048]
+        assert source.unread_ranges().tolist() == [[0, 512], [1024, 512]]
+        with pytest.raises(UnreadError, match="never read from the disk"):
+            source.read(0, 512)
+        with pytest.raises(UnreadError, match="cannot be read"):
+            source.read(1024, 512)
 
 
 def test_a_window_has_its_own_addresses():

@@ -12,7 +12,7 @@ import pytest
 from fixtures.wrappers import expert_witness
 from layoutscope.errors import FormatError, ImageError, UnreadError
 from layoutscope.image import MemorySource, open_image
-from layoutscope.image.containers.witness import segments_of
+from layoutscope.image.containers.witness import find_segments
 from layoutscope.image.failing import FailingSource
 from layoutscope.image.opening import unwrap
 
@@ -190,11 +190,11 @@ def test_segments_are_those_that_are_there(tmp_path):
     names = [f"a.E{number:02}" for number in range(1, 100)] + ["a.EAA", "a.EAB", "a.EAD", "a.FAA"]
     for name in names:
         (tmp_path / name).touch()
-    assert [path.name for path in segments_of(tmp_path / "a.E01")] == names
+    assert [path.name for path in find_segments(tmp_path / "a.E01").values()] == names
     (tmp_path / "b.e01").touch()
     (tmp_path / "b.e02").touch()
-    assert [path.name for path in segments_of(tmp_path / "b.e01")] == ["b.e01", "b.e02"]
-    assert segments_of(tmp_path / "b.E02") == [tmp_path / "b.E02"]
+    assert [path.name for path in find_segments(tmp_path / "b.e01").values()] == ["b.e01", "b.e02"]
+    assert find_segments(tmp_path / "b.E02") == {1: tmp_path / "b.E02"}
 
 
 def test_a_pipe_among_the_segments_is_not_waited_for(tmp_path):

@@ -125,9 +125,9 @@ def test_more_sectors_than_a_disc_has_are_refused():
     class Long(MemorySource):
         """A file of 451,000 sectors, of which only the first ones may be read."""
 
-        def _fetch(self, image_offset, length_bytes):
+        def _fetch_into(self, image_offset, target):
             assert image_offset < 8192
-            return super()._fetch(image_offset, length_bytes)
+            super()._fetch_into(image_offset, target)
 
     source = Long(disc(DISK))
     source.size_bytes = 451_000 * 2352

@@ -41,14 +41,14 @@ class PlainTables(LeafTables):
         super().__init__(plan)
         self._locate = locate
 
-    def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:  # noqa: ARG002  (room is made as it is needed)
+    def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:  # noqa: ARG002  (columns grow as needed)
         """Decode column by column."""
         twin = LeafTwin(self.plan, batch, self._counts, self._locate)
         values, before = twin.values(), self._counts.copy()
         for number, output in enumerate(self.plan.outputs):
             added, used = values[output.table, output.column, output.is_data], int(before[output.counter])
             self._counts[output.counter] = used + len(added)
-            self._room(number, used, len(added))[used : used + len(added)] = added
+            self._columns[number] = np.concatenate([self._columns[number][:used], added.astype(output.dtype)])
         return twin.found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
 from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW, list_levels
-from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
+from layoutscope.filesystems.hfsplus.btree import pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.contents import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
@@ -234,16 +234,11 @@ def check_unused_nodes(subject: Subject, located: TreeRecords) -> None:
 
 def _find_first_remains(located: TreeRecords, numbers: I64) -> I64:
     """Return the offset of the first byte of each node that is not zero, -1 if all are zero."""
-    file = located.tree.file
-    size = file.node_size_bytes
-    offsets = np.full(len(numbers), -1, np.int64)
-    step = max(1, BATCH_BYTES // size)
-    for start in range(0, len(numbers), step):
-        chosen = numbers[start : start + step]
-        data = read_parts(located.volume, pieces_of(located.volume, file.fork, size, chosen)).reshape(-1, size)
-        rows = np.flatnonzero(data.any(axis=1))
-        offsets[start + rows] = (data[rows] != 0).argmax(axis=1)
-    return offsets
+    offsets = [np.empty(0, np.int64)]
+    for nodes in read_batches(located.volume, located.tree.file, numbers):
+        is_set = nodes.buffer.reshape(len(nodes.number), -1) != 0
+        offsets.append(np.where(is_set.any(axis=1), is_set.argmax(axis=1), -1))
+    return np.concatenate(offsets)
 
 
 NODE, HEADER_RECORDS = records.HEADER_NODE, records.HEADER_NODE.header

@@ -14,21 +14,10 @@ from msgspec import field
 from layoutscope.checks.engine import Table
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import extents, names, rootfiles
-from layoutscope.filesystems.hfsplus.attributes import (
-    COMPRESSION_ATTRIBUTE,
-    DECMPFS,
-    EXTENT_FIELDS,
-    EXTENTS,
-    FORK,
-    INLINE,
-    KEY,
-    TYPE,
-)
-from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
-from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
+from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, EXTENT_FIELDS, FORK, INLINE, KEY
+from layoutscope.filesystems.hfsplus.btree import read_batches
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
-from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
-from layoutscope.filesystems.hfsplus.forks import locate, read_parts
+from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -38,15 +27,13 @@ from layoutscope.filesystems.hfsplus.nodes import (
     OFFSET_BYTES,
     POINTER_BYTES,
     Bounds,
-    KeyForm,
     Keys,
     ReadNodes,
-    decode_nodes,
+    RecordForm,
     fold_case,
     read_keys,
     record_bounds,
 )
-from layoutscope.filesystems.hfsplus.rescue import InferredHeader
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
@@ -58,12 +45,13 @@ from layoutscope.structs.arrays import (
     Mask,
     concatenate,
     heads,
+    signed,
     starts_of,
 )
 from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -109,15 +97,11 @@ class TreeRecords(Struct, frozen=True):
         """Name of the tree."""
         return self.tree.file.tree
 
-    def volume_offset(self, at: int) -> int | None:
-        """Convert an offset in the tree's file to one on the volume."""
-        pieces = locate(self.volume, self.tree.file.fork, np.array([at], np.int64), np.ones(1, np.int64))
-        return int(pieces.volume_offset[0]) if len(pieces.part) else None
-
     def at(self, place: int) -> FindingLog:
         """Bind the log to a byte offset in the tree's file; the structure is the node that contains it."""
-        node = place // self.tree.file.node_size_bytes
-        return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
+        file = self.tree.file
+        offset = locate_byte(self.volume, file.fork, place)
+        return self.volume.log.at(f"{self.name} node {place // file.node_size_bytes}", offset)
 
     def locate(self, part: str, plus: int = 0) -> Callable[[int, str], FindingLog]:
         """Bind the log to a byte of the key or data of a row."""
@@ -159,13 +143,13 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     )
     leaves = {name: GrowingTable() for name in decode(nothing)}
     for level, numbers in list_levels(tree):
-        for nodes, to_come in _read_batches(volume, tree, numbers):
+        for nodes in read_batches(volume, tree.file, numbers):
             batch = _locate_records(tree, nodes, level, len(rows), flaws)
-            rows.add(batch.rows, to_come)
-            keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, to_come)
-            units.add(batch.keys.units, to_come)
+            rows.add(batch.rows, nodes.to_come)
+            keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, nodes.to_come)
+            units.add(batch.keys.units, nodes.to_come)
             for name, table in decode(batch).items() if level == 0 else ():
-                leaves[name].add(table, to_come)
+                leaves[name].add(table, nodes.to_come)
     count = keys.values["count"]
     stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
     # Names of attributes compare exactly on all volumes (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold case.
@@ -190,16 +174,6 @@ def list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
         yield level, chosen[np.argsort(tree.nodes.key_rank[chosen], kind="stable")]
 
 
-def _read_batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNodes, float]]:
-    """Read the nodes of one level in batches, each with the ratio of the remaining nodes to those of the batch."""
-    size = tree.file.node_size_bytes
-    step = max(1, BATCH_BYTES // size)
-    for start in range(0, len(numbers), step):
-        chosen = numbers[start : start + step]
-        buffer = read_parts(volume, pieces_of(volume, tree.file.fork, size, chosen))
-        yield decode_nodes(buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
-
-
 def _locate_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: list[Columns]) -> Batch:
     """Locate the records of nodes, and add impossible ones to the flaws."""
     form = FORMS[tree.file.tree]
@@ -218,27 +192,28 @@ def _locate_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws:
     if level and not tree.file.header.has_variable_index_keys:
         stored = np.full(len(key), int(tree.file.header.len_key_max))
     data = key + LENGTH_BYTES + stored + stored % 2
-    places = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
-    flaw = _find_key_flaws(form, nodes.buffer, places, level)
+    flaw = _find_key_flaws(form, nodes.buffer, (key, key_length, data, stop), level)
+    name_offset = form.key_type.offset_of("num_name_units") if form.has_name else 0
+    at = key + np.where(flaw == NAME_FLAW, name_offset, 0) + shift[node]
     whole = flaw < 0
-    at = key + np.where(flaw == NAME_FLAW, _get_name_offset(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
-    sound_places = {name: values[whole] for name, values in places.items()}
-    keys = read_keys(form, nodes.buffer, sound_places["key"])
-    return Batch(nodes.buffer, shift[sound_places["node"]], _make_rows(nodes, level, shift, sound_places), keys, first)
-
-
-def _make_rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
-    node = kept["node"]
-    child = np.zeros(len(node), np.int64)
+    node, key, data, stop = (values[whole] for values in (node, key, data, stop))
+    child, own_shift = np.zeros(len(node), np.int64), shift[node]
     if level:
-        pointers = decode_column(records.POINTER_RECORD, nodes.buffer, kept["data"], records.POINTER_RECORD.child_node)
-        child = pointers.astype(np.int64)
-    shifted = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
-    return {"node": nodes.number[node], "level": np.full(len(node), level, np.int64), "child": child, **shifted}
+        pointer = records.POINTER_RECORD
+        child = decode_column(pointer, nodes.buffer, data, pointer.child_node).astype(np.int64)
+    rows = {
+        "node": nodes.number[node],
+        "level": np.full(len(node), level, np.int64),
+        "child": child,
+        "key": key + own_shift,
+        "data": data + own_shift,
+        "stop": stop + own_shift,
+    }
+    return Batch(nodes.buffer, own_shift, rows, read_keys(form, nodes.buffer, key), first)
 
 
-def _find_offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
+def _find_offset_flaws(form: RecordForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     """Find the first impossible entry of each offset table.
 
     The first record follows the descriptor, records are contiguous, and the free space follows the last one.
@@ -272,13 +247,9 @@ def _find_offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I
     return {"at": place + shift[owner], "node": nodes.number[owner], "kind": kinds}
 
 
-def _get_name_offset(form: KeyForm) -> int:
-    return form.key_type.offset_of("num_name_units") if form.has_name else 0
-
-
-def _find_key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I64:
-    """Return the flaw of each key, -1 without one."""
-    key, length, data, stop = (places[name] for name in ("key", "key_length", "data", "stop"))
+def _find_key_flaws(form: RecordForm, buffer: U8, places: tuple[I64, I64, I64, I64], level: int) -> I64:
+    """Return the flaw of each key, -1 without one; places are key, length of the key, data, and end of the record."""
+    key, length, data, stop = places
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
     need = POINTER_BYTES if level else 0
@@ -290,29 +261,17 @@ def _find_key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
         # If the key ends at the data of its record, its length is right, so the length of the name is wrong.
-        fits = data[rows] + need == stop[rows] if level else _have_types(form, buffer, data[rows], stop[rows])
+        if level:
+            fits = data[rows] + need == stop[rows]
+        else:
+            fits = data[rows] + form.start.width <= stop[rows]
+            types = decode_column(form.start, buffer, np.where(fits, data[rows], 0), form.start.column("record_type"))
+            fits &= np.isin(types.astype(np.int64), sorted(form.values))
         flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
     return flaw
 
 
-def _have_types(form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
-    """Mark the leaf records whose data starts with a record type of the tree."""
-    known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
-    start = form.record_types
-    if start is None:
-        return np.zeros(len(data), np.bool_)
-    inside: Mask = data + start.width <= stop
-    place = np.where(inside, data, 0)
-    types = decode_column(start, buffer, place, start.column("record_type"))
-    return inside & np.isin(types.astype(np.int64), known)
-
-
 TYPES = grammar.HfsplusAttributes.RecordType
-RECORD_TYPES: Final[dict[int, RecordType]] = {
-    int(TYPES.inline_data): INLINE,
-    int(TYPES.fork_data): FORK,
-    int(TYPES.extents): EXTENTS,
-}
 FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 """The attribute of a folder with hard links that names the first link, as digits and a zero byte."""
 
@@ -340,19 +299,14 @@ class LeafRecords(Struct, frozen=True):
 
     def field(self, record: int, path: str) -> FindingLog:
         """Bind the log to a field of a record; ``#`` and a number after the name select an extent."""
-        row, whole = int(self["row"][record]), _FIXED_RECORDS.get(self.located.name)
-        if whole is not None:
-            return self.located.field(row, path, "key", whole)
-        if path.startswith("key."):
-            return self.located.field(row, path, "key", KEY)
-        return self.located.field(row, path, "data", RECORD_TYPES.get(int(self["kind"][record]), TYPE))
+        row, form = int(self["row"][record]), FORMS[self.located.name]
+        if form.leaf is not None or path.startswith("key."):
+            return self.located.field(row, path, "key", form.leaf or form.key_type)
+        return self.located.field(row, path, "data", form.values.get(int(self["kind"][record]), form.start))
 
 
 EXTENT_RECORD: Final = extents.LEAF_RECORD
 HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
-_FIXED_RECORDS: Final[dict[str, RecordType]] = {"extents-overflow": EXTENT_RECORD, "hot-files": HOT_FILE_RECORD}
-"""Types of leaf records with a fixed length, including the key, by tree."""
-
 HOT_FILE_FIELDS: Final = (
     HOT_FILE_RECORD.key.file_id,
     HOT_FILE_RECORD.key.fork_type,
@@ -380,7 +334,7 @@ def _decode_attributes(batch: Batch) -> Leaves:
     -1 in other attributes.
     """
     key, data, stop = (batch.at(name) for name in ("key", "data", "stop"))
-    buffer, kind = batch.buffer, _find_kinds(batch, TYPE, ATTRIBUTE_SIZES)
+    buffer, kind = batch.buffer, FORMS["attributes"].types_of(batch.buffer, data, stop)
     keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
     counts = keys["num_name_units"].astype(np.int64)
     units = names.gather(buffer, key + KEY.width, counts)
@@ -401,24 +355,8 @@ def _decode_attributes(batch: Batch) -> Leaves:
     header = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
     for name in HEADER_FIELDS:
         columns[name] = np.full(len(data), -1, np.int64)
-        columns[name][rows] = _cap_sizes(header[name])
+        columns[name][rows] = signed(header[name])
     return {"": columns}
-
-
-def _cap_sizes(sizes: NDArray[Any]) -> I64:
-    """Cap sizes at the largest signed number; larger ones, from damage, are impossible and remain so."""
-    return np.minimum(sizes.astype(np.uint64), np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
-
-
-def _find_kinds(batch: Batch, start: RecordType, sizes: Mapping[int, int]) -> I64:
-    """Return the type of each leaf record, 0 if it is unknown, or the record is too short for it."""
-    data, stop = batch.at("data"), batch.at("stop")
-    place = np.where(data + start.width <= stop, data, 0)
-    types = decode_column(start, batch.buffer, place, start.column("record_type")).astype(np.int64)
-    kind = np.zeros(len(data), np.int64)
-    for number, size in sizes.items():
-        kind[(types == number) & (data + size <= stop) & (place == data)] = number
-    return kind
 
 
 def _decode_values(buffer: U8, data: I64, kind: I64) -> Columns:
@@ -432,7 +370,7 @@ def _decode_values(buffer: U8, data: I64, kind: I64) -> Columns:
         starts[chosen], counts[chosen] = values[fields[0]], values[fields[1]]
     chosen = kind == TYPES.fork_data
     values = decode_columns(FORK, buffer, data[chosen], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
-    size[chosen], blocks[chosen] = _cap_sizes(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
+    size[chosen], blocks[chosen] = signed(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
     return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
@@ -534,8 +472,7 @@ class CatalogRecords(Struct, frozen=True):
 
     def field(self, row: int, name: str) -> FindingLog:
         """Bind the log to a field of a record's data; ``#`` and a number after the name select an item of an array."""
-        record_types = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}
-        return self.located.field(int(row), name, "data", record_types.get(int(self.kind[row]), THREAD))
+        return self.located.field(int(row), name, "data", FORMS["catalog"].values.get(int(self.kind[row]), THREAD))
 
     def locate(self, kind: Kind) -> Callable[[int, str], FindingLog]:
         """Bind the log to a field of a file, folder or thread by its position among them."""
@@ -572,11 +509,11 @@ _PARTS: Final = {
 def _decode_catalog(batch: Batch) -> Leaves:
     """Decode leaves of the catalog: record types, the fields of files, folders and threads, and names in threads."""
     data, stop = batch.at("data"), batch.at("stop")
-    kind = _find_kinds(batch, records.CATALOG_RECORD_TYPE, CATALOG_SIZES)
+    kind = FORMS["catalog"].types_of(batch.buffer, data, stop)
     # Threads end with a name of any length, so they cannot be too long.
     excess = np.zeros(len(data), np.bool_)
-    for number in (CATALOG_TYPES.folder, CATALOG_TYPES.file):
-        excess |= (kind == number) & (data + CATALOG_SIZES[number] < stop)
+    for number, width in ((CATALOG_TYPES.folder, FOLDER.width), (CATALOG_TYPES.file, FILE.width)):
+        excess |= (kind == number) & (data + width < stop)
     tables: Leaves = {"": {"kind": kind.astype(np.uint8), "excess": excess}}
     for part, (record_type, fields, types) in _PARTS.items():
         chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
@@ -643,7 +580,7 @@ class Subject(Struct, frozen=True):
             for name, located in self.trees.items()
             if f"{name} B-tree header node" not in lost
             and located.tree.file.readable[0]
-            and not isinstance(located.tree.file.header, InferredHeader)
+            and not located.tree.file.is_inferred
         }
 
     def files(self, code: str, level: Level = "error") -> Table:

@@ -20,7 +20,7 @@ from layoutscope.filesystems.hfsplus.contents import (
     check_counts,
     overflow_blocks,
 )
-from layoutscope.filesystems.hfsplus.forks import locate
+from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, alternate_header, read_at
 from layoutscope.structs import arrays, grammar, records
@@ -514,8 +514,7 @@ def _locate_bits(subject: Subject, start: int, stop: int) -> tuple[FindingLog, s
     """Bind the log to the bits of blocks in the allocation file, and describe the blocks with their address."""
     volume = subject.volume
     fork = subject.contents.special[int(CNID.allocation_file)]
-    pieces = locate(volume, fork, np.array([start // 8], np.int64), np.ones(1, np.int64))
-    at = int(pieces.volume_offset[0]) if len(pieces.part) else None
+    at = locate_byte(volume, fork, start // 8)
     byte = volume.image_offset + start * volume.block_size_bytes
     which = f"block {start}" if stop - start == 1 else f"blocks {start} to {stop - 1}"
     return volume.log.at("allocation file", at), f"{which}, from byte {byte:,} of the image"

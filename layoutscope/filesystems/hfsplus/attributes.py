@@ -13,15 +13,15 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.extents import flatten
+from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import I64, U8, Columns, Mask, concatenate, find, signed
+from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, find, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import (
     ATTRIBUTE_EXTENTS,
     ATTRIBUTE_FORK_DATA,
     ATTRIBUTE_INLINE_DATA,
     ATTRIBUTE_KEY,
-    ATTRIBUTE_RECORD_TYPE,
     DECMPFS_HEADER,
 )
 from layoutscope.tables import NULL_ROW
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 KEY: Final = ATTRIBUTE_KEY
-TYPE: Final = ATTRIBUTE_RECORD_TYPE
 INLINE: Final = ATTRIBUTE_INLINE_DATA
 FORK: Final = ATTRIBUTE_FORK_DATA
 EXTENTS: Final = ATTRIBUTE_EXTENTS
@@ -45,12 +44,6 @@ DECMPFS: Final = DECMPFS_HEADER
 COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
 
 _TYPES = grammar.HfsplusAttributes.RecordType
-RECORD_SIZES: Final = {
-    int(_TYPES.inline_data): INLINE.width,
-    int(_TYPES.fork_data): FORK.width,
-    int(_TYPES.extents): EXTENTS.width,
-}
-"""Sizes of the fixed parts of leaf records, by type, in bytes."""
 
 EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColumn]]]] = {
     int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
@@ -61,15 +54,13 @@ EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColum
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 
 _FORK_COLUMNS: Final = ("owner", "fork_block", "start_block", "block_count")
-_OWNER_COLUMNS: Final = ("file_id", "node", "size")
-_COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
+_SIZE_COLUMNS: Final = ("file_id", "node", "size")
+"""Columns of owners of extents, and of compressed files."""
 
 
 class AttributeLeaves(Struct):
     """Leaf records of the attributes file; extents are kept in decoding order."""
 
-    key_type: RecordType = KEY
-    id_field: RecordColumn = KEY.file_id
     bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
     names: list[Units] = field(default_factory=list)
@@ -81,65 +72,39 @@ class AttributeLeaves(Struct):
         """Decode the leaf records of a batch; keep extents and compression headers."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
-        kind, is_sound = _types(buffer, data, stop)
         keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
-        wide = {name: values.astype(np.int64) for name, values in keys.items()}
-        start, length = key + KEY.width, wide["num_name_units"]
-        is_sound &= start + length * names.UNIT_BYTES <= data
+        file_id, first_block, length = (values.astype(np.int64) for values in keys.values())
+        start = key + KEY.width
+        kind = FORMS["attributes"].types_of(buffer, data, stop)
+        is_sound = (kind != 0) & (start + length * names.UNIT_BYTES <= data)
         self.bad.append(node[~is_sound])
-        for number in (_TYPES.fork_data, _TYPES.extents):
-            chosen = np.flatnonzero(is_sound & (kind == number))
-            self._keep_fork(buffer, data[chosen], wide["start_block"][chosen], number)
-            own = {"file_id": wide["file_id"][chosen], "node": node[chosen]}
-            self._keep_owner(buffer, data[chosen], own, number)
-            self._keep_names(buffer, start[chosen], length[chosen])
-        is_inline = (
-            is_sound & (kind == _TYPES.inline_data) & names.names_equal(buffer, start, length, COMPRESSION_ATTRIBUTE)
-        )
-        is_inline &= data + INLINE.width + DECMPFS.width <= stop
-        self._keep_compressed(buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
-        return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}
-
-    def _keep_fork(self, buffer: U8, data: I64, first_block: I64, number: int) -> None:
-        record_type, fields = EXTENT_FIELDS[number]
-        found = decode_columns(record_type, buffer, data, fields)
-        starts, counts = (found[name].astype(np.int64) for name in fields)
-        rows = flatten(starts, counts, first_block)
-        rows["owner"] = self.num_owners + rows.pop("record")
-        self.forks.append(rows)
-
-    def _keep_owner(self, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
-        """Store the owners of extents; only the first record of an attribute has its size."""
-        # Extents after the eighth are in separate records with the same name, which contain only extents.
-        size = np.full(len(data), -1, np.int64)
-        if number == _TYPES.fork_data:
-            size = decode_column(FORK, buffer, data, FORK.the_fork.len_logical)
-        self.owners.append({**own, "size": signed(size)})
-        self.num_owners += len(data)
-
-    def _keep_names(self, buffer: U8, start: I64, length: I64) -> None:
-        """Store the names of attributes with extents one by one, since there are few."""
-        units = names.gather(buffer, start, length)
-        self.names += np.split(units, np.cumsum(length)[:-1]) if len(length) else []
-
-    def _keep_compressed(self, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
+        for number, (record_type, fields) in EXTENT_FIELDS.items():
+            rows = np.flatnonzero(is_sound & (kind == number))
+            found = decode_columns(record_type, buffer, data[rows], fields)
+            starts, counts = (found[name].astype(np.int64) for name in fields)
+            extents = flatten(starts, counts, first_block[rows])
+            extents["owner"] = self.num_owners + extents.pop("record")
+            self.forks.append(extents)
+            # Extents after the eighth are in separate records with the same name, which contain only extents: only the
+            # first record of an attribute has its size.
+            size = np.full(len(rows), -1, np.int64)
+            if number == _TYPES.fork_data:
+                size = signed(decode_column(FORK, buffer, data[rows], FORK.the_fork.len_logical))
+            self.owners.append({"file_id": file_id[rows], "node": node[rows], "size": size})
+            self.num_owners += len(rows)
+            # Few attributes have extents, so their names are stored one by one.
+            units = names.gather(buffer, start[rows], length[rows])
+            self.names += np.split(units, np.cumsum(length[rows])[:-1]) if len(rows) else []
+        is_inline = is_sound & (kind == _TYPES.inline_data) & (data + INLINE.width + DECMPFS.width <= stop)
+        rows = np.flatnonzero(is_inline & names.names_equal(buffer, start, length, COMPRESSION_ATTRIBUTE))
         # This header is little-endian, although the volume is big-endian.
-        place = data + INLINE.width
-        found = decode_columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
-        is_header = found["compression_magic"] == _MAGIC
-        size = signed(found["len_uncompressed"])
-        self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
-
-
-def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
-    """Return the type of each leaf record, and whether the type is known and its fixed part is complete."""
-    holds_type = data + TYPE.width <= stop
-    kind = decode_column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
-    wide = kind.astype(np.int64)
-    is_sound = np.zeros(len(data), np.bool_)
-    for number, size in RECORD_SIZES.items():
-        is_sound |= holds_type & (wide == number) & (data + size <= stop)
-    return wide, is_sound
+        fields = (DECMPFS.compression_magic, DECMPFS.len_uncompressed)
+        magic, size = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, fields).values()
+        is_header = magic == _MAGIC
+        headed = rows[is_header]
+        sizes = signed(size[is_header])
+        self.compressed.append({"file_id": file_id[headed], "node": node[headed], "size": sizes})
+        return {"node": node[is_sound], "file_id": file_id[is_sound], "record_type": kind[is_sound]}
 
 
 class Attributes(Struct, frozen=True):
@@ -178,7 +143,7 @@ def collect_attributes(
     """Combine the content of the leaves."""
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else {"file_id": none, "node": none}
-    compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))
+    compressed = concatenate(leaves.compressed, dict.fromkeys(_SIZE_COLUMNS, none))
     order = np.argsort(compressed["file_id"], kind="stable")
     owner_names = [names.shown(units).replace("/", ":") for units in leaves.names]
     return Attributes(
@@ -188,7 +153,7 @@ def collect_attributes(
         compressed["file_id"][order],
         compressed["node"][order],
         compressed["size"][order],
-        concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
+        concatenate(leaves.owners, dict.fromkeys(_SIZE_COLUMNS, none)),
         owner_names,
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

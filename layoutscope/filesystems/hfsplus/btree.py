@@ -13,10 +13,11 @@ from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
-from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, locate, read_parts
+from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, locate, locate_byte, read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
+    FORMS,
     HEADER,
     INDEX,
     LEAF,
@@ -37,10 +38,11 @@ from layoutscope.structs.bulk import decode_column
 from layoutscope.structs.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.structs.arrays import I64, U8, Columns, Mask
     from layoutscope.structs.grammar import HfsplusBtree
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 BATCH_BYTES: Final = 4 * 1024**2
@@ -60,8 +62,6 @@ class TreePlace(NamedTuple):
 class LeafDecoder(Protocol):
     """Decodes a tree's leaves, the only part that differs between trees."""
 
-    key_type: RecordType
-    id_field: RecordColumn
     bad: list[I64]
     """Numbers of leaves with records that contradict the format."""
 
@@ -86,6 +86,7 @@ class TreeFile(Struct, frozen=True):
     readable: Mask  # nodes whose bytes are all on the image
     # nodes at which the chain of map nodes ends because they are not map nodes, or could not be read
     lost_map_nodes: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    is_inferred: bool = False  # whether the header was inferred, because there is none on the volume
 
     @property
     def node_size_bytes(self) -> int:
@@ -102,7 +103,9 @@ class Decoded(Struct):
     """The decoded nodes of a tree; grows batch by batch."""
 
     nodes: NodeRows  # the tree's nodes; nodes that are not yet decoded are blank
-    pointers: list[Columns] = field(default_factory=list)  # records of index nodes: `node, child`
+    # records of index nodes: `node, child, ident`, the first field of the key, and `at`, the offset of the pointer in
+    # the tree's file
+    pointers: list[Columns] = field(default_factory=list)
     # records of leaves, as decoded by the tree's leaf decoder
     leaves: GrowingTable = field(default_factory=GrowingTable)
 
@@ -204,8 +207,8 @@ def _read_map(
         data = read_parts(volume, pieces_of(volume, fork, size, np.array([number])))
         batch = decode_nodes(data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
-            at = int(pieces_of(volume, fork, size, np.array([number])).volume_offset[0])
-            log = volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset)
+            at = locate_byte(volume, fork, number * size)
+            log = volume.log.at(f"{tree} node {number}", at, plus=DESCRIPTOR.kind.offset)
             message, found = "a node in the chain of map nodes is none", int(batch.kind[0])
             log.add("node-invalid", "error", message, expected=MAP, found=found)
             lost.append(number)
@@ -233,6 +236,16 @@ def _map_end(node: ReadNodes) -> int:
     return min(offset, limit) if offset > DESCRIPTOR_BYTES else limit
 
 
+def read_batches(volume: Volume, file: TreeFile, numbers: I64) -> Iterator[ReadNodes]:
+    """Read nodes in batches, in the order given; the buffer of a batch is used again for the next."""
+    size = file.node_size_bytes
+    step, workspace = BATCH_BYTES // size, Workspace()
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
+        yield decode_nodes(buffer, size, chosen, (len(numbers) - start) / len(chosen) - 1)
+
+
 def decode_tree(
     volume: Volume,
     file: TreeFile,
@@ -241,30 +254,26 @@ def decode_tree(
     into: Decoded,
 ) -> None:
     """Read and decode nodes in batches, in order of node number."""
-    size = file.node_size_bytes
-    step = BATCH_BYTES // size
-    workspace = Workspace()
-    with phase_of_pass(volume.source, len(numbers) * size) as under_way:
-        for start in range(0, len(numbers), step):
-            chosen = numbers[start : start + step]
-            buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
-            to_come = (len(numbers) - start) / len(chosen) - 1
-            batch = decode_nodes(buffer, size, chosen, to_come)
-            _decode_batch(file, batch, leaves, into)
-            under_way.advance(len(buffer))
+    with phase_of_pass(volume.source, len(numbers) * file.node_size_bytes) as under_way:
+        for nodes in read_batches(volume, file, numbers):
+            _decode_batch(file, nodes, leaves, into)
+            under_way.advance(len(nodes.buffer))
 
 
 def _decode_batch(file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
+    form = FORMS[file.tree]
+
     def id_of(key: I64) -> I64:
-        return decode_column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
+        return decode_column(form.key_type, nodes.buffer, key, form.ident).astype(np.int64)
 
     fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
     # A shorter key cannot hold the fixed part of the tree's keys: the record is skipped, and the node is damaged.
-    records = locate_records(nodes, fixed, leaves.key_type.width)
+    records = locate_records(nodes, fixed, form.key_type.width)
     into.nodes.put(records, id_of)
     is_index = (nodes.kind == INDEX)[records.node]
     if is_index.any():
-        number, _, data, _ = records.of(is_index)
-        child = decode_column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
-        into.pointers.append({"node": number, "child": child.astype(np.int64)})
+        number, key, data, _ = records.of(is_index)
+        child = decode_column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node).astype(np.int64)
+        at = data + (number - records.node[is_index]) * nodes.node_size_bytes
+        into.pointers.append({"node": number, "child": child, "ident": id_of(key), "at": at})
     into.leaves.add(leaves.decode(records, (nodes.kind == LEAF)[records.node]), nodes.to_come)

@@ -47,13 +47,6 @@ FILE: Final = CATALOG_FILE
 THREAD: Final = CATALOG_THREAD
 
 _TYPES = grammar.HfsplusCatalog.RecordType
-RECORD_SIZES: Final = {
-    int(_TYPES.folder): FOLDER.width,
-    int(_TYPES.file): FILE.width,
-    int(_TYPES.folder_thread): THREAD.width,
-    int(_TYPES.file_thread): THREAD.width,
-}
-"""Sizes of the fixed parts of leaf records, by type, in bytes."""
 
 DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
@@ -209,8 +202,6 @@ class CatalogLeaves(Struct):
     The rows of a node are contiguous, so a start and a count per node are enough.
     """
 
-    key_type: RecordType = KEY
-    id_field: RecordColumn = KEY.parent_id
     bad: list[I64] = field(default_factory=list)
     tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 

@@ -19,10 +19,10 @@ from layoutscope.filesystems.hfsplus.btree import TreePlace
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK, ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.extents import extend_fork, overflow_leaves
 from layoutscope.filesystems.hfsplus.features import report_version
-from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, read_free_runs
+from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate_byte, read_free_runs
 from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, replay_journal, report_pending
+from layoutscope.filesystems.hfsplus.nodes import INDEX
 from layoutscope.filesystems.hfsplus.rootfiles import read_hot_files, report_unread_journal
-from layoutscope.filesystems.hfsplus.sweep import report_losses
 from layoutscope.filesystems.hfsplus.tree import (
     Tree,
     first_rows,
@@ -34,7 +34,7 @@ from layoutscope.filesystems.hfsplus.tree import (
 )
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread_header
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import LARGEST, find, heads, is_ascending, lengths_of
+from layoutscope.structs.arrays import LARGEST, distinct, find, heads, is_ascending, lengths_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     every["hot-files"] = read_hot_files(volume, catalog, reader.overflow)
     trees = {name: tree for name, tree in every.items() if tree is not None}
     for tree in trees.values():
-        report_losses(volume, tree, catalog)
+        _report_losses(volume, tree, catalog)
     if journal is not None:
         report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
@@ -141,6 +141,41 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         *read_free_runs(volume, special[CNID.allocation_file]),
         None if found is None else _count_stale(volume, trees, found),
     )
+
+
+MAX_LOSSES: Final = 100
+MAX_FOLDERS: Final = 10
+_NOUNS: Final = {"catalog": "folder", "hot-files": "temperature"}
+
+
+def _report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    """Report every pointer whose node was not reached, with the range of missing keys."""
+    table, file = tree.nodes, tree.file
+    if not len(tree.reach.missing) and not len(tree.reach.misled):
+        return
+    # The records of all reached index nodes, each level in key order.
+    node = tree.pointers["node"]
+    reached = np.flatnonzero((table.key_rank[node] >= 0) & (table.kind[node] == INDEX))
+    order = reached[np.lexsort((table.key_rank[node[reached]], table.height[node[reached]]))]
+    node, child, ident, at = (tree.pointers[name][order] for name in ("node", "child", "ident", "at"))
+    inside = (child > 0) & (child < file.num_nodes)
+    # A rebuilt tree has leaves without a parent: their pointers are broken, but nothing is missing.
+    lost = np.flatnonzero(~inside | (table.key_rank[np.where(inside, child, 0)] < 0))
+    entries, noun = catalog.entries, _NOUNS.get(file.tree, "file")
+    for row in lost[:MAX_LOSSES].tolist():
+        first, last, until = int(ident[row]), LARGEST, "to the end"
+        if row + 1 < len(node) and table.height[node[row + 1]] == table.height[node[row]]:
+            last = int(ident[row + 1])
+            until = f"up to {noun} {last}"
+        known = ""
+        if file.tree == "catalog":
+            mine = entries["is_folder"] & (entries["file_id"] >= first) & (entries["file_id"] <= last)
+            ids = distinct(entries["file_id"][mine]).tolist()
+            more = f" and {len(ids) - MAX_FOLDERS:,} more" if len(ids) > MAX_FOLDERS else ""
+            known = f"; of known folders this concerns {', '.join(map(str, ids[:MAX_FOLDERS]))}{more}" if ids else ""
+        message = f"node {child[row]} cannot be reached: records from {noun} {first} {until} are missing{known}"
+        log = volume.log.at(f"{file.tree} node {child[row]}", locate_byte(volume, file.fork, int(at[row])))
+        log.add("subtree-missing", "error", message)
 
 
 def _count_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.forks import Fork, append_extents
 from layoutscope.structs.arrays import heads, lengths_of, starts_of
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD
+from layoutscope.structs.records import EXTENT_LEAF_RECORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,11 +29,8 @@ LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 class FixedLeaves:
     """Leaf records with a single type and length, such as those of extents and of hot files."""
 
-    def __init__(
-        self, record_type: RecordType, fields: tuple[RecordColumn, ...], key_type: RecordType, id_field: RecordColumn
-    ) -> None:
+    def __init__(self, record_type: RecordType, fields: tuple[RecordColumn, ...]) -> None:
         self.record_type, self.fields = record_type, fields
-        self.key_type, self.id_field = key_type, id_field
         self.bad: list[I64] = []
 
     def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
@@ -56,7 +53,7 @@ OVERFLOW_FIELDS: Final = (
 
 def overflow_leaves() -> FixedLeaves:
     """Return the decoder of the extents-overflow file: owner, position in the fork, and eight extents."""
-    return FixedLeaves(LEAF_RECORD, OVERFLOW_FIELDS, EXTENT_KEY, EXTENT_KEY.file_id)
+    return FixedLeaves(LEAF_RECORD, OVERFLOW_FIELDS)
 
 
 def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:

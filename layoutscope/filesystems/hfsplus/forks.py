@@ -98,6 +98,12 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
     return ForkPieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
 
 
+def locate_byte(volume: Volume, fork: Fork, at: int) -> int | None:
+    """Return the offset of a fork's byte, in bytes from the start of the volume; None if the extents end before it."""
+    pieces = locate(volume, fork, np.array([at], np.int64), np.ones(1, np.int64))
+    return int(pieces.volume_offset[0]) if len(pieces.part) else None
+
+
 def join_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
     """Join pieces that are contiguous on the volume; return offsets and lengths in bytes."""
     if not len(pieces.part):

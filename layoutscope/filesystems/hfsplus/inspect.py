@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import stat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,20 +23,7 @@ from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.comparison import compare_fields, compare_leaves, difference
 from layoutscope.structs.grammar import Described, describe_structure
-from layoutscope.structs.records import (
-    ATTRIBUTE_EXTENTS,
-    ATTRIBUTE_FORK_DATA,
-    ATTRIBUTE_INLINE_DATA,
-    CATALOG_FILE,
-    CATALOG_FOLDER,
-    CATALOG_THREAD,
-    EXTENT_LEAF_RECORD,
-    HEADER_RECORD,
-    HOT_FILE_LEAF_RECORD,
-    NODE_DESCRIPTOR,
-    POINTER_RECORD,
-    RECORD_OFFSET,
-)
+from layoutscope.structs.records import HEADER_RECORD, NODE_DESCRIPTOR, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +38,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
     from layoutscope.tables import VolumeLayout
 
-_CATALOG_TYPES: Final = grammar.HfsplusCatalog.RecordType
-_ATTRIBUTE_TYPES: Final = grammar.HfsplusAttributes.RecordType
-
 _RECORDS: Final = {
     "catalog": ("HfsplusCatalog", "CatalogLeafRecord", "CatalogIndexRecord"),
     "extents-overflow": ("HfsplusExtents", "ExtentLeafRecord", "ExtentIndexRecord"),
@@ -61,24 +45,6 @@ _RECORDS: Final = {
     "hot-files": ("HfsplusHotfiles", "HotFileLeafRecord", ""),
 }
 """Grammar, and types of leaf and index records, by tree."""
-
-_VALUES: Final = {
-    "catalog": {
-        int(_CATALOG_TYPES.folder): CATALOG_FOLDER,
-        int(_CATALOG_TYPES.file): CATALOG_FILE,
-        int(_CATALOG_TYPES.folder_thread): CATALOG_THREAD,
-        int(_CATALOG_TYPES.file_thread): CATALOG_THREAD,
-    },
-    "attributes": {
-        int(_ATTRIBUTE_TYPES.inline_data): ATTRIBUTE_INLINE_DATA,
-        int(_ATTRIBUTE_TYPES.fork_data): ATTRIBUTE_FORK_DATA,
-        int(_ATTRIBUTE_TYPES.extents): ATTRIBUTE_EXTENTS,
-    },
-}
-"""Record types of leaf values, by tree and type."""
-
-_WHOLE_RECORDS: Final = {"extents-overflow": EXTENT_LEAF_RECORD, "hot-files": HOT_FILE_LEAF_RECORD}
-"""Record types of whole leaf records, including keys, in trees with fixed-length records."""
 
 _REGIONS: Final = {
     "volume-header": ("HfsplusVolume", "VolumeHeader"),
@@ -90,22 +56,13 @@ _REGIONS: Final = {
 
 def _values(tree: str, found: RecordBatch) -> Iterator[tuple[RecordType, I64, I64]]:
     """Yield the types of a tree's leaf records, their starts, and the rows of records of each type."""
-    if tree in _WHOLE_RECORDS:
-        yield _WHOLE_RECORDS[tree], found.key, np.flatnonzero(found.stop - found.key >= _WHOLE_RECORDS[tree].width)
+    form = FORMS[tree]
+    if form.leaf is not None:
+        yield form.leaf, found.key, np.flatnonzero(found.stop - found.key >= form.leaf.width)
         return
-    start = FORMS[tree].record_types
-    if start is not None:
-        rows = np.flatnonzero(found.data + start.width <= found.stop)
-        kinds = decode_column(start, found.nodes.buffer, found.data[rows], start.column("record_type"))
-        for number, record_type in _VALUES[tree].items():
-            fits = found.data[rows] + record_type.width <= found.stop[rows]
-            yield record_type, found.data, rows[(kinds == number) & fits]
-
-
-def _record_class(tree: str, *, is_leaf: bool) -> Any:
-    family, leaf, index = _RECORDS[tree]
-    name = leaf if is_leaf else index
-    return getattr(getattr(grammar, family), name) if name else grammar.HfsplusBtree.KeyHeader
+    types = form.types_of(found.nodes.buffer, found.data, found.stop)
+    for number, record_type in form.values.items():
+        yield record_type, found.data, np.flatnonzero(types == number)
 
 
 def _offsets(data: bytes, count: int) -> Iterator[int]:
@@ -116,11 +73,6 @@ def _offsets(data: bytes, count: int) -> Iterator[int]:
         entry = describe_structure(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")
         offset = entry.value("ofs_record")
         yield offset if isinstance(offset, int) else 0
-
-
-def _record(cls: Any, data: bytes, start: int, stop: int, number: int) -> Described:
-    found = describe_structure(cls, data, start, stop, f"record {number}")
-    return replace(found, fields=tuple(map(_show_name, found.fields)))
 
 
 def _show_name(field: FieldValue) -> FieldValue:
@@ -169,10 +121,14 @@ class MountedView(Struct, frozen=True):
             return [descriptor, describe_structure(types.HeaderRecord, data, size, stop, "header record")]
         if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
             return [descriptor]
-        cls = _record_class(tree, is_leaf=kind == types.NodeKind.leaf)
-        bounds = list(_offsets(data, count + 1))
-        records = itertools.pairwise(bounds)
-        return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
+        family, leaf, index = _RECORDS[tree]
+        name = leaf if kind == types.NodeKind.leaf else index
+        record_class = getattr(getattr(grammar, family), name) if name else types.KeyHeader
+        found = [descriptor]
+        for number, (start, stop) in enumerate(itertools.pairwise(_offsets(data, count + 1))):
+            record = describe_structure(record_class, data, start, stop, f"record {number}")
+            found.append(replace(record, fields=tuple(map(_show_name, record.fields))))
+        return found
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
         """Decode the records of a node in bulk, parse them, and return their number and the differences."""

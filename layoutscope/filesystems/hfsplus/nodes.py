@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
@@ -19,12 +20,20 @@ from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import LeafBatch
 from layoutscope.structs.native import Kernel
 from layoutscope.structs.records import (
+    ATTRIBUTE_EXTENTS,
+    ATTRIBUTE_FORK_DATA,
+    ATTRIBUTE_INLINE_DATA,
     ATTRIBUTE_KEY,
     ATTRIBUTE_RECORD_TYPE,
+    CATALOG_FILE,
+    CATALOG_FOLDER,
     CATALOG_KEY,
     CATALOG_RECORD_TYPE,
+    CATALOG_THREAD,
     EXTENT_KEY,
+    EXTENT_LEAF_RECORD,
     HOT_FILE_KEY,
+    HOT_FILE_LEAF_RECORD,
     KEY_HEADER,
     NODE_DESCRIPTOR,
     POINTER_RECORD,
@@ -32,7 +41,7 @@ from layoutscope.structs.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -199,34 +208,21 @@ def locate_records(
 def record_bounds(nodes: ReadNodes) -> Bounds:
     """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are skipped."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
-    # The offset of the free space follows those of the records, so there is one more entry than records.
+    # The table grows from the node's end towards its start. The offset of the free space follows those of the records,
+    # so there is one more entry than records.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
-    first, stop = _bounds(nodes, counts)
-    node = owners(counts)
-    slot = ordinals(counts)
+    entry_node, entry = owners(counts + 1), ordinals(counts + 1)
+    place = nodes.start[entry_node] + nodes.node_size_bytes - OFFSET_BYTES * (entry + 1)
+    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record).astype(np.int64)
+    is_record = entry != counts[entry_node]
+    first, stop = offsets[is_record], offsets[1:][is_record[:-1]]
+    node = entry_node[is_record]
     limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    is_overfull = (nodes.num_records > table_space) & keyed
-    return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
-
-
-def _bounds(nodes: ReadNodes, counts: I64) -> tuple[I64, I64]:
-    """Read the offset tables, which grow from the node's end towards its start and have one entry more than records."""
-    entries = counts + 1
-    node = owners(entries)
-    slot = ordinals(entries)
-    place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
-    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
-    wide = offsets.astype(np.int64)
-    is_last = slot == counts[node]
-    return wide[~is_last], wide[1:][~is_last[:-1]]
-
-
-def _sound(first: I64, stop: I64, limit: I64) -> Mask:
-    """Mark records that are between the descriptor and the offset table and start at even offsets."""
     # Keys and data each take an even number of bytes, so an odd offset is invalid (TN1150, Keyed Records).
-    sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
-    return sound
+    is_sound = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit[node]) & (first % 2 == 0)
+    is_overfull = (nodes.num_records > table_space) & keyed
+    return Bounds(keyed, counts, limit, is_overfull, node, entry[is_record], first, stop, is_sound)
 
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
@@ -241,51 +237,80 @@ _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32,
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
 
 
-class KeyForm(Struct, frozen=True):
-    """The structure of a tree's keys."""
+class RecordForm(Struct, frozen=True):
+    """The structure of a tree's records."""
 
-    key_type: RecordType  # fields before the name
+    key_type: RecordType  # fields of a key before the name
     ident: RecordColumn  # the field that is compared first
     tail: tuple[RecordColumn, ...]  # numbers that are compared after the name, or instead of it
     max_length: int | None  # longest key without its length field; None if the tree's header decides
-    has_name: bool  # whether the key ends with a name
-    record_types: RecordType | None = None  # start of a leaf record's data; None if records have no type
+    has_name: bool = False  # whether the key ends with a name
+    # if leaf records have several types: these by their number, and the start of a record's data, which has the number
+    values: Mapping[int, RecordType] = field(default_factory=dict)
+    start: RecordType = KEY_HEADER
+    leaf: RecordType | None = None  # leaf records with their keys, if all have the same type and length
 
     @property
     def fixed_length(self) -> int:
         """Length of a key without a name, as in its length field."""
         return self.key_type.width - LENGTH_BYTES
 
+    def types_of(self, buffer: U8, data: I64, stop: I64) -> I64:
+        """Return the type of each leaf record's data; 0 if it is unknown, or the record is too short for it."""
+        has_start = data + self.start.width <= stop
+        number = decode_column(self.start, buffer, np.where(has_start, data, 0), self.start.column("record_type"))
+        wide, types = number.astype(np.int64), np.zeros(len(data), np.int64)
+        for known, record_type in self.values.items():
+            types[has_start & (wide == known) & (data + record_type.width <= stop)] = known
+        return types
+
+
+_CATALOG, _ATTRIBUTE = grammar.HfsplusCatalog.RecordType, grammar.HfsplusAttributes.RecordType
 
 FORMS: Final = {
-    "catalog": KeyForm(
+    "catalog": RecordForm(
         CATALOG_KEY,
         CATALOG_KEY.parent_id,
         (),
         int(_LIMIT.catalog),
         has_name=True,
-        record_types=CATALOG_RECORD_TYPE,
+        values={
+            int(_CATALOG.folder): CATALOG_FOLDER,
+            int(_CATALOG.file): CATALOG_FILE,
+            int(_CATALOG.folder_thread): CATALOG_THREAD,
+            int(_CATALOG.file_thread): CATALOG_THREAD,
+        },
+        start=CATALOG_RECORD_TYPE,
     ),
-    "attributes": KeyForm(
+    "attributes": RecordForm(
         ATTRIBUTE_KEY,
         ATTRIBUTE_KEY.file_id,
         (ATTRIBUTE_KEY.start_block,),
         int(_LIMIT.attributes),
         has_name=True,
-        record_types=ATTRIBUTE_RECORD_TYPE,
+        values={
+            int(_ATTRIBUTE.inline_data): ATTRIBUTE_INLINE_DATA,
+            int(_ATTRIBUTE.fork_data): ATTRIBUTE_FORK_DATA,
+            int(_ATTRIBUTE.extents): ATTRIBUTE_EXTENTS,
+        },
+        start=ATTRIBUTE_RECORD_TYPE,
     ),
-    "extents-overflow": KeyForm(
+    "extents-overflow": RecordForm(
         EXTENT_KEY,
         EXTENT_KEY.file_id,
         (EXTENT_KEY.fork_type, EXTENT_KEY.start_block),
         int(_LIMIT.extents_overflow),
-        has_name=False,
+        leaf=EXTENT_LEAF_RECORD,
     ),
-    "hot-files": KeyForm(
-        HOT_FILE_KEY, HOT_FILE_KEY.temperature, (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type), None, has_name=False
+    "hot-files": RecordForm(
+        HOT_FILE_KEY,
+        HOT_FILE_KEY.temperature,
+        (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type),
+        None,
+        leaf=HOT_FILE_LEAF_RECORD,
     ),
 }
-"""Key structure by tree."""
+"""Structure of records by tree."""
 
 
 class Keys(Struct, frozen=True):
@@ -333,7 +358,7 @@ def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
 
 
 def read_keys(
-    form: KeyForm,
+    form: RecordForm,
     buffer: U8,
     key: I64,  # start of each key, at its length field, in bytes from the start of the buffer; even
 ) -> Keys:

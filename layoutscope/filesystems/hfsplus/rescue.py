@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, Decoded, TreeFile, TreePlace, decode_tree, pieces_of
+from layoutscope.filesystems.hfsplus.btree import Decoded, TreeFile, TreePlace, decode_tree, pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
 from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.nodes import (
@@ -30,11 +30,10 @@ from layoutscope.filesystems.hfsplus.nodes import (
     LENGTH_BYTES,
     MAP,
     UNKNOWN_KIND,
-    KeyForm,
     Keys,
     NodeRows,
     RecordBatch,
-    decode_nodes,
+    RecordForm,
     fold_case,
     join_keys,
     locate_records,
@@ -50,7 +49,7 @@ from layoutscope.filesystems.hfsplus.sweep import (
     read_write_ages,
     sweep,
 )
-from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, order_by_key
+from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, make_tree
 from layoutscope.filesystems.hfsplus.volume import (
     CONFIRMING,
     HEADER_BYTES,
@@ -65,7 +64,7 @@ from layoutscope.image.source import overlaps
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import distinct, find, heads, lengths_of, runs_of
 from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.records import VOLUME_HEADER
+from layoutscope.structs.records import HEADER_RECORD, VOLUME_HEADER
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.btree import LeafDecoder
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.image import Source
     from layoutscope.structs.arrays import I64, Columns, Mask
-    from layoutscope.structs.grammar import HfsplusBtree, HfsplusVolume
+    from layoutscope.structs.grammar import HfsplusVolume
 
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
@@ -88,16 +87,8 @@ END: Final = -2
 """Replaces a link to node 0, which is the header node and not a neighbour of any leaf."""
 
 
-class LeafLinks(NamedTuple):
-    """Forward and backward links of each node of a tree; both ends of a chain link to ``END``."""
-
-    forward: I64
-    backward: I64
-
-
-def links_of(nodes: NodeRows) -> LeafLinks:
-    """Return the links of all nodes of a tree."""
-    return LeafLinks(*(np.where(link == 0, END, link) for link in (nodes.f_link, nodes.b_link)))
+Links = tuple["I64", "I64"]
+"""Forward and backward links of each node of a tree; both ends of a chain link to ``END``."""
 
 
 class LeafKeys(NamedTuple):
@@ -110,7 +101,7 @@ class LeafKeys(NamedTuple):
 
 def order_leaves(
     nodes: NodeRows,
-    links: LeafLinks,
+    links: Links,
     keys: LeafKeys,
     reached: Mask,
     written: Ages,  # returns the journal write that each node comes from; -1 if unknown
@@ -153,14 +144,15 @@ def _find_contested(first: list[Key], last: list[Key]) -> I64:
     return np.array(sorted(found), np.int64)
 
 
-def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
+def _chain_lengths(links: Links, numbers: I64) -> I64:
     """Return the number of leaves in each leaf's chain, which consists of leaves that link to each other both ways."""
-    place = np.full(len(links.forward), -1, np.int64)
+    forward, backward = links
+    place = np.full(len(forward), -1, np.int64)
     place[numbers] = np.arange(len(numbers))
-    following = links.forward[numbers]
+    following = forward[numbers]
     inside = (following >= 0) & (following < len(place))
     following = np.where(inside, place[np.where(inside, following, 0)], -1)
-    following[(following >= 0) & (links.backward[numbers[following]] != numbers)] = -1
+    following[(following >= 0) & (backward[numbers[following]] != numbers)] = -1
     is_head = np.ones(len(numbers), np.bool_)
     is_head[following[following >= 0]] = False
     lengths, after = np.zeros(len(numbers), np.int64), following.tolist()
@@ -173,27 +165,27 @@ def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
     return lengths
 
 
-def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mask:
+def _is_between_neighbours(links: Links, order: I64, is_anchor: Mask) -> Mask:
     """Mark the leaves that are between two linked neighbours, before the first leaf or after the last.
 
     Nothing is missing there: records with such keys were deleted or moved to another leaf.
     """
-    anchors = order[is_anchor]
+    anchors, (forward, backward) = order[is_anchor], links
     if not len(anchors):
         return np.zeros(len(order), np.bool_)
     # One link between two neighbours is enough, since the other may be damaged.
     is_closed = np.concatenate(
         [
-            links.backward[anchors[:1]] == END,
-            (links.forward[anchors[:-1]] == anchors[1:]) | (links.backward[anchors[1:]] == anchors[:-1]),
-            links.forward[anchors[-1:]] == END,
+            backward[anchors[:1]] == END,
+            (forward[anchors[:-1]] == anchors[1:]) | (backward[anchors[1:]] == anchors[:-1]),
+            forward[anchors[-1:]] == END,
         ]
     )
     found: Mask = ~is_anchor & is_closed[np.cumsum(is_anchor)]
     return found
 
 
-def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafKeys) -> LeafLinks:
+def renumber_links(volume: Volume, file: TreeFile, links: Links, keys: LeafKeys) -> Links:
     """Convert links into the numbers assigned to nodes here, if the extents of the file are lost.
 
     Nodes that are contiguous on the volume have consecutive numbers, so one number per run is enough. The leaves record
@@ -203,6 +195,7 @@ def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafK
 
     A link is -1 if no node has its number.
     """
+    forward, backward = links
     numbers = np.arange(file.num_nodes)
     pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
     at = np.full(file.num_nodes, -1, np.int64)
@@ -212,8 +205,8 @@ def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafK
     votes: list[I64] = []
     for step in range(1, NEIGHBOURS + 1):
         before, behind = by_key[:-step], by_key[step:]
-        for link, told in ((links.forward[before], behind), (links.backward[behind], before)):
-            votes.append(np.stack([run[told], link - told], axis=1)[link > 0])
+        for link, target in ((forward[before], behind), (backward[behind], before)):
+            votes.append(np.stack([run[target], link - target], axis=1)[link > 0])
     pairs, counts = np.unique(np.concatenate(votes), axis=0, return_counts=True)
     pairs = pairs[np.argsort(counts, kind="stable")]
     base = np.full(int(run[-1]) + 1, np.iinfo(np.int64).min // 2)
@@ -227,34 +220,32 @@ def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafK
         place = find(original, link)
         return np.where(link == END, END, np.where(place >= 0, np.append(claims, -1)[place], -1))
 
-    return LeafLinks(renumbered(links.forward), renumbered(links.backward))
+    return renumbered(forward), renumbered(backward)
 
 
 def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
     """Read the first and last keys of leaves."""
-    form, size = FORMS[file.tree], file.node_size_bytes
-    step = max(1, BATCH_BYTES // size)
+    form = FORMS[file.tree]
     owners: list[I64] = [np.empty(0, np.int64)]
     firsts: list[Keys] = []
     lasts: list[Keys] = []
-    for start in range(0, len(numbers), step):
-        chosen = numbers[start : start + step]
-        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen))
-        records = locate_records(decode_nodes(buffer, size, chosen), None)
+    for nodes in read_batches(volume, file, numbers):
+        records = locate_records(nodes, None)
         whole = _has_whole_key(form, records)
         node, key = records.node[whole], records.key[whole]
         head = heads(node)
         ends = head + lengths_of(head, len(node)) - 1
-        owners.append(chosen[node[head]])
-        firsts.append(read_keys(form, buffer, key[head]))
-        lasts.append(read_keys(form, buffer, key[ends]))
-    fold = form.has_name and not form.tail and not _tells_cases(volume, file)
+        owners.append(nodes.number[node[head]])
+        firsts.append(read_keys(form, nodes.buffer, key[head]))
+        lasts.append(read_keys(form, nodes.buffer, key[ends]))
+    is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
+    fold = form.has_name and not form.tail and not is_binary
     return LeafKeys(
         np.concatenate(owners), _comparable(join_keys(firsts), fold=fold), _comparable(join_keys(lasts), fold=fold)
     )
 
 
-def _has_whole_key(form: KeyForm, records: RecordBatch) -> Mask:
+def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
     """Mark the records with a key that contains its whole name."""
     length = records.data - records.key - LENGTH_BYTES
     whole: Mask = length >= form.fixed_length
@@ -264,10 +255,6 @@ def _has_whole_key(form: KeyForm, records: RecordBatch) -> Mask:
         names = decode_column(form.key_type, records.nodes.buffer, key, units)
         whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
     return whole
-
-
-def _tells_cases(volume: Volume, file: TreeFile) -> bool:
-    return volume.is_hfsx and int(file.header.key_compare_type) == int(_COMPARE.binary)
 
 
 def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
@@ -290,22 +277,6 @@ MAX_ROOTS: Final = 16
 """Number of nodes that are tried as a root whose number is lost; damaged links can produce dozens of candidates."""
 
 
-class InferredHeader(Struct, frozen=True):
-    """The needed fields of a header record, inferred because there is none on the volume."""
-
-    len_node: int
-    num_nodes: int
-    key_compare_type: int
-    len_key_max: int
-    leaf_records: int = 0
-    root_node: int = 0
-    tree_depth: int = 0
-    num_free_nodes: int = 0
-    first_leaf_node: int = 0
-    last_leaf_node: int = 0
-    has_variable_index_keys: bool = True
-
-
 def rebuild(
     volume: Volume,
     place: TreePlace,
@@ -323,7 +294,7 @@ def rebuild(
         return None
     decoded = _decode_all_nodes(volume, file, leaves)
     nodes = decoded.nodes
-    links = links_of(nodes)
+    links = (np.where(nodes.f_link == 0, END, nodes.f_link), np.where(nodes.b_link == 0, END, nodes.b_link))
     written = partial(read_write_ages, volume, journal, file)
     if tree is not None:
         reach = tree.reach
@@ -345,14 +316,19 @@ def rebuild(
     if tree is not None and reached[order].all() and not len(dropped):
         return None
     _report(volume, file, order, reached, num_left)
-    reach = _rank_leaves(nodes, reach, order, dropped)
-    if isinstance(file.header, InferredHeader):
+    # Index nodes keep their ranks, and all nodes keep their parents. Pointers to dropped leaves count as misleading, as
+    # when a node was overwritten by a copy of another node.
+    nodes.key_rank[reach.leaves] = -1
+    nodes.key_rank[order] = np.arange(len(order))
+    parents = nodes.parent[dropped]
+    reach = replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
+    if file.is_inferred:
         file = _infer_counts(file, nodes, order, has_header=file.fork is place.fork)
         file.used[reach.lost] = True
     else:
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
-    return Tree(file, nodes, reach, order_by_key(file, decoded, order, leaves))
+    return make_tree(file, decoded, reach, leaves)
 
 
 def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
@@ -363,8 +339,10 @@ def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> De
     # The map does not show whether nodes after its end are in use.
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
-    if _leads_to_free_nodes(nodes):
-        # The map is damaged too, and its other bits cannot be trusted either.
+    links = np.concatenate([link[nodes.kind == LEAF] for link in (nodes.f_link, nodes.b_link)])
+    links = links[(links > 0) & (links < file.num_nodes)]
+    if (nodes.kind[links] == UNKNOWN_KIND).any():
+        # Leaves link to nodes that the map marks as free: it is damaged too, and none of its bits can be trusted.
         decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
@@ -379,24 +357,6 @@ def _is_usable(volume: Volume, tree: Tree) -> bool:
     return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
 
 
-def _leads_to_free_nodes(nodes: NodeRows) -> bool:
-    """Return whether leaves link to nodes that the map marks as free."""
-    links = np.concatenate([nodes.f_link[nodes.kind == LEAF], nodes.b_link[nodes.kind == LEAF]])
-    links = links[(links > 0) & (links < len(nodes.kind))]
-    return bool((nodes.kind[links] == UNKNOWN_KIND).any())
-
-
-def _rank_leaves(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
-    """Rank the leaves again; index nodes keep their ranks, and all nodes keep their parents.
-
-    Pointers to dropped leaves count as misleading, as when a node was overwritten by a copy of another node.
-    """
-    nodes.key_rank[reach.leaves] = -1
-    nodes.key_rank[order] = np.arange(len(order))
-    parents = nodes.parent[dropped]
-    return replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
-
-
 def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to the most leaves.
 
@@ -409,8 +369,7 @@ def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
     highest = numbers[np.argsort(-nodes.height[numbers], kind="stable")][:MAX_ROOTS]
 
     def rooted(number: int) -> TreeFile:
-        header = replace(cast("InferredHeader", file.header), root_node=number)
-        return replace(file, header=cast("HfsplusBtree.HeaderRecord", header))
+        return _set_header_fields(file, root_node=number)
 
     leads_to = np.array([len(find_reach(rooted(number), nodes, pointers).leaves) for number in highest.tolist()])
     alike = highest[leads_to == leads_to.max(initial=0)]
@@ -429,21 +388,31 @@ def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bo
     used = (nodes.key_rank >= 0) | (nodes.kind == MAP)
     used[0] = True
     root = int(file.header.root_node)
-    counted = replace(
-        cast("InferredHeader", file.header),
+    file = _set_header_fields(
+        file,
         leaf_records=int(nodes.num_records[order].sum()),
         tree_depth=int(nodes.height[root]) if root else 0,
         num_free_nodes=int((~used).sum()),
         first_leaf_node=int(order[0]) if len(order) else 0,
         last_leaf_node=int(order[-1]) if len(order) else 0,
     )
-    return replace(file, header=cast("HfsplusBtree.HeaderRecord", counted), used=used)
+    return replace(file, used=used)
+
+
+def _set_header_fields(file: TreeFile, **fields: int) -> TreeFile:
+    """Set fields of an inferred header record."""
+    header = copy(file.header)
+    for name, value in fields.items():
+        setattr(header, name, value)
+    return replace(file, header=header)
 
 
 def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
     """Infer the file of a tree whose header is lost: from its own extents, else from the nodes that were found."""
     name, _, fork = place
-    if _is_intact(volume, fork) or found is None:
+    on_volume = bool((fork.start_blocks + fork.block_counts <= int(volume.header.num_blocks)).all())
+    is_intact = on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
+    if is_intact or found is None:
         size = _usual_size(_find_leaves_in_fork(volume, name, fork))
     else:
         mine = found.take((found.tree == TREES.index(name)) & (found.height == 1))
@@ -459,27 +428,15 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
     # HFSX names compare either way, depending on the lost header. Case-sensitive is the usual reason to choose HFSX.
     compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
-    header = cast(
-        "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
-    )
-    return TreeFile(
-        *place[:2],
-        fork,
-        header,
-        b"",
-        num_nodes,
-        np.ones(num_nodes, np.bool_),
-        np.empty(0, np.int64),
-        (),
-        readable,
-    )
-
-
-def _is_intact(volume: Volume, fork: Fork) -> bool:
-    """Return whether a fork has extents on the volume for all of its bytes."""
-    blocks = int(volume.header.num_blocks)
-    on_volume = bool((fork.start_blocks + fork.block_counts <= blocks).all())
-    return on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
+    known = {"len_node": size, "num_nodes": num_nodes, "len_key_max": FORMS[name].max_length or 0}
+    attributes = {
+        "key_compare_type": int(compare),
+        "attributes": int(grammar.HfsplusBtree.BtreeAttribute.variable_index_keys),
+    }
+    data = HEADER_RECORD.blank(known | attributes)
+    header = grammar.parse(grammar.HfsplusBtree.HeaderRecord, data, structure="header record", image_offset=0)
+    used, none = np.ones(num_nodes, np.bool_), np.empty(0, np.int64)
+    return TreeFile(*place[:2], fork, header, b"", num_nodes, used, none, (), readable, is_inferred=True)
 
 
 def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
@@ -519,7 +476,7 @@ def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left:
     )
     if num_left:
         words += f"; {num_left:,} with keys of others were left out"
-    if isinstance(file.header, InferredHeader):
+    if file.is_inferred:
         words += "; size of nodes, root and map are inferred too, as the header is lost"
     at = pieces_of(volume, file.fork, file.node_size_bytes, added[:1]).volume_offset.tolist()
     volume.log.at(f"{file.tree} B-tree", at[0] if at else None).add("tree-rebuilt", "warning", words)
@@ -583,7 +540,7 @@ def salvage_volume(
     if header is not None:
         words = "the newest copy of it that was found, as the journal holds some, takes its place"
     else:
-        bare, catalog = _catalog(bare, found)
+        bare, catalog = _rebuild_catalog(bare, found)
         header, words = (
             _infer_header(bare, catalog, found),
             "block size and counts follow from the files that were found",
@@ -643,24 +600,20 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
             tried += 1
             if tried > MAX_HEADERS:
                 return best
-            header = _fitting(volume, at + start, size)
-            if header is not None and (best is None or header.write_count > best.write_count):
+            try:
+                header = read_header(volume.source, at + start, "volume header")
+            except FormatError:
+                continue
+            # A volume fills its partition up to a block, and its catalog is within it.
+            left = size - int(header.num_blocks) * int(header.len_block)
+            fits = 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block))
+            is_newer = best is None or header.write_count > best.write_count
+            if fits and header.catalog_file.extents[0].num_blocks and is_newer:
                 best = header
     return best
 
 
-def _fitting(volume: Volume, at: int, size_bytes: int) -> HfsplusVolume.VolumeHeader | None:
-    try:
-        header = read_header(volume.source, at, "volume header")
-    except FormatError:
-        return None
-    left = size_bytes - int(header.num_blocks) * int(header.len_block)
-    is_catalog_there = int(header.catalog_file.extents[0].num_blocks) > 0
-    # A volume fills its partition up to a block, and its catalog is within it.
-    return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block)) else None
-
-
-def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
+def _rebuild_catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
     """Rebuild the catalog in the key order that more of its leaves follow; case-folded if both orders fit equally."""
     results = []
     for signature in (_SIGNATURES.hfsplus, _SIGNATURES.hfsx):
@@ -671,11 +624,10 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
         place = TreePlace("catalog", number, inline_fork(header.catalog_file))
         tree = rebuild(trial, place, None, leaves, found)
         results.append((trial, catalog_file.collect_catalog(tree, leaves)))
-    return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
-
-
-def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
-    return int(catalog.misplaced(is_folded=not volume.is_hfsx).sum())
+    return max(
+        results,
+        key=lambda result: (len(result[1].name), -int(result[1].misplaced(is_folded=not result[0].is_hfsx).sum())),
+    )
 
 
 def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:

@@ -14,7 +14,7 @@ from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.filesystems.hfsplus.journal import is_pending
 from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
 from layoutscope.structs import grammar
-from layoutscope.structs.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
+from layoutscope.structs.records import HOT_FILE_LEAF_RECORD
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
@@ -74,19 +74,16 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
     fork = extend_fork(data_fork_of(catalog, row), overflow, file_id, DATA_FORK)
     # Each hot file has two records; its thread record has a temperature of 0xFFFFFFFF.
     fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
-    leaves = FixedLeaves(LEAF_RECORD, fields, HOT_FILE_KEY, HOT_FILE_KEY.temperature)
+    leaves = FixedLeaves(LEAF_RECORD, fields)
     # Findings in a file that merely has this name are dropped.
     log = volume.log.branch()
     tree = read_tree(replace(volume, log=log), TreePlace("hot-files", file_id, fork), leaves)
-    if tree is not None and _magic(tree) != MAGIC:
-        return None
+    if tree is not None:
+        # The second record of the header node, which other trees do not use (TN1150, User Data Record).
+        info = grammar.parse(
+            grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
+        )
+        if int(info.magic) != MAGIC:
+            return None
     volume.log.extend(log.findings)
     return tree
-
-
-def _magic(tree: Tree) -> int:
-    # The second record of the header node, which other trees do not use (TN1150, User Data Record).
-    info = grammar.parse(
-        grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
-    )
-    return int(info.magic)

@@ -15,9 +15,8 @@ from layoutscope.filesystems.hfsplus.btree import (
     TreePlace,
     decode_tree,
     open_tree,
-    pieces_of,
 )
-from layoutscope.filesystems.hfsplus.forks import locate
+from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     HEADER,
@@ -261,14 +260,8 @@ def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Return the offset of a node, in bytes from the start of the volume.
-
-    Return None if the file ends before the node.
-    """
-    if not 0 <= number < file.num_nodes:
-        return None
-    pieces = pieces_of(volume, file.fork, file.node_size_bytes, np.array([number]))
-    return int(pieces.volume_offset[0]) if len(pieces.part) else None
+    """Return the offset of a node, in bytes from the start of the volume; None if the file ends before it."""
+    return locate_byte(volume, file.fork, number * file.node_size_bytes) if 0 <= number < file.num_nodes else None
 
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
@@ -280,6 +273,7 @@ class Tree(Struct, frozen=True):
     file: TreeFile  # its file, header and map
     nodes: NodeRows
     reach: Reach  # its leaves, and its wrong pointers
+    pointers: Columns  # the records of its index nodes (`Decoded.pointers`)
     records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
 
@@ -362,11 +356,12 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     # A leaf of the wrong height that only the chain leads to supplies its records, but still counts as damaged.
     nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True
     _report_unreached(volume, file, nodes, damaged)
-    return Tree(file, nodes, reach, order_by_key(file, decoded, reach.leaves, leaves))
+    return make_tree(file, decoded, reach, leaves)
 
 
-def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
+def make_tree(file: TreeFile, decoded: Decoded, reach: Reach, leaves: LeafDecoder) -> Tree:
     """Join leaf records in the order of the leaves; records of unreached leaves are dropped."""
+    order = reach.leaves
     # A tree without nodes has the same columns.
     none = order[:0]
     nodes = decode_nodes(np.empty(none.shape, np.uint8), file.node_size_bytes, none)
@@ -378,7 +373,8 @@ def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecod
     starts = np.zeros(file.num_nodes, np.int64)
     counts[node[first]] = lengths_of(first, len(node))
     starts[node[first]] = first
-    return decoded.leaves.give_up(starts[order], counts[order])
+    pointers = concatenate(decoded.pointers, dict.fromkeys(("node", "child", "ident", "at"), none))
+    return Tree(file, decoded.nodes, reach, pointers, decoded.leaves.give_up(starts[order], counts[order]))
 
 
 def _report_map(volume: Volume, file: TreeFile, numbers: I64, found: str, expected: str, which: str) -> None:
@@ -403,14 +399,11 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Return the offset of the byte with a node's map bit, in bytes from the start of the volume.
-
-    Return None if the map ends before it.
-    """
+    """Return the volume offset of the byte with a node's map bit; None if the map ends before it."""
     byte = number // 8
     for start, length in file.map_parts:
         if byte < length:
-            return int(locate(volume, file.fork, np.array([start + byte]), np.array([1])).volume_offset[0])
+            return locate_byte(volume, file.fork, start + byte)
         byte -= length
     return None
 

@@ -34,7 +34,7 @@ EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90]
 
 def collected(*records):
     leaves = AttributeLeaves()
-    found = decoded(leaves, node(list(records)))
+    found = decoded(leaves, node(list(records)), tree="attributes")
     return collect_attributes(SimpleNamespace(records=found), leaves, 100), leaves
 
 

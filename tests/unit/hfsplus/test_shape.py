@@ -276,7 +276,7 @@ def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(
     """Node 2 also leads to leaf 4, and node 7 to nothing; nodes that the chain reaches have a rank, even the first."""
     file, nodes, reach = high_tree()
     nodes.key_rank[lost] = rank
-    tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {})
+    tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {}, {})
     assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [lost] * is_damaged
 
 
@@ -293,13 +293,13 @@ def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(
 def test_node_0_is_damaged_where_it_is_no_header_and_none_was_made_up(kind, damaged, is_inferred, expected):
     file, nodes, reach = high_tree()
     nodes.kind[0], nodes.damaged[0], nodes.is_inferred[0] = kind, damaged, is_inferred
-    assert find_damaged_nodes(Tree(file, nodes, reach, {})).tolist() == [expected, *[False] * 7]
+    assert find_damaged_nodes(Tree(file, nodes, reach, {}, {})).tolist() == [expected, *[False] * 7]
 
 
 def test_a_leaf_that_was_dropped_is_damaged():
     """Node 3 leads to leaf 5, which has lost its rank; sound records of node 4 do not change that."""
     file, nodes, reach = high_tree()
     nodes.key_rank[5] = -1
-    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [5]
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}, {}))).tolist() == [5]
     nodes.damaged[4] = True
-    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [4, 5]
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}, {}))).tolist() == [4, 5]

@@ -497,7 +497,7 @@ def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expecte
         seen.append(records.nodes.to_come)
         return leaves.decode(records, leaf)
 
-    watched = SimpleNamespace(key_type=leaves.key_type, id_field=leaves.id_field, bad=leaves.bad, decode=decode)
+    watched = SimpleNamespace(bad=leaves.bad, decode=decode)
     tree = read_tree(volume, place, watched)
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert seen == pytest.approx([*expected, 0.0])

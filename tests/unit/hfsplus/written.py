@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.nodes import FORMS, INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.structs.records import NODE_DESCRIPTOR
 
 
@@ -23,11 +23,11 @@ def named(key_type, name, data, **values):
     return key_type.blank(fixed) + raw + data
 
 
-def decoded(leaves, *nodes, size=4096):
+def decoded(leaves, *nodes, tree="catalog", size=4096):
     """Decode leaves numbered from 1 on; return what their records decode to."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     read = decode_nodes(buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
-    records = locate_records(read, None, leaves.key_type.width)
+    records = locate_records(read, None, FORMS[tree].key_type.width)
     assert not (read.kind == INDEX).any()
     return leaves.decode(records, np.ones(len(records.node), np.bool_))
 

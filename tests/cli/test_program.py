@@ -254,7 +254,7 @@ def executable(tmp_path):
 def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
     """Workers run the same executable, and every source is complete."""
     pytest.importorskip("polars", reason="the extra 'frames' is not installed")
-    ended = executable("batch", IMAGES, "-o", tmp_path / "batch", "--jobs", 1)
+    ended = executable("batch", IMAGES / "*-scattered.img.zst", "-o", tmp_path / "batch", "--jobs", 1)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "2" in ended.stdout
 

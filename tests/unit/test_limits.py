@@ -411,8 +411,8 @@ def test_headers_that_are_tried(victim, limit):
     from layoutscope.filesystems.hfsplus import rescue
 
     tried = []
-    fitting = rescue._fitting
-    limit("filesystems.hfsplus.rescue._fitting", lambda *words: tried.append(1) or fitting(*words))
+    read_header = rescue.read_header
+    limit("filesystems.hfsplus.rescue.read_header", lambda *words: tried.append(1) or read_header(*words))
     data = bytearray((victim / "lost.img").read_bytes())
     free = len(data) // 512 * 512 - 4096
     for at in range(free - 64 * 512, free, 512):

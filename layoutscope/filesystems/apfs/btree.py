@@ -354,11 +354,11 @@ class Pool:
         # one row per index record, in the order of its node: `node` is that node's row; `oid`, `low_key` and `hash`
         # describe the child
         self.children: list[dict[str, NDArray[Any]]] = []
-        none = np.empty(0, np.uint64)
-        # keys of the nodes, ascending, and their rows
-        self._keys, self._order = none, np.empty(0, np.int64)
-        # keys and numbers of the nodes that were requested, by key; not all of them may be read yet
-        self._requested, self._numbers = none, none
+        # addresses, numbers and levels of the nodes, by address, and their rows
+        self._known = _no_nodes()
+        self._order = np.empty(0, np.int64)
+        # the same of the nodes that were requested; not all of them may be read yet
+        self._requested = _no_nodes()
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -377,23 +377,21 @@ class Pool:
             return np.full(len(places), -1, np.int64)
         if len(self._order) < len(self):
             self.parts = [NodeRows.join(self.parts)]
-            keys = _pool_keys(self.parts[0].paddr, self.parts[0].level)
-            self._order = np.argsort(keys, kind="stable")
-            self._keys = keys[self._order]
-        spot, is_known = match(self._keys, _pool_keys(places.paddr, level))
-        row = self._order[spot]
-        return np.where(is_known & (self.parts[0].node_id[row] == places.node_id), row, -1)
+            nodes = self.parts[0]
+            self._order = np.argsort(nodes.paddr, kind="stable")
+            self._known = tuple(column[self._order] for column in (nodes.paddr, nodes.node_id, nodes.level))
+        spot = _find_nodes(self._known, places, level)
+        return np.where(spot >= 0, self._order[spot], -1)
 
     def request(self, places: Places, level: int) -> Mask:
         """Return which nodes of a level nobody requested before, and note that they are requested now."""
-        keys = _pool_keys(places.paddr, level)
-        spot, is_known = match(self._requested, keys)
-        is_new = ~is_known
-        is_new[is_known] = self._numbers[spot[is_known]] != places.node_id[is_known]
+        is_new: Mask = _find_nodes(self._requested, places, level) < 0
         if is_new.any():
-            keys = np.append(self._requested, keys[is_new])
-            numbers, order = np.append(self._numbers, places.node_id[is_new]), np.argsort(keys, kind="stable")
-            self._requested, self._numbers = keys[order], numbers[order]
+            paddr, node_id, levels = self._requested
+            paddr, node_id = np.append(paddr, places.paddr[is_new]), np.append(node_id, places.node_id[is_new])
+            levels = np.append(levels, np.full(int(is_new.sum()), level, np.uint8))
+            order = np.argsort(paddr, kind="stable")
+            self._requested = paddr[order], node_id[order], levels[order]
         return is_new
 
     def find_children(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -407,9 +405,25 @@ class Pool:
         return owners(counts), {name: values[record] for name, values in columns.items()}
 
 
-def _pool_keys(paddr: NDArray[np.uint64], level: NDArray[np.uint8] | int) -> NDArray[np.uint64]:
-    """Return a number for each address and level: a damaged tree may lead to one node at two levels."""
-    return (paddr << np.uint64(4)) | np.asarray(level, np.uint64)
+def _no_nodes() -> tuple[NDArray[Any], ...]:
+    return np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8)
+
+
+def _find_nodes(known: tuple[NDArray[Any], ...], places: Places, level: int) -> I64:
+    """Return the positions of nodes of a level among addresses, numbers and levels; -1 for those that are absent."""
+    paddr, node_id, levels = known
+    spot, is_known = match(paddr, places.paddr)
+    found = np.where(is_known, spot, -1)
+    left = np.flatnonzero(is_known)
+    # Damaged trees and maps lead to one address at several levels, or as several nodes.
+    while len(left):
+        left = left[(node_id[found[left]] != places.node_id[left]) | (levels[found[left]] != level)]
+        found[left] += 1
+        is_past = found[left] == len(paddr)
+        is_past[~is_past] = paddr[found[left[~is_past]]] != places.paddr[left[~is_past]]
+        found[left[is_past]] = -1
+        left = left[~is_past]
+    return found
 
 
 class Descent:

@@ -102,6 +102,21 @@ def test_states_of_different_heights_share_a_root_that_is_not_read_yet():
     assert store.log.findings == []
 
 
+def test_states_lead_to_one_address_as_two_nodes():
+    """The second state calls leaf 2 node 9: it reads the block again, reports it, and both states end."""
+    blocks = {
+        1: node(1, ROOT, level=1, root=(2, 3)),
+        2: node(2, [mapping(10, 3, 90)]),
+        3: node(3, [mapping(20, 4, 92)]),
+        5: node(5, [child(10, 3, 9), child(20, 4, 3)], level=1, root=(2, 3)),
+    }
+    store, pool, addresses = store_of(blocks), Pool(), {1: 1, 2: 2, 3: 3, 5: 5, 9: 2}
+    sources = [TreeSource(store, "omap", root, 7, ephemerals=addresses) for root in (1, 5)]
+    found = read_together([walk_tree(source, pool=pool) for source in sources])
+    assert [rows.node_id.tolist() for rows in found] == [[1, 2, 3], [5, 9, 3]]
+    assert "omap tree, node 9" in [item.structure for item in store.log.findings]
+
+
 def test_a_map_as_of_an_older_transaction(store):
     """At transaction 3 the object of transaction 4 does not exist yet."""
     omap = read_omap(store, "omap", 1, 7)

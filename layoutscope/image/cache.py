@@ -446,7 +446,7 @@ def unpack(
                 "TMPDIR.",
                 options=CACHE_DIR,
             ) from error
-        # The name is removed at once, so that nothing is left behind however this process ends.
+        # The name is removed at once, so the file goes away however this process ends.
         with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
             _decompress(source, way, cast("BinaryIO", target), folder)
             image = RawFile(Path(source.name), os.dup(target.fileno()))

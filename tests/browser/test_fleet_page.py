@@ -45,7 +45,7 @@ def page(tmp_path_factory):
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 def test_page_needs_no_network_and_fits(visit, page, size, dark):
-    """There are no requests or errors, all pictures are drawn, and only tables are wider than the window."""
+    """The page makes no request and logs no error, draws all pictures, and only tables are wider than the window."""
     seen = visit(page, size=size, dark=dark)
     assert [url for url in seen.requests if not url.startswith(("file:", "data:"))] == []
     assert seen.complaints == []

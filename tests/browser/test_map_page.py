@@ -384,7 +384,7 @@ def test_nothing_leaves_the_page_whatever_is_pressed(visit, pages):
 
 
 def test_a_notebook_has_the_page_alive(browser, scans):
-    """The figure can be zoomed in a notebook's frame; there are no network requests or errors."""
+    """The figure can be zoomed in a notebook's frame, without a network request or an error."""
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))

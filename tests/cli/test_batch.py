@@ -407,7 +407,7 @@ def test_workers_that_are_killed_at_random_cost_no_row(tmp_path):
     pytest.importorskip("distributed")
     folder = poisoned(tmp_path / "images", 40)
     layoutscope.batch(folder, tmp_path / "calm")
-    over, chosen, killed = threading.Event(), random.Random(1), []  # noqa: S311  (when which one is killed is no secret)
+    over, chosen, killed = threading.Event(), random.Random(1), []  # noqa: S311  (the choice of victims needs no secrecy)
     with scheduler_of(tmp_path) as (address, _, workers, begin):
 
         def kill():
@@ -762,7 +762,7 @@ def mount(*words):
 def small_disk(folder, size):
     folder.mkdir()
     if shutil.which("mount") is None:
-        pytest.skip("no small disk can be mounted here: there is no mount")
+        pytest.skip("no small disk can be mounted here: mount is not installed")
     mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
     try:
         yield folder
@@ -820,7 +820,7 @@ def test_tables_that_do_not_fit_replace_none(calm, tmp_path):
 def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
     """If others have space, it is a row; a source that failed for another reason does not end a batch either."""
     if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
-        pytest.skip("there is no room on this disk")
+        pytest.skip("this disk is too full")
     job = FleetJob(FleetSource("large.img"), str(tmp_path), FleetLimits(1 << 30, 60.0))
     document = {"path": job.source.path, "status": "failed", "message": "its results cannot be written: "}
     FleetFolder(tmp_path).check_room({**document, "message": document["message"] + "no space left on device"})

@@ -96,7 +96,7 @@ def test_checkpoints_of_apfs(run, apfs_image):
 
 @pytest.mark.parametrize(("of", "code"), [("none", 0), ("newest", 3), ("snapshot", 3), ("older", 0)])
 def test_states_that_are_to_be_whole_and_are_not_are_damage(run, tmp_path, of, code):
-    """A lost leaf of the newest checkpoint or a snapshot gives exit code 3; losses of an older one are no damage."""
+    """A lost leaf of the newest checkpoint or a snapshot gives exit code 3; losses of an older one are not damage."""
     path = tmp_path / "a.img"
     write(SCENARIOS["edited" if of == "older" else "snapshots"], path)
     nodes = layoutscope.read_layouts(path)[-1].nodes.filter(tree="fs", kind="leaf")

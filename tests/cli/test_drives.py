@@ -246,7 +246,7 @@ def loop_device(path):
             ["losetup", "--read-only", "--find", "--show", path], capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        pytest.skip("there is no losetup")
+        pytest.skip("losetup is not installed")
     if done.returncode:
         pytest.skip("loop devices need root and a kernel that has them")
     device = done.stdout.strip()

@@ -83,7 +83,7 @@ def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
 
 def test_a_password_is_asked_for_without_echo(locked):
     """A hyphen prompts at the terminal, without echo."""
-    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    pty = pytest.importorskip("pty", reason="this system has no terminals")
     main, other = pty.openpty()
     command = [sys.executable, "-m", "layoutscope", "predict", str(locked), "--password", "-", "--drive", "sata-ssd"]
     # A new session has this terminal as its only one, as after a login.

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 VERBS = ("scan", "check", "verify", "predict", "trace", "checkpoints")
 
 
+def write_disks(folder, hfsplus: str, apfs: str):
+    """Write an image of each file system to a folder."""
+    write(SCENARIOS["hard-links"], folder / hfsplus)
+    write_apfs(APFS["basic"], folder / apfs)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def disks(tmp_path_factory):
     """Return an image of each file system."""
-    folder = tmp_path_factory.mktemp("faults")
-    write(SCENARIOS["hard-links"], folder / "hfsplus.img")
-    write_apfs(APFS["basic"], folder / "apfs.img")
-    return folder
+    return write_disks(tmp_path_factory.mktemp("faults"), "hfsplus.img", "apfs.img")
 
 
 def python(code: str, *words: object, **options):
@@ -588,10 +592,7 @@ VERBS_IN_LITTLE_MEMORY = {
 @pytest.fixture(scope="module")
 def small_disks(tmp_path_factory):
     """Return an image of each file system."""
-    folder = tmp_path_factory.mktemp("memory")
-    write(SCENARIOS["hard-links"], folder / "H")
-    write_apfs(APFS["basic"], folder / "A")
-    return folder
+    return write_disks(tmp_path_factory.mktemp("memory"), "H", "A")
 
 
 SHELL = ["sh", "-c", 'ulimit -v $0 && exec "$@"']

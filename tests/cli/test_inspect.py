@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import polars as pl
 import pytest
@@ -18,16 +19,17 @@ def layout(image):
     return read_layouts(image)[0]
 
 
+def inspect_json(run, image, *words: object):
+    """Inspect an image, and parse the JSON."""
+    result = run("inspect", image, "--json", *words)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
 @pytest.fixture
 def inspected(run, image):
     """Return a function that inspects the image and parses the JSON."""
-
-    def call(*words: object):
-        result = run("inspect", image, "--json", *words)
-        assert result.exit_code == 0, result.stderr
-        return json.loads(result.stdout)
-
-    return call
+    return partial(inspect_json, run, image)
 
 
 def fields(structure):
@@ -192,13 +194,7 @@ def layouts(apfs_image):
 @pytest.fixture
 def inspected_apfs(run, apfs_image):
     """Return a function that inspects the image and parses the JSON."""
-
-    def call(*words: object):
-        result = run("inspect", apfs_image, "--json", *words)
-        assert result.exit_code == 0, result.stderr
-        return json.loads(result.stdout)
-
-    return call
+    return partial(inspect_json, run, apfs_image)
 
 
 def test_every_record_of_every_kind_of_node_is_parsed(inspected_apfs, layouts):

@@ -333,7 +333,7 @@ def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
 
 @pytest.mark.parametrize("long", ["\N{PARTY POPPER}" * 62 + ".csv", "\u3042" * 83 + ".csv", "x" * 251 + ".csv"])
 def test_names_may_be_as_long_as_the_system_has_them(run, disk, tmp_path, long):
-    """Systems limit bytes, not letters, so the temporary name next to the result is no longer."""
+    """Systems limit bytes, not letters: the temporary name next to the result has at most as many bytes."""
     assert run("export", disk, "--table", "nodes", "-o", tmp_path / long).exit_code == 0
     capture = long.replace(".csv", ".c")
     assert run("scan", disk, "--save", tmp_path / capture).exit_code == 0
@@ -1033,7 +1033,7 @@ def test_a_contradiction_is_an_error(run, image, tmp_path, words, name):
 
 def test_parquet_is_not_written_to_a_terminal(image):
     """It is written to a pipe, but not to a terminal."""
-    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    pty = pytest.importorskip("pty", reason="this system has no terminals")
     command = [sys.executable, "-m", "layoutscope", "export", str(image), "--table", "free", "--format", "parquet"]
     piped = subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
     assert piped.stdout.startswith(b"PAR1")

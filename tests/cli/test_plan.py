@@ -40,7 +40,7 @@ def test_json_and_csv_have_every_remedy(run):
 
 
 def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
-    """There is no row for it, and no drive is recommended."""
+    """The table has no row for it, and no drive is recommended."""
     empty = tmp_path / "empty.img"
     write(SCENARIOS["empty"], empty)
     done = run("plan", empty)

@@ -430,7 +430,7 @@ class Descent:
     """A traversal of a tree from its root down: the nodes of the current level, and the counts of all levels so far."""
 
     def __init__(self, source: TreeSource, pool: Pool | None = None) -> None:
-        """Read the root; without a usable one, there are no places."""
+        """Read the root; the places stay empty if it cannot be used."""
         opened = read_root(source)
         self.source, self.pool = source, Pool() if pool is None else pool
         self._num_findings = len(source.store.log.findings)

@@ -66,16 +66,26 @@ def find_reference(name: str) -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def reference_image():
+def reference_file():
+    """Return a function that finds a file of the reference set as it is stored; skips where it is absent."""
+
+    def get(*names: str) -> Path:
+        path = next(filter(None, map(find_reference, names)), None)
+        if path is None:
+            pytest.skip(f"{names[0]} is not among the references of the checkout: python -m tests.fetch --help")
+        return path
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def reference_image(reference_file):
     """Return a function that maps a name such as ``aged/hfsplus-20000-c20.img`` to a raw image on disk."""
 
     def get(name: str) -> Path:
         target = cache_dir() / name
         if not target.exists():
-            packed = find_reference(f"{name}.zst") or find_reference(f"{name}.tar.zst")
-            if packed is None:
-                pytest.skip(f"{name} is not among the images of the checkout: python -m tests.fetch --help")
-            _decompress(packed, target)
+            _decompress(reference_file(f"{name}.zst", f"{name}.tar.zst"), target)
         return target
 
     return get
@@ -104,15 +114,12 @@ def _decompress(packed: Path, target: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def truth():
+def truth(reference_file):
     """Return a function that maps a file name under truth/ or traces/ to its decompressed bytes."""
 
     def get(name: str) -> bytes:
-        found = (find_reference(f"{folder}/{name}") for folder in ("truth", "traces", "disksim", "disksim/lists"))
-        path = next(filter(None, found), None)
-        if path is None:
-            pytest.skip(f"{name} is not among the references of the checkout: python -m tests.fetch --help")
-        data = path.read_bytes()
+        folders = ("truth", "traces", "disksim", "disksim/lists")
+        data = reference_file(*(f"{folder}/{name}" for folder in folders)).read_bytes()
         return zstd.decompress(data) if name.endswith(".zst") else data
 
     return get

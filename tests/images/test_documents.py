@@ -327,9 +327,10 @@ def test_a_list_holds_the_paths_that_were_looked_up(name, reference_image, truth
 
 
 @pytest.mark.parametrize("name", SLEUTHKIT)
-def test_a_list_equals_that_of_sleuthkit(name, shared, reference_image, peer):
+def test_a_list_equals_that_of_sleuthkit(name, reference_file, reference_image, peer):
     """Every path with its inode number, kind, size and times, on macOS volumes and on aged ones."""
-    packed = next((shared / "images").glob(f"[ad]*/{name}.*.zst"))
+    endings = ("img.zst", "img.tar.zst", "iso.zst", "raw.zst")
+    packed = reference_file(*(f"{folder}/{name}.{end}" for folder in ("aged", "driver", "apple") for end in endings))
     kind = packed.name.removeprefix(name).split(".")[1]
     image = reference_image(f"{packed.parent.name}/{name}.{kind}")
     with layoutscope.open(image) as session:

@@ -167,10 +167,10 @@ def test_a_cut_image_ends_in_findings(size, reference_image):
     assert [item.image_offset for item in found.readable] == ([20_480] if size > 20_480 else [])
 
 
-def test_a_compressed_image_needs_no_unpacking(shared, reference_image):
+def test_a_compressed_image_needs_no_unpacking(reference_file, reference_image):
     """The stored .zst gives the same volumes and bytes as the raw image."""
     with (
-        open_image(shared / "images" / "driver" / "gpt-both.img.zst") as packed,
+        open_image(reference_file("driver/gpt-both.img.zst")) as packed,
         open_image(reference_image("driver/gpt-both.img")) as raw,
     ):
         assert find_volumes(packed) == find_volumes(raw)

@@ -124,10 +124,11 @@ def printed(result):
     return console.file.getvalue()
 
 
-def test_the_version_of_the_driver_is_found_by_trial(reference_image, shared):
+def test_the_version_of_the_driver_is_found_by_trial(reference_image, reference_file):
     """0.3.0 looks up no data streams: reported for its traces, not for 0.3.20, nor if the property is given."""
     image = reference_image("aged/apfs-20000-c20.img")
-    younger, older = shared / "images/traces/apfs-20000-c20-stat.trace.zst", TRACES / "apfs-20000-c20-du.trace.zst"
+    younger = reference_file("traces/apfs-20000-c20-stat.trace.zst")
+    older = TRACES / "apfs-20000-c20-du.trace.zst"
     found = layoutscope.replay(older, against=image, drives="generic-7200", order="du")
     assert found.driver == "linux-apfs-rw 0.3.0 (apfs_looks_up_dstream=no)"
     assert (found.agreement.block_share, found.agreement.extra_share, found.agreement.pair_share) == (1, 0, 1)
@@ -768,10 +769,10 @@ def without_partition_scan(real):
 
 
 @pytest.mark.parametrize("name", AGED_MOUNTS)
-def test_mounts_of_aged_volumes(reference_image, shared, name):
+def test_mounts_of_aged_volumes(reference_image, reference_file, name):
     """Fresh and after 20 cycles, with 20,000 files."""
     layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(shared / f"images/traces/{name}-stat.mount.trace.zst")
+    real = requests_in(reference_file(f"traces/{name}-stat.mount.trace.zst"))
     reads = places(trace(layout, order="mount"))
     assert np.array_equal(without_partition_scan(real), without_partition_scan(reads))
     # The partition scan reads the first page; the APFS driver reads it again.
@@ -781,10 +782,10 @@ def test_mounts_of_aged_volumes(reference_image, shared, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["apfs-200000-c00", "apfs-200000-c20", "hfsplus-200000-c00", "hfsplus-200000-c20"])
-def test_mounts_of_large_volumes(reference_image, shared, name):
+def test_mounts_of_large_volumes(reference_image, reference_file, name):
     """A descriptor area of 280 blocks: one checkpoint is mounted and all are read."""
     layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(shared / f"images/traces/{name}-stat.mount.trace.zst")
+    real = requests_in(reference_file(f"traces/{name}-stat.mount.trace.zst"))
     assert np.array_equal(without_partition_scan(real), without_partition_scan(places(trace(layout, order="mount"))))
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 from layoutscope.report.map import pyramid as classes
-from layoutscope.report.map.pyramid import CHANGES, MapClass, Segments, Share, from_layouts, partition
+from layoutscope.report.map.pyramid import CHANGES, MapClass, Share, from_layouts, partition
 from layoutscope.report.map.scans import DEVICES, MapDisk, first_walks
 from layoutscope.results import compare
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.scans import FactTable
     from layoutscope.tables import Table, VolumeLayout
 
     Runs = NDArray[np.int64]
@@ -66,6 +64,7 @@ def _identity(layout: VolumeLayout) -> tuple[str, str]:
 
 def _between(before: MapDisk, now: MapDisk, labels: tuple[str, str], alone: int) -> MapDisk:
     table = _tally(before.layouts, now.layouts)
+    rows = tuple((tree, *(f"{count:,}" for count in counts.tolist())) for tree, counts in table.items())
     coverages = [disk.coverage for disk in (before, now) if disk.coverage is not None]
     made = MapDisk(
         title=f"{labels[0]} to {labels[1]}{f', {DEVICES[now.device]}' if now.device else ''}",
@@ -74,7 +73,7 @@ def _between(before: MapDisk, now: MapDisk, labels: tuple[str, str], alone: int)
         image_offset=now.image_offset,
         size_bytes=max(before.size_bytes, now.size_bytes),
         block_size_bytes=now.block_size_bytes,
-        facts=[_fact(table)],
+        facts=[("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)],
         kind=now.kind,
         coverage=min(coverages) if len(coverages) == len((before, now)) else None,
         warnings=tuple(_warnings(before, now, alone)),
@@ -116,11 +115,6 @@ def _twins(
     return [(old.get(key), new.get(key)) for key in {**new, **old}]
 
 
-def _fact(table: Tally) -> FactTable:
-    rows = tuple((tree, *(f"{count:,}" for count in counts.tolist())) for tree, counts in table.items())
-    return ("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)
-
-
 def _story(
     table: Tally, held: dict[str, int], labels: tuple[str, str], disks: tuple[MapDisk, MapDisk]
 ) -> Iterator[str]:
@@ -150,46 +144,24 @@ def _nodes(count: int) -> str:
     return f"{format_count(count, 'node')} of metadata"
 
 
-class State(Struct, frozen=True):
-    """One of the two states: its stretches, what each byte is, and what happened to each node."""
-
-    layouts: list[VolumeLayout]
-    segments: Segments
-    shares: tuple[Share, ...]
-    change: NDArray[np.uint8]
-
-    def of_group(self, *groups: str) -> Runs:
-        """Return all bytes of some groups of classes, but for what is damaged or locked."""
-        told = [
-            share.runs
-            for share in self.shares
-            if share.item.group in groups and share.item not in (classes.DAMAGED, classes.LOCKED)
-        ]
-        return union(told)
-
-    def of_class(self, *keys: str) -> Runs:
-        """Return all bytes of some classes."""
-        return union([share.runs for share in self.shares if share.item.key in keys])
-
-    def nodes(self, change: int, image_offset: int) -> Runs:
-        """Return the places of the nodes that changed."""
-        owner = self.segments.owner
-        chosen = owner > 0
-        chosen[chosen] = self.change[owner[chosen] - 1] == change
-        return runs_of(self.segments.start[chosen] - image_offset, self.segments.length[chosen])
-
-
-def _states(disk: MapDisk) -> tuple[State, State]:
-    """Return the earlier and the later state of a disk that holds both."""
-    later, earlier = _cut(disk)
-    return _state(disk, earlier, later, is_later=False), _state(disk, later, earlier, is_later=True)
-
-
-def _state(disk: MapDisk, own: list[VolumeLayout], others: list[VolumeLayout], *, is_later: bool) -> State:
+def _state(disk: MapDisk, own: list[VolumeLayout], others: list[VolumeLayout], *, is_later: bool) -> dict[str, Runs]:
+    """Return what one of the two states holds where, by group, and where its nodes moved or are alone."""
     segments = from_layouts(own, disk.device)
     size = min(disk.size_bytes, max(layout.facts.size_bytes for layout in own))  # of a set, that of all its drives
+    shares = partition(segments, disk.image_offset, size, disk.block_size_bytes)
+    hidden = (classes.DAMAGED, classes.LOCKED)
+    found = {
+        group: union([share.runs for share in shares if share.item.group == group and share.item not in hidden])
+        for group in (classes.METADATA, classes.UNKNOWN)
+    }
+    found["data"] = union([share.runs for share in shares if share.item == classes.FILE_DATA])
+    found["hidden"] = union([share.runs for share in shares if share.item in hidden])
     change, _ = _all_followed(own, others, is_later=is_later)
-    return State(own, segments, partition(segments, disk.image_offset, size, disk.block_size_bytes), change)
+    nodes = segments.take(np.flatnonzero(segments.owner > 0))
+    for name, code in (("moved", MOVED), ("alone", ALONE)):
+        chosen = change[nodes.owner - 1] == code
+        found[name] = runs_of(nodes.start[chosen] - disk.image_offset, nodes.length[chosen])
+    return found
 
 
 def disk_changes(disk: MapDisk) -> dict[str, NDArray[Any]]:
@@ -254,7 +226,8 @@ def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...
 
 def share_by_change(disk: MapDisk) -> tuple[Share, ...]:
     """Share out a disk of two states among the classes of change."""
-    before, now = _states(disk)
+    later, earlier = _cut(disk)
+    before, now = _state(disk, earlier, later, is_later=False), _state(disk, later, earlier, is_later=True)
     left = np.array([[0, disk.size_bytes]], np.int64)
     taken: dict[str, Runs] = {}
 
@@ -263,30 +236,30 @@ def share_by_change(disk: MapDisk) -> tuple[Share, ...]:
         taken[item.key] = union([taken.get(item.key, runs[:0]), intersect(runs, left)])
         left = subtract(left, runs)
 
-    metadata, was_metadata = now.of_group(classes.METADATA), before.of_group(classes.METADATA)
-    unknown, was_unknown = now.of_group(classes.UNKNOWN), before.of_group(classes.UNKNOWN)
-    data, was_data = now.of_class(classes.FILE_DATA.key), before.of_class(classes.FILE_DATA.key)
-    take(classes.NOT_TOLD, union([state.of_class(classes.DAMAGED.key, classes.LOCKED.key) for state in (before, now)]))
-    take(classes.MOVED_HERE, intersect(now.nodes(MOVED, disk.image_offset), metadata))
-    came = intersect(now.nodes(ALONE, disk.image_offset), metadata)
+    metadata, was_metadata = now[classes.METADATA], before[classes.METADATA]
+    unknown, was_unknown = now[classes.UNKNOWN], before[classes.UNKNOWN]
+    take(classes.NOT_TOLD, union([before["hidden"], now["hidden"]]))
+    take(classes.MOVED_HERE, intersect(now["moved"], metadata))
+    came = intersect(now["alone"], metadata)
     take(classes.STILL_THERE, subtract(intersect(metadata, was_metadata), came))
     take(classes.NOT_TOLD, intersect(metadata, was_unknown))
     take(classes.CAME, metadata)
-    take(classes.MOVED_AWAY, intersect(before.nodes(MOVED, disk.image_offset), was_metadata))
+    take(classes.MOVED_AWAY, intersect(before["moved"], was_metadata))
     take(classes.NOT_TOLD, intersect(was_metadata, unknown))
     take(classes.WENT, was_metadata)
-    take(classes.STILL_THERE, _same_files(disk, before, now, data, was_data))
+    take(classes.STILL_THERE, _same_files(disk, before["data"], now["data"]))
     take(classes.NOT_TOLD, union([unknown, was_unknown]))
-    take(classes.NEW_DATA, data)
-    take(classes.OLD_DATA, was_data)
+    take(classes.NEW_DATA, now["data"])
+    take(classes.OLD_DATA, before["data"])
     order = (*CHANGES, classes.STILL_THERE, classes.NOT_TOLD)
     return (*(Share(item, taken[item.key]) for item in order), Share(classes.FREE_NOW, left))
 
 
-def _same_files(disk: MapDisk, before: State, now: State, data: Runs, was_data: Runs) -> Runs:
+def _same_files(disk: MapDisk, was_data: Runs, data: Runs) -> Runs:
     """Return where data of one file is in both states; for data of unknown files, where both states have data."""
     kept, owned, was_owned = [], [], []
-    for earlier, later in _twins(before.layouts, now.layouts):
+    layouts, were_layouts = _cut(disk)
+    for earlier, later in _twins(were_layouts, layouts):
         old, new = (_extents(disk, layout) for layout in (earlier, later))
         (old_file, new_file), _ = dense_codes(old[0], new[0])
         # Each file has a stretch of numbers of its own, one longer than the disk so that no two touch.

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.map import pyramid as classes
 from layoutscope.report.map.panels import own_reads, read_role, sample_step
 from layoutscope.report.map.pyramid import held_by, used_span
 from layoutscope.report.map.scans import walks_on
@@ -25,10 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.pyramid import MapClass, Share
+    from layoutscope.report.map.pyramid import Share
     from layoutscope.report.map.scans import MapDisk
 
     Fields = dict[str, Any]
+    Bars = tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]
+    """Edges in bytes from the start of a disk, (bins + 1,), and shares by role, each (bins,)."""
 
 
 class Role(Struct, frozen=True):
@@ -56,17 +57,6 @@ CHANGES: Final = (
     replace(DATA, label="unchanged"),
 )
 """The same where two states are set against each other."""
-
-_CHANGE_ROLES: Final = {
-    classes.MOVED_HERE.key: "main",
-    classes.CAME.key: "main",
-    classes.MOVED_AWAY.key: "other",
-    classes.WENT.key: "other",
-    classes.NEW_DATA.key: "moved",
-    classes.OLD_DATA.key: "moved",
-    classes.STILL_THERE.key: "data",
-    classes.NOT_TOLD.key: "unknown",
-}
 
 BINS: Final = 96
 """Bars of a disk."""
@@ -96,22 +86,9 @@ LABEL_TURNS: Final = 0.38
 """Labels of walks that end beyond this share of the axis stand before their end."""
 
 
-def role_of(item: MapClass) -> str:
-    """Return the key of a class's role; empty for free space."""
-    if item.key in _CHANGE_ROLES:
-        return _CHANGE_ROLES[item.key]
-    if item.key == classes.DAMAGED.key:
-        return DAMAGED.key
-    if item.group == classes.UNKNOWN or item.key == classes.LOCKED.key:
-        return UNKNOWN.key
-    if item.group == classes.METADATA:
-        return MAIN.key if item.role == "main" else OTHER.key
-    return DATA.key if item.group == classes.DATA else ""
-
-
 def roles_for(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> tuple[Role, ...]:
     """Return the roles that any disk has something of."""
-    found = {role_of(share.item) for held in shares for share in held if share.size_bytes}
+    found = {share.item.role for held in shares for share in held if share.size_bytes}
     known = CHANGES if any(disk.num_earlier for disk in disks) else ROLES
     return tuple(role for role in known if role.key in found)
 
@@ -129,23 +106,19 @@ def unit_of(span: int) -> tuple[int, str]:
     return next(((size, name) for size, name in named if span >= 2 * size), (1, "B"))
 
 
-class Bars(Struct, frozen=True):
-    """What fills the stretches of a disk: (bins + 1,) edges in bytes from its start, (bins,) shares of each role."""
-
-    edges: NDArray[np.int64]
-    shares: dict[str, NDArray[np.float64]]
-
-
 def bars(shares: Sequence[Share], low: int, high: int, size: int) -> Bars:
-    """Share out a stretch of a disk in equal bins; what is past the end of the disk holds nothing."""
+    """Share out a stretch of a disk in equal bins: their edges, and what they hold of each role.
+
+    What is past the end of the disk holds nothing.
+    """
     edges = low + np.arange(BINS + 1) * (high - low) // BINS
     held = held_by(shares, np.clip(edges, 0, size))
     widths = np.maximum(np.diff(edges), 1)
     found: dict[str, NDArray[np.float64]] = {}
     for share, of in zip(shares, held, strict=True):
-        if (key := role_of(share.item)) and of.any():
+        if (key := share.item.role) and of.any():
             found[key] = found.get(key, np.zeros(BINS)) + of / widths
-    return Bars(edges, found)
+    return edges, found
 
 
 class Reads(Struct, frozen=True):
@@ -222,12 +195,6 @@ def row_height(num_rows: int) -> int:
     return {1: 380, 2: 190, 3: 140, 4: 140}.get(num_rows, 80)
 
 
-def height_of(num_rows: int) -> int:
-    """Return the pixels of the figure."""
-    rows = min(num_rows, MAX_ROWS)
-    return rows * (HEAD + row_height(rows)) + FOOT
-
-
 def drives_of(disks: Sequence[MapDisk]) -> list[str]:
     """Return the drives that any disk has a walk on, those of the first disk first."""
     return list(dict.fromkeys(walk.drive for disk in disks for walk in disk.walks))
@@ -249,27 +216,22 @@ def figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, dark:
             low = filled["layout"][trace["xaxis"].replace("x", "xaxis")]["range"][0]
             values = {"x": np.full(len(values["y"]), low / 2), **values}
         trace.update(values)
-        if dark:
-            _darken(trace)
+        role = next((role for role in (*ROLES, *CHANGES) if role.key == trace["meta"]["role"]), None)
+        if dark and role is not None:
+            trace["marker"] = {**trace["marker"], "color": role.dark}
     return filled
-
-
-def _darken(trace: Fields) -> None:
-    role = next((role for role in (*ROLES, *CHANGES) if role.key == trace["meta"]["role"]), None)
-    if role is not None:
-        trace["marker"] = {**trace["marker"], "color": role.dark}
 
 
 def _values(meta: Fields, found: Bars, walk: Reads | None, unit: int) -> Fields:
     """Return what a trace shows; the twin is in ``web/src/figure.ts``."""
-    low, high = found.edges[:-1], found.edges[1:]
+    edges, shares = found
+    low, high = edges[:-1], edges[1:]
     middle, width = (low + high) / 2 / unit, (high - low) / unit
+    held = shares.get(meta["role"], np.zeros(BINS))
+    is_there = held > 0
     if meta["part"] == "bars":
-        held = found.shares.get(meta["role"], np.zeros(BINS))
-        is_there = held > 0
         return {"x": held[is_there], "y": middle[is_there], "width": width[is_there]}
     if meta["part"] == "marks":
-        is_there = found.shares.get(meta["role"], np.zeros(BINS)) > 0
         return {"y": middle[is_there]}
     if walk is None:
         return {"x": [], "y": []}
@@ -340,7 +302,7 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
         "showlegend": False,
         "hovermode": False,
         "dragmode": "zoom",
-        "height": height_of(rows),
+        "height": whole + FOOT,
         "margin": {"l": LEFT, "r": RIGHT, "t": 0, "b": FOOT, "pad": 0},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
@@ -394,7 +356,12 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
                 **({"title": {"text": f"{time_unit(seconds)[1]} since the start of the listing"}} if is_last else {}),
                 **({"matches": "x2"} if number else {}),
             }
-        layout["annotations"].append(_caption(disk, names[number], top - HEAD / whole))
+        caption = {
+            "text": escape(caption_of(disk, names[number])), "x": 0, "y": top - HEAD / whole, "xref": "paper",
+            "yref": "paper", "showarrow": False, "xanchor": "left", "yanchor": "bottom", "yshift": 18,
+            "font": {"size": 12}, "opacity": 0.75, "name": "caption",
+        }  # fmt: skip
+        layout["annotations"].append(caption)
         if has_walks:
             shape, label = end_marks(number, disk, names[number], drive, seconds)
             layout["shapes"].append(shape)
@@ -405,15 +372,6 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
 def end_of(disk: MapDisk, drive: str) -> float:
     """Return when the last walk of a disk ends."""
     return sum(walk.seconds for walk in walks_on(disk, drive))
-
-
-def _caption(disk: MapDisk, name: str, top: float) -> Fields:
-    """Say above a row which disk it is, unless its label does."""
-    return {
-        "text": escape(caption_of(disk, name)), "x": 0, "y": top, "xref": "paper", "yref": "paper", "showarrow": False,
-        "xanchor": "left", "yanchor": "bottom", "yshift": 18, "font": {"size": 12}, "opacity": 0.75,
-        "name": "caption",
-    }  # fmt: skip
 
 
 def end_marks(number: int, disk: MapDisk, name: str, drive: str, seconds: float) -> tuple[Fields, Fields]:
@@ -506,13 +464,13 @@ def _static_row(
 
 def static_bars(held: Sequence[Share], span: int, size: int) -> str:
     """Draw what fills the stretches of a disk, as SVG that fills its place."""
-    found = bars(held, 0, span, size)
+    _, found = bars(held, 0, span, size)
     before = np.zeros(BINS)
     paths = []
     for key in dict.fromkeys(role.key for role in (*ROLES, *CHANGES)):
-        if key not in found.shares:
+        if key not in found:
             continue
-        share = found.shares[key]
+        share = found[key]
         path = "".join(
             f"M{100 * left:.2f} {BINS - at - 1}h{100 * width:.2f}v1h{-100 * width:.2f}z"
             for at, (left, width) in enumerate(zip(before.tolist(), share.tolist(), strict=True))
@@ -520,15 +478,11 @@ def static_bars(held: Sequence[Share], span: int, size: int) -> str:
         )
         paths.append(f'<path class="fill-{key}" d="{path}"/>')
         before = before + share
-    marks = "".join(f"M0 {BINS - at - 0.5}h0" for at in np.flatnonzero(found.shares.get(DAMAGED.key, before[:0]) > 0))
+    marks = "".join(f"M0 {BINS - at - 0.5}h0" for at in np.flatnonzero(found.get(DAMAGED.key, before[:0]) > 0))
     if marks:
         paths.append(f'<path class="dots line-damaged" d="{marks}"/>')
     looks = f'viewBox="0 0 100 {BINS}" preserveAspectRatio="none" aria-hidden="true"'
     return f'<svg class="sbars" {looks}>{"".join(paths)}</svg>'
-
-
-def _distinct(x: NDArray[np.int64], y: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True)))
 
 
 def _static_walk(walk: Reads | None, label: str, end: float, span: int, seconds: float) -> str:
@@ -541,7 +495,8 @@ def _static_walk(walk: Reads | None, label: str, end: float, span: int, seconds:
             parts.append(f'<path class="head" d="M{line}"/>')
         for role in (OTHER, DATA, MAIN):
             own = walk.role == role.key
-            dots = "".join(f"M{one} {other}h0" for one, other in _distinct(x[own], y[own]))
+            distinct = dict.fromkeys(zip(x[own].tolist(), y[own].tolist(), strict=True))
+            dots = "".join(f"M{one} {other}h0" for one, other in distinct)
             if dots:
                 parts.append(f'<path class="dots line-{role.key}" d="{dots}"/>')
     share, anchor = end / seconds, "end" if end > LABEL_TURNS * seconds else "start"

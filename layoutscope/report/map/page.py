@@ -20,7 +20,6 @@ from layoutscope.report.map.figure import (
     MAX_ROWS,
     ROLES,
     TIME_UNITS,
-    role_of,
     scale_of,
     skeleton,
     unit_of,
@@ -143,6 +142,7 @@ def disk_data(
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stack_tables([layout.columns("nodes") for layout in item.layouts])
+    unit_bytes, cell_bytes, cells = pyramid(shares, item.block_size_bytes)
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
@@ -150,8 +150,11 @@ def disk_data(
         "used": used_span(shares),
         "block": item.block_size_bytes,
         "volumes": _volumes(item),
-        "classes": [_class(share) for share in shares],
-        "pyramid": _pyramid(shares, item.block_size_bytes),
+        "classes": [
+            {"key": share.item.key, "label": share.item.label, "role": share.item.role, "bytes": share.size_bytes}
+            for share in shares
+        ],
+        "pyramid": {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(*one) for one in cells]},
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
         "nodes": pack_nodes_table(nodes, item, segments, [share.item.key for share in shares]),
@@ -178,16 +181,6 @@ def _volumes(item: MapDisk) -> list[dict[str, Any]]:
 def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
     """Pack which volume's file each owner of data is."""
     return {"volume": encode.array(files[:, 0]), **identifiers(files[:, 1])}
-
-
-def _class(share: Share) -> dict[str, Any]:
-    item = share.item
-    return {"key": item.key, "label": item.label, "role": role_of(item), "bytes": share.size_bytes}
-
-
-def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:
-    unit_bytes, cell_bytes, cells = pyramid(shares, block_bytes)
-    return {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(*one) for one in cells]}
 
 
 def _cells(first: NDArray[np.int64], count: NDArray[np.int64], held: NDArray[np.int64]) -> dict[str, Any]:

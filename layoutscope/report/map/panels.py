@@ -17,7 +17,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
-from layoutscope.report.map.pyramid import verified_xids
+from layoutscope.report.map.pyramid import tree_class, verified_xids
 from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import dense_codes, find, first_places, match, owners, ranges
 from layoutscope.tables.columns import stack_tables
@@ -61,6 +61,11 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
     place = np.where(is_here, nodes["image_offset"].signed(), -1)
     seconds = node_seconds(place, segments, item.walks, item.device)[: len(kept)]
     size, offset = kept["size_bytes"].data, place[: len(kept)]
+    changes: dict[str, NDArray[Any]] = {}
+    if item.num_earlier:
+        from layoutscope.report.map.difference import disk_changes
+
+        changes = disk_changes(item)
     return {
         "trees": list(trees),
         "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
@@ -80,15 +85,8 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
         "first": identifiers(ids_of(kept["first_key_id"])),
         "last": identifiers(ids_of(kept["last_key_id"])),
         "total": len(nodes),
-        **({name: pyramid.array(of[: len(kept)]) for name, of in _changes(item).items()} if item.num_earlier else {}),
+        **{name: pyramid.array(values[: len(kept)]) for name, values in changes.items()},
     }
-
-
-def _changes(item: MapDisk) -> dict[str, NDArray[Any]]:
-    """Return what happened to each node between two states."""
-    from layoutscope.report.map.difference import disk_changes
-
-    return disk_changes(item)
 
 
 def _codes(column: Values, known: Sequence[str]) -> NDArray[np.uint8]:
@@ -199,7 +197,10 @@ def make_chart(
 
 def charts_of(disks: Sequence[MapDisk], *, names: bool) -> list[dict[str, list[Chart]]]:
     """Return the charts of each disk by the parts of the page; two states of a disk have none."""
-    powers = _powers([values for disk in disks for values, *_ in _distances(disk)])
+    apart = [values[values > 0] for disk in disks for values, *_ in _distances(disk)]
+    every = np.concatenate([np.empty(0, np.int64), *apart])
+    # From the least power of two of any distance to the one after the largest: one axis for all disks.
+    powers = (int(every.min()).bit_length() - 1, int(every.max()).bit_length()) if len(every) else (0, 0)
     return [
         {
             "directories": [] if disk.device else directory_charts(disk, names=names),
@@ -271,7 +272,7 @@ def order_charts(item: MapDisk) -> list[Chart]:
     return [
         make_chart(
             f"{before}{tree.label}: {len(rank):,} leaves",
-            [_points(rank, _to_mib(place), tree_role(tree), "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")],
+            [_points(rank, _to_mib(place), tree_class(tree).role, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")],
             {
                 "xaxis": {"title": {"text": "order of keys"}},
                 "yaxis": {"title": {"text": "position, MiB"}, "rangemode": "tozero"},
@@ -281,11 +282,6 @@ def order_charts(item: MapDisk) -> list[Chart]:
         )
         for tree, rank, place, before in found
     ]
-
-
-def tree_role(tree: TreeTraits) -> str:
-    """Return the role of a tree's nodes."""
-    return "main" if tree.role == "main" else "other"
 
 
 def _orders(layout: VolumeLayout, item: MapDisk) -> Iterator[tuple[TreeTraits, NDArray[np.int64], NDArray[np.int64]]]:
@@ -336,12 +332,6 @@ def _distances(item: MapDisk) -> Iterator[Distances]:
     to_data = np.concatenate([_to_first_extents(layout, item.device) for layout in item.layouts])
     if len(to_data):
         yield to_data, "From a file's inode to its first data", "files"
-
-
-def _powers(all_values: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
-    """Return the least power of two of any distances, and the one after the largest: one axis for all disks."""
-    apart = np.concatenate([np.empty(0, np.int64), *(values[values > 0] for values in all_values)])
-    return (int(apart.min()).bit_length() - 1, int(apart.max()).bit_length()) if len(apart) else (0, 0)
 
 
 def _histogram(values: NDArray[np.int64], title: str, unit: str, powers: tuple[int, int]) -> Chart:
@@ -438,11 +428,6 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
 def read_role(tree: str, role: str) -> str:
     """Return the role of what a read is of."""
     return "data" if tree == "data" else "main" if role == "main" else "other"
-
-
-def round_digits(values: NDArray[np.float64], digits: int = 6) -> list[float]:
-    """Return numbers with as many digits as a page shows."""
-    return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 
 ALL: Final = "all"
@@ -560,7 +545,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "id": [key for one, rows in kept for key in _keys(one, rows)],
         "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
         "name": [name for one, rows in kept for name in _names(one, item, rows, names=names)],
-        "seconds": round_digits(np.concatenate([one.seconds[rows] for one, rows in kept])),
+        "seconds": [float(f"{seconds:.6g}") for one, rows in kept for seconds in one.seconds[rows].tolist()],
         "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
         "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
         "whole": {

@@ -42,7 +42,7 @@ UNKNOWN: Final = "unknown"
 
 
 class MapClass(Struct, frozen=True):
-    """One class: its key in the tables, its name, its group, its tree's role."""
+    """One class: its key in the tables, its name, its group, and the role that gives its color; none for free space."""
 
     key: str
     label: str
@@ -50,22 +50,22 @@ class MapClass(Struct, frozen=True):
     role: str = ""
 
 
-REGION: Final = MapClass("region", "metadata outside trees", METADATA)
-FILE_DATA: Final = MapClass("data", "file data", DATA)
-PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA)
-UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN)
+REGION: Final = MapClass("region", "metadata outside trees", METADATA, "other")
+FILE_DATA: Final = MapClass("data", "file data", DATA, "data")
+PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "data")
+UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "unknown")
 FREE_SPACE: Final = MapClass("free", "free space", FREE)
-UNREAD: Final = MapClass("unread", "not read", UNKNOWN)
-DAMAGED: Final = MapClass("damaged", "damaged metadata block", METADATA)
-LOCKED: Final = MapClass("locked", "locked metadata", METADATA)
-MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA)
-CAME: Final = MapClass("came", "metadata that came", METADATA)
-MOVED_AWAY: Final = MapClass("moved-away", "metadata that moved away", METADATA)
-WENT: Final = MapClass("went", "metadata that went", METADATA)
-NEW_DATA: Final = MapClass("new-data", "file data, new here", METADATA)
-OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA)
-STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA)
-NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN)
+UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "unknown")
+DAMAGED: Final = MapClass("damaged", "damaged metadata block", METADATA, "damaged")
+LOCKED: Final = MapClass("locked", "locked metadata", METADATA, "unknown")
+MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA, "main")
+CAME: Final = MapClass("came", "metadata that came", METADATA, "main")
+MOVED_AWAY: Final = MapClass("moved-away", "metadata that moved away", METADATA, "other")
+WENT: Final = MapClass("went", "metadata that went", METADATA, "other")
+NEW_DATA: Final = MapClass("new-data", "file data, new here", METADATA, "moved")
+OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA, "moved")
+STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA, "data")
+NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN, "unknown")
 FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
 BY_CONDITION: Final = {"damaged": DAMAGED, "unread": DAMAGED, "locked": LOCKED}
 """Classes of nodes by their condition; sound nodes have the class of their tree."""
@@ -78,7 +78,7 @@ NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "u
 
 def tree_class(traits: TreeTraits) -> MapClass:
     """Return the class of a B-tree, in the words of its file system."""
-    return MapClass(traits.name, traits.label, METADATA, traits.role)
+    return MapClass(traits.name, traits.label, METADATA, "main" if traits.role == "main" else "other")
 
 
 class Segments(Struct, frozen=True):
@@ -133,15 +133,31 @@ class _Collector:
 
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
     """Collect the segments of all layouts that share a disk; nodes are numbered through, layout by layout."""
-    collector = _Collector(_known_classes(layouts))
-    base = 0
+    found = _Collector(_known_classes(layouts))
+    codes, base = found.codes, 0
+    region_codes = {key: codes[key] for key in NOT_METADATA_REGIONS if key in codes}
+    region_codes |= dict.fromkeys(DATA_REGIONS, codes[FILE_DATA.key])
     for number, layout in enumerate(layouts):
-        _collect_nodes(layout, device, base, collector)
-        _collect_damage(layout, device, collector)
-        _collect_regions(layout, device, collector)
-        _collect_files(layout, device, number, collector)
+        _collect_nodes(layout, device, base, found)
         base += len(layout.columns("nodes"))
-    return collector.segments()
+        places = [item.image_offset for item in damage_without_node(layout) if item.device == device]
+        if places:
+            start, length = np.array(places, np.int64), np.full(len(places), layout.facts.block_size_bytes, np.int64)
+            found.add(Values(start, None), Values(length, None), codes[DAMAGED.key], 0)
+        regions, free, extents = (_on(layout.columns(name), device) for name in ("regions", "free", "extents"))
+        kinds = _codes(regions["type"], region_codes, codes[REGION.key])
+        found.add(regions["image_offset"], regions["length_bytes"], kinds, 0)
+        found.add(free["image_offset"], free["length_bytes"], codes[FREE_SPACE.key], 0)
+        ids = extents["file_id"].filled(0)
+        (id_codes,), bound = dense_codes(ids)
+        is_there = np.zeros(bound, np.bool_)
+        is_there[id_codes] = True
+        owner = -len(found.files) - np.cumsum(is_there)[id_codes]
+        distinct = np.sort(ids[first_places(id_codes, bound)])
+        own = np.stack([np.full(len(distinct), number, np.uint64), distinct], axis=1)
+        found.files = np.concatenate([found.files, own])
+        found.add(extents["image_offset"], extents["length_bytes"], codes[FILE_DATA.key], owner)
+    return found.segments()
 
 
 def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
@@ -176,21 +192,6 @@ def verified_xids(nodes: Table) -> NDArray[Any]:
     return np.where(nodes["condition"].equals("sound"), nodes["xid"].filled(0), 0)
 
 
-def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
-    regions, free = _on(layout.columns("regions"), device), _on(layout.columns("free"), device)
-    collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)
-    collector.add(free["image_offset"], free["length_bytes"], collector.codes[FREE_SPACE.key], 0)
-
-
-def _collect_files(layout: VolumeLayout, device: int, number: int, collector: _Collector) -> None:
-    extents = _on(layout.columns("extents"), device)
-    ids, place = _numbered_ids(extents["file_id"].filled(0))
-    owner = -1 - len(collector.files) - place
-    own = np.stack([np.full(len(ids), number, np.uint64), ids], axis=1)
-    collector.files = np.concatenate([collector.files, own])
-    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[FILE_DATA.key], owner)
-
-
 def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
     nodes, pieces = layout.columns("nodes"), _on(layout.columns("node_fragments"), device)
     rows = nodes["row"].data
@@ -216,31 +217,10 @@ def damage_without_node(layout: VolumeLayout) -> list[Finding]:
     return [item for item, is_known in zip(found, has_node.tolist(), strict=True) if not is_known]
 
 
-def _collect_damage(layout: VolumeLayout, device: int, collector: _Collector) -> None:
-    places = [item.image_offset for item in damage_without_node(layout) if item.device == device]
-    if places:
-        start, length = np.array(places, np.int64), np.full(len(places), layout.facts.block_size_bytes, np.int64)
-        collector.add(Values(start, None), Values(length, None), collector.codes[DAMAGED.key], 0)
-
-
 def _on(table: Table, device: int) -> Table:
     """Return the content of one drive of a set."""
     here = table["device"].data == device
     return table if here.all() else table.take(here)
-
-
-def _numbered_ids(ids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the distinct identifiers, ascending, and the place of each row's among them."""
-    (codes,), bound = dense_codes(ids)
-    is_there = np.zeros(bound, np.bool_)
-    is_there[codes] = True
-    return np.sort(ids[first_places(codes, bound)]), (np.cumsum(is_there) - 1)[codes]
-
-
-def _region_codes(regions: Table, collector: _Collector) -> NDArray[np.uint8]:
-    fixed = {key: collector.codes[key] for key in NOT_METADATA_REGIONS if key in collector.codes}
-    fixed |= dict.fromkeys(DATA_REGIONS, collector.codes[FILE_DATA.key])
-    return _codes(regions["type"], fixed, collector.codes[REGION.key])
 
 
 def _codes(column: Values, codes: dict[str, int], default: int) -> NDArray[np.uint8]:
@@ -259,12 +239,7 @@ def merge_touching(segments: Segments) -> Segments:
         & (segments.owner[1:] == segments.owner[:-1])
         & (segments.start[1:] == segments.start[:-1] + segments.length[:-1])
     )
-    return _merge(segments, np.concatenate([[True], ~joined]))
-
-
-def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
-    """Join each run that begins where `is_first` holds."""
-    first = np.flatnonzero(is_first)
+    first = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.maximum.reduceat(segments.start + segments.length, first)
     return replace(segments.take(first), length=ends - segments.start[first])
 
@@ -309,16 +284,12 @@ def partition(
         runs[segments.classes[code].key] = intersect(claimed, left)
         left = subtract(left, claimed)
     # A block that holds a header or its copy, of 512 bytes, holds nothing else: its rest is metadata, too.
-    begun = _whole_blocks([runs[item.key] for item in segments.classes if item.group == METADATA], block_bytes)
+    held = union([runs[item.key] for item in segments.classes if item.group == METADATA])
+    first, end = held[:, 0] // block_bytes, -(-held.sum(axis=1) // block_bytes)
+    begun = runs_of(first * block_bytes, (end - first) * block_bytes)
     runs[REGION.key] = union([runs[REGION.key], intersect(left, begun)])
     runs[UNCLAIMED.key] = union([runs[UNCLAIMED.key], subtract(left, begun)])
     return tuple(Share(item, runs[item.key]) for item in segments.classes)
-
-
-def _whole_blocks(sets: Sequence[Runs], block_bytes: int) -> Runs:
-    runs = union(sets)
-    first, end = runs[:, 0] // block_bytes, -(-runs.sum(axis=1) // block_bytes)
-    return runs_of(first * block_bytes, (end - first) * block_bytes)
 
 
 def pyramid(
@@ -359,15 +330,12 @@ def _cells(runs: Runs, width: int) -> Cells:
     cell = np.concatenate([start[within] // width, start[head] // width, last[tail]])
     held = np.concatenate([(end - start)[within], width - start[head] % width, end[tail] % width])
     full = (last > first) & ~within
-    return _joined(*_summed(cell, held), first[full], (last - first)[full], width)
-
-
-def _summed(cell: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Add the values of the same cell."""
+    # Several ends of runs may be in one cell.
     order = np.argsort(cell, kind="stable")
     cell, held = cell[order], held[order]
     heads = np.flatnonzero(np.diff(cell, prepend=-1))
-    return cell[heads], np.add.reduceat(held, heads) if len(heads) else held
+    held = np.add.reduceat(held, heads) if len(heads) else held
+    return _joined(cell[heads], held, first[full], (last - first)[full], width)
 
 
 def _joined(
@@ -389,15 +357,14 @@ def held_by(
     edges: NDArray[np.int64],  # ascending bytes from the start of the range
 ) -> NDArray[np.int64]:
     """Count the bytes of each class between edges."""
-    return np.stack([np.diff(_below(share.runs, edges)) for share in shares])
-
-
-def _below(runs: Runs, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the bytes of a class below each edge."""
-    sums = np.concatenate([[0], np.cumsum(runs[:, 1])])
-    place = np.searchsorted(runs[:, 0], edges, side="right")
-    inside = np.maximum(0, runs[place - 1].sum(axis=1) - edges) if len(runs) else 0
-    return sums[place] - np.where(place > 0, inside, 0)
+    counts = []
+    for share in shares:
+        runs = share.runs
+        sums = np.concatenate([[0], np.cumsum(runs[:, 1])])
+        place = np.searchsorted(runs[:, 0], edges, side="right")
+        past = np.maximum(0, runs[place - 1].sum(axis=1) - edges) if len(runs) else 0
+        counts.append(np.diff(sums[place] - np.where(place > 0, past, 0)))
+    return np.stack(counts)
 
 
 def used_span(shares: Sequence[Share]) -> int:
@@ -410,36 +377,23 @@ def used_span(shares: Sequence[Share]) -> int:
     return int(runs[last].sum())
 
 
+NUMBERS: Final = (("u1", np.uint8), ("u2", np.uint16), ("u4", np.uint32), ("i4", np.int32))
+"""Types of packed whole numbers; wider ones are doubles, exact up to 2**53, which no address on a disk reaches."""
+
+
 def array(values: NDArray[Any], *, delta: bool = False) -> dict[str, Any]:
-    """Pack an array: narrowed, optionally as differences, deflated."""
-    wide = np.asarray(values)
-    if wide.dtype.kind == "f":
-        return _packed(wide.astype(np.float32), "f4", delta=False)
-    numbers = wide.astype(np.int64)
+    """Pack whole numbers: narrowed, optionally as differences, deflated."""
+    numbers = np.asarray(values).astype(np.int64)
     if delta and len(numbers):
         numbers = np.diff(numbers, prepend=0)
-    return _narrow(numbers, delta=delta)
-
-
-def _narrow(numbers: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    for name, kind in (("u1", np.uint8), ("u2", np.uint16), ("u4", np.uint32), ("i4", np.int32)):
-        limits = np.iinfo(kind)
-        if limits.min <= low and high <= limits.max:
-            return _packed(numbers.astype(kind), name, delta=delta)
-    # Addresses stay exact in doubles up to 2**53, which no disk reaches.
-    return _packed(numbers.astype(np.float64), "f8", delta=delta)
-
-
-def _packed(values: NDArray[Any], name: str, *, delta: bool) -> dict[str, Any]:
+    fitting = (item for item in NUMBERS if np.iinfo(item[1]).min <= low and high <= np.iinfo(item[1]).max)
+    name, kind = next(fitting, ("f8", np.float64))
+    narrowed = numbers.astype(kind)
     # Bytes of one significance together: they compress better.
-    planes = values.view(np.uint8).reshape(len(values), values.itemsize).T
-    return {
-        "type": name,
-        "n": len(values),
-        "delta": delta,
-        "data": packed_bytes(np.ascontiguousarray(planes).tobytes()),
-    }
+    planes = narrowed.view(np.uint8).reshape(len(narrowed), narrowed.itemsize).T
+    data = packed_bytes(np.ascontiguousarray(planes).tobytes())
+    return {"type": name, "n": len(narrowed), "delta": delta, "data": data}
 
 
 ALPHABET: Final = "".join(map(chr, range(ord("!"), ord("}")))).translate(dict.fromkeys(map(ord, "\"&'<>\\`")))

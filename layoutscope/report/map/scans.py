@@ -46,7 +46,6 @@ class MapWalk(Struct, frozen=True):
     causes_s: Mapping[str, float]  # seconds by cause: seek, rotation, transfer, overhead, host
     best_s: float | None = None  # time with the best remedy that needs no other drive; None where none helps
     best: str = ""  # that remedy, in a few words
-    interval_s: tuple[float, float] | None = None  # low and high end of the prediction
     host_factor: float = 1.0  # how many times as long the computer takes as the trace says
     draws_s: tuple[float, ...] = ()  # seconds of each simulation, which belong to those of other walks one by one
     entries: int = 0  # files and directories that it lists
@@ -299,7 +298,6 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         causes_s=dict(prediction.causes_s),
         best_s=None if best is None else best.seconds,
         best="" if best is None else best.title,
-        interval_s=(prediction.seconds_low, prediction.seconds_high),
         host_factor=prediction.host_factor,
         draws_s=prediction.draws_s,
         entries=count_listed(volume.layout),

@@ -182,7 +182,7 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
 
 def _key(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Name the colours that are there, and how much of the disks is damaged."""
-    bad = [share for held in shares for share in held if figure.role_of(share.item) == figure.DAMAGED.key]
+    bad = [share for held in shares for share in held if share.item.role == figure.DAMAGED.key]
     amount = f": {format_bytes(sum(share.size_bytes for share in bad))}" if bad else ""
     entries = "".join(
         f'<span><i class="swatch back-{role.key}"></i>{escape(role.label)}'

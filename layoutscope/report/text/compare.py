@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.drive.uncertain import two_digits
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import make_printer, plain_table, print_parts
+from layoutscope.report.text.console import heads, make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, find_explained_row, get_end_costs, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 from layoutscope.walk.host import HOST_WORDS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.compare import Changes, Cost, MetricRow, TimeRow
+    from layoutscope.results.compare import Changes, MetricRow, TimeRow
 
 MAX_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
@@ -69,51 +69,32 @@ def _columns(letters: Sequence[str], chosen: Sequence[int]) -> list[tuple[str, b
     return [*((letter, True) for letter in named), *((f"{letter}/{named[0]}", True) for letter in compared)]
 
 
-def _format_values(values: Sequence[float | None]) -> list[str]:
-    found = ratios(values)
-    return list(map(format_ratio, found if len(values) <= MAX_RATIOS else found[-1:]))
-
-
 def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> RenderableType:
     rows = []
     for row in found.times:
         values = [row.seconds[number] for number in chosen]
-        found_ratios = [row.ratio(number, chosen[0]) for number in chosen[1:]]
-        ratios = [NOTHING if each is None else two_digits(each.median) for each in found_ratios]
-        rows.append((row.drive, *map(_seconds, values), *(ratios if len(values) <= MAX_RATIOS else ratios[-1:])))
+        grown = [row.ratio(number, chosen[0]) for number in chosen[1:]]
+        times = [NOTHING if value is None else format_seconds(value) for value in values]
+        shown = [NOTHING if each is None else two_digits(each.median) for each in grown]
+        rows.append((row.drive, *times, *(shown if len(values) <= MAX_RATIOS else shown[-1:])))
     return plain_table("Predicted listing time", [("Drive", False), *_columns(letters, chosen)], rows)
-
-
-def _seconds(value: float | None) -> str:
-    return NOTHING if value is None else format_seconds(value)
 
 
 def _where(row: TimeRow, letters: Sequence[str]) -> RenderableType:
     """Take the time on one drive apart, by cause and by reads; each part sums up to the whole."""
     first, last = get_end_costs(row)
-    rows = [_part(name.capitalize(), *pair, first, last) for name, pair in _causes(first, last)]
-    rows += [_part(name, *pair, first, last) for name, pair in _kinds(first, last)]
+    before, after = dict(first.causes_s), dict(last.causes_s)
+    parts = [(name.capitalize(), before.get(name, 0.0), after.get(name, 0.0)) for name in {**before, **after}]
+    parts = [part for part in parts if part[1:] != (0.0, 0.0)]
+    parts.append(("Reads in sequence", first.in_sequence.seconds, last.in_sequence.seconds))
+    parts.append(("Reads elsewhere", first.elsewhere.seconds, last.elsewhere.seconds))
+    whole = last.seconds - first.seconds
+    rows = []
+    for name, was, now in parts:
+        share = f"{round(100 * (now - was) / whole)} %" if whole else NOTHING
+        rows.append((name, format_seconds(was), format_seconds(now), format_difference(now - was), share))
     sides = [(letters[0], True), (letters[-1], True), (f"{letters[-1]} - {letters[0]}", True), ("Share", True)]
     return plain_table(f"Where the time goes on {row.drive}, by cause and by reads", [("", False), *sides], rows)
-
-
-def _causes(first: Cost, last: Cost) -> Iterator[tuple[str, tuple[float, float]]]:
-    sides = dict(first.causes_s), dict(last.causes_s)
-    for name in {**sides[0], **sides[1]}:
-        pair = sides[0].get(name, 0.0), sides[1].get(name, 0.0)
-        if pair != (0.0, 0.0):
-            yield name, pair
-
-
-def _kinds(first: Cost, last: Cost) -> Iterator[tuple[str, tuple[float, float]]]:
-    yield "Reads in sequence", (first.in_sequence.seconds, last.in_sequence.seconds)
-    yield "Reads elsewhere", (first.elsewhere.seconds, last.elsewhere.seconds)
-
-
-def _part(name: str, before: float, after: float, first: Cost, last: Cost) -> tuple[str, ...]:
-    whole = last.seconds - first.seconds
-    share = f"{round(100 * (after - before) / whole)} %" if whole else NOTHING
-    return name, format_seconds(before), format_seconds(after), format_difference(after - before), share
 
 
 def format_difference(seconds: float) -> str:
@@ -134,7 +115,9 @@ def _metrics(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -
         for row in group:
             values = [row.values[number] for number in chosen]
             shown = (format_plain(value, row.unit) for value in values)
-            rows.append((f"  {metric_title(row)}", *shown, *_format_values(values)))
+            grown = ratios(values)
+            shown_ratios = map(format_ratio, grown if len(values) <= MAX_RATIOS else grown[-1:])
+            rows.append((f"  {metric_title(row)}", *shown, *shown_ratios))
     return plain_table("Metrics", [("Metric", False), *_columns(letters, chosen)], rows, gap=1)
 
 
@@ -148,7 +131,7 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
     if change is None:
         why = "different UUIDs"
         return Text(f"{earlier} and {later} are different volumes ({why}), so moved nodes are not reported.")
-    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Added", "Removed", "Moved by, median"))]
+    columns = heads("", ">Stayed", ">Moved", ">Added", ">Removed", ">Moved by, median")
     rows = [
         (
             row.what,
@@ -162,19 +145,17 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
 
 def print_series(series: Series, console: Console) -> None:
     """Print the layouts with their predicted times, and every metric over them."""
-    print_parts(_series(series, console.width), console)
-
-
-def _series(series: Series, width: int) -> Iterator[RenderableType]:
     letters = side_letters(len(series.places))
-    for letter, name in zip(letters, series.found.names, strict=True):
-        yield Text(f"{letter}: {escape_text(name)}")
+    parts: list[RenderableType] = [
+        Text(f"{letter}: {escape_text(name)}") for letter, name in zip(letters, series.found.names, strict=True)
+    ]
     for title, numbers in series.curves.items():
         shown = f"Predicted listing time, {escape_text(title)}" if len(series.curves) > 1 else "Predicted listing time"
-        yield _curve(series, letters, numbers, shown)
-    step = max((width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
-    for start in range(0, len(letters), step):
-        yield _metrics_over(series, letters, range(start, min(start + step, len(letters))))
+        parts.append(_curve(series, letters, numbers, shown))
+    step = max((console.width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
+    blocks_of_sides = (range(start, min(start + step, len(letters))) for start in range(0, len(letters), step))
+    parts += [_metrics_over(series, letters, numbers) for numbers in blocks_of_sides]
+    print_parts(iter(parts), console)
 
 
 _PLACES: Final = {"order": "Order", "xid": "Xid", "time": "Last change (UTC)"}

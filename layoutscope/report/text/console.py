@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.units import NOTHING, format_bytes, format_count
+from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding, Level
     from layoutscope.results.scan import ImageFacts
+    from layoutscope.tables import VolumeFacts
 
 T = TypeVar("T")
 
@@ -121,6 +122,22 @@ def item_table(
 def format_address(image_offset: int | None) -> str:
     """Write an address of the image; a dash where there is none."""
     return NOTHING if image_offset is None else f"{image_offset:,}"
+
+
+def stack_words(facts: VolumeFacts, separator: str, what: str) -> str:
+    """Name a volume: its number for ``--volume``, what it is, its name, and its state if that is not the live one."""
+    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
+    name = f'{separator}"{escape_text(facts.name)}"' if facts.name else ""
+    view = "" if facts.view == "live" else f"{separator}({escape_text(facts.view)})"
+    return f"{number}: {escape_text(what)}{name}{view}"
+
+
+def coverage_words(coverage: float | None, num_errors: int) -> str:
+    """Say how much of the metadata was read, if that was not all of it without an error; else nothing."""
+    if coverage == 1 and not num_errors:
+        return ""
+    errors = format_count(num_errors, "error")
+    return f"{format_coverage(coverage)} of the known metadata was read, with {errors}. "
 
 
 def image_line(image: ImageFacts) -> Text:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, heads, item_table, make_printer, plain_table
+from layoutscope.report.text.console import COLUMNS, coverage_words, heads, item_table, make_printer, plain_table
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
-from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
+from layoutscope.units import NOTHING, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
 
-    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult, ForecastTime
+    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult
     from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
 
 
@@ -59,10 +59,8 @@ def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     yield Text(escape_text(volume.volume), style="bold cyan")
-    if volume.coverage != 1 or volume.num_errors:
-        read = f"{format_coverage(volume.coverage)} of the known metadata was read"
-        errors = format_count(volume.num_errors, "error")
-        yield Text(f"{read}, with {errors}. The plan covers only what was read.", style="bold red")
+    if lost := coverage_words(volume.coverage, volume.num_errors):
+        yield Text(f"{lost}The plan covers only what was read.", style="bold red")
     found = volume.interval
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
@@ -95,15 +93,12 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         ("What", lambda item: item.words.title + ("" if item.is_sure else " (not on every such drive)")),
     )
     if volume.pair is not None:
-        first, second = (_title(volume, name) for name in volume.pair.names)
+        titles = {item.words.name: item.words.title for item in volume.remedies}
+        first, second = map(titles.__getitem__, volume.pair.names)
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
         yield from _wrap(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
     for item in helpful[:most]:
         yield from _describe_remedy(item, volume.pace)
-
-
-def _title(volume: VolumePlan, name: str) -> str:
-    return next(item.words.title for item in volume.remedies if item.words.name == name)
 
 
 def _format_saving(item: PlannedRemedy) -> str:
@@ -187,23 +182,18 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
         yield from _churn(result.churn)
     for number, drive in enumerate(result.points[0].times):
         columns = heads(">Cycles", ">Listing time", ">Range (layout)", ">Range (layout and drive)")
-        rows = [(f"{point.cycle:,}", *_time_cells(point.times[number])) for point in result.points]
+        rows = []
+        for point in result.points:
+            time = point.times[number]
+            by_layout = f"{format_seconds(time.seconds.low)} to {format_seconds(time.seconds.high)}"
+            by_both = f"{format_seconds(time.low_s)} to {format_seconds(time.high_s)}"
+            rows.append((f"{point.cycle:,}", format_seconds(time.seconds.value), by_layout, by_both))
         yield plain_table(f"Listing on {escape_text(drive.profile)}", columns, rows)
-    names = [_metric_title(result.points[0], name) for name in FORECAST_METRICS]
-    columns = [*heads(">After", ">Files", ">Leaves"), *((name, True) for name in names)]
+    titles = {metric.name: metric.title for metric in reversed(result.points[0].metrics)}
+    columns = [*heads(">After", ">Files", ">Leaves"), *((titles.get(name, name), True) for name in FORECAST_METRICS)]
     yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
     for note in result.notes:
         yield Text(note, style="dim")
-
-
-def _time_cells(time: ForecastTime) -> tuple[str, ...]:
-    seconds = time.seconds
-    by_layout = f"{format_seconds(seconds.low)} to {format_seconds(seconds.high)}"
-    return format_seconds(seconds.value), by_layout, f"{format_seconds(time.low_s)} to {format_seconds(time.high_s)}"
-
-
-def _metric_title(point: ForecastPoint, name: str) -> str:
-    return next((metric.title for metric in point.metrics if metric.name == name), name)
 
 
 def _layout_cells(point: ForecastPoint) -> tuple[str, ...]:

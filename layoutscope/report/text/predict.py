@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import heads, image_line, item_table, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import (
+    coverage_words,
+    heads,
+    image_line,
+    item_table,
+    make_printer,
+    plain_table,
+    print_parts,
+)
 from layoutscope.results.explanation import describe_unknown
 from layoutscope.results.predict import bound, width
-from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
+from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.results import predict, recorded
-    from layoutscope.results.scan import Prediction, WalkFacts
+    from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
 
 
@@ -102,16 +110,9 @@ def _format_time(order: predict.OrderCase, item: Prediction) -> str:
 
 def _about(volume: predict.VolumeCase | predict.OrdersCase) -> Iterator[Text]:
     yield Text(escape_text(volume.volume), style="bold cyan")
-    if volume.coverage != 1 or volume.num_errors:
-        read = f"{format_coverage(volume.coverage)} of the known metadata was read"
-        errors = format_count(volume.num_errors, "error")
-        yield Text(f"{read}, with {errors}. The times do not include what is missing.", style="bold red")
-    yield from _missing(volume.missing_paths)
-
-
-def _missing(paths: Sequence[str]) -> Iterator[Text]:
-    """Return how many paths of a list are not on the volume, and the first of them."""
-    if paths:
+    if lost := coverage_words(volume.coverage, volume.num_errors):
+        yield Text(f"{lost}The times do not include what is missing.", style="bold red")
+    if paths := volume.missing_paths:
         told = f"{format_count(len(paths), 'path')} of the list {'is' if len(paths) == 1 else 'are'} not on the volume"
         yield Text(f"{told}. The existing part of each path is looked up:", style="bold red")
         yield from (Text(f"  {escape_text(path)}") for path in paths[:MAX_MISSING])
@@ -134,27 +135,19 @@ def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
     predictions = [case.prediction for case in volume.drives]
     if predictions:
         yield prediction_table(predictions, f"{walk.order}: predicted times, and the share of each cause")
-    yield from _in_sequence(walk)
-    yield _host_line(volume)
-    yield from prediction_notes(predictions)
-    for case in volume.drives:
-        yield Text()
-        yield from _case(case)
-
-
-def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
-    """Return which part of a walk a disk serves at once: of its reads, and of the nodes that they read."""
+    # Which part of a walk a disk serves at once: of its reads, and of the nodes that they read.
     shares = {metric.name: metric.value for metric in walk.metrics}
     reads, nodes = (shares.get(name) for name in ("request-layout-score", "enumeration-layout-score"))
     if reads is not None:
         scored = "" if nodes is None else f"; {format_share(nodes)} of the nodes do (enumeration layout score)"
         yield Text(f"{format_share(reads)} of the reads start where the previous one ended{scored}")
-
-
-def _host_line(volume: predict.VolumeCase) -> Text:
-    """Show processor and wall time of the host separately: on flash this is most of the time."""
+    # Processor and wall time of the host are shown separately: on flash this is most of the time.
     time = volume.host_time
-    return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} elapsed")
+    yield Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} elapsed")
+    yield from prediction_notes(predictions)
+    for case in volume.drives:
+        yield Text()
+        yield from _case(case)
 
 
 def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
@@ -177,7 +170,15 @@ def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
     if bound(case):
         yield Text(f"  {bound(case)}")
     if case.directories:
-        yield _directories(case)
+        total = item.seconds
+        yield item_table(
+            f"Most expensive directories on {item.drive}",
+            case.directories,
+            ("Directory", lambda cost: escape_text(cost.path)),
+            (">Reads", lambda cost: f"{cost.reads:,}"),
+            (">Time", lambda cost: format_seconds(cost.seconds)),
+            (">Share", lambda cost: format_share(cost.seconds / total)),
+        )
 
 
 def _instead(change: predict.Alternative, item: Prediction) -> str:
@@ -190,18 +191,6 @@ def _instead(change: predict.Alternative, item: Prediction) -> str:
     saved = 1 - change.seconds / item.seconds
     share = f"{format_share(abs(saved))} {'less' if saved >= 0 else 'more'}"
     return f"takes {after} instead of {before} ({share}): {change.because}"
-
-
-def _directories(case: predict.DriveCase) -> RenderableType:
-    total = case.prediction.seconds or 1.0
-    return item_table(
-        f"Most expensive directories on {case.prediction.drive}",
-        case.directories,
-        ("Directory", lambda cost: escape_text(cost.path)),
-        (">Reads", lambda cost: f"{cost.reads:,}"),
-        (">Time", lambda cost: format_seconds(cost.seconds)),
-        (">Share", lambda cost: format_share(cost.seconds / total)),
-    )
 
 
 @make_printer
@@ -228,9 +217,23 @@ def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
             style="bold red",
         )
     yield from _agreement(result.agreement)
-    if result.host is not None:
-        yield host_line(result.host)
-    yield _side_by_side(result)
+    if (host := result.host) is not None:
+        each = host.each_us()
+        measured_time, model_time = format_seconds(host.measured_us / 1e6), format_seconds(host.model_us / 1e6)
+        words = f"Host between reads: {measured_time} measured, {model_time} by the model"
+        if each is not None:
+            words += f"; {each[0]:.1f} and {each[1]:.1f} us for each of {host.entries:,} entries"
+        yield Text(words)
+    pairs = zip(result.times, result.expected, strict=True)
+    times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
+    yield item_table(
+        "Service time of both on the same drives, without the host",
+        [each for each in times if each[1]],
+        ("Drive", lambda each: each[0]),
+        (">Recorded", lambda each: format_seconds(each[1])),
+        (">Predicted", lambda each: format_seconds(each[2])),
+        (">Predicted / recorded", lambda each: f"{each[2] / each[1]:.3f}"),
+    )
 
 
 def _agreement(found: Score) -> Iterator[RenderableType]:
@@ -249,19 +252,6 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
         yield Text("  steps by what they lead to: " + ", ".join(steps))
 
 
-def _side_by_side(result: recorded.ReplayResult) -> RenderableType:
-    pairs = zip(result.times, result.expected, strict=True)
-    times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
-    return item_table(
-        "Service time of both on the same drives, without the host",
-        [each for each in times if each[1]],
-        ("Drive", lambda each: each[0]),
-        (">Recorded", lambda each: format_seconds(each[1])),
-        (">Predicted", lambda each: format_seconds(each[2])),
-        (">Predicted / recorded", lambda each: f"{each[2] / each[1]:.3f}"),
-    )
-
-
 def _drive_seconds(item: Prediction) -> float:
     """Return the seconds of the drive alone; a trace may not include those of its host."""
     return sum(seconds for name, seconds in item.causes_s if name != "host")
@@ -269,11 +259,10 @@ def _drive_seconds(item: Prediction) -> float:
 
 def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None:
     """Print a list of several drives; of one all numbers with their sources."""
-    print_parts(_one(drives[0]) if len(drives) == 1 else iter([_many(drives)]), console)
-
-
-def _many(drives: Sequence[predict.DriveFacts]) -> RenderableType:
-    return item_table(
+    if len(drives) == 1:
+        print_parts(_one(drives[0]), console)
+        return
+    table = item_table(
         "Drive profiles",
         drives,
         ("Drive", lambda item: item.profile.name),
@@ -282,6 +271,7 @@ def _many(drives: Sequence[predict.DriveFacts]) -> RenderableType:
         (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
         ("Use it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
     )
+    print_parts(iter([table]), console)
 
 
 def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:
@@ -399,16 +389,6 @@ def measured_table(measured: recorded.MeasuredTimes) -> RenderableType:
     )
 
 
-def host_line(host: recorded.HostTimes) -> Text:
-    """Set the host's time between reads beside that of the model."""
-    each = host.each_us()
-    measured, model = format_seconds(host.measured_us / 1e6), format_seconds(host.model_us / 1e6)
-    words = f"Host between reads: {measured} measured, {model} by the model"
-    if each is not None:
-        words += f"; {each[0]:.1f} and {each[1]:.1f} us for each of {host.entries:,} entries"
-    return Text(words)
-
-
 WALK_COLUMNS: Final = heads(
     *("Walk", "As", ">Clock", ">Predicted", "Inside", ">On nodes", ">Blocks", ">Extra", ">Pairs", ">Drive"),
     *(">Host us", ">Model us"),
@@ -431,11 +411,22 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
         rows = [_row(walk) for walk in result.scored]
         yield plain_table("Listings and their predictions", WALK_COLUMNS, rows, gap=1)
     for walk in result.walks:
-        yield from _describe_walk(walk)
+        if walk.why_not:
+            yield Text(f"{walk.name}: not scored, {escape_text(walk.why_not)}", style="bold red")
+        if walk.replay is not None and walk.replay.recording is not None:
+            yield Text(f"{walk.name}:")
+            yield from (Text(f"  {line.plain}", style=line.style) for line in recording_lines(walk.replay.recording))
+        for note in walk.notes:
+            yield Text(f"  {escape_text(note)}", style="bold red")
     for step, note in result.missing:
         yield Text(f"left out or failed: {escape_text(step)} {escape_text(note)}".rstrip(), style="dim")
-    if result.policy is not None:
-        yield from _policy(result.policy)
+    if (policy := result.policy) is not None:
+        yield Text()
+        adjacent, written, tenths = leaf_cells(policy)
+        yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
+        if policy.transactions:
+            yield Text(f"written by {written}")
+            yield Text(f"transactions by tenths of the leaves: {tenths}")
     if result.scored:
         yield Text()
         yield Text("As table rows, to share:")
@@ -473,25 +464,6 @@ def _row(walk: recorded.KitWalk) -> tuple[str, ...]:
         NOTHING if ratio is None else f"{ratio:.2f}",
         *((f"{us:.1f}" for us in each) if each is not None else (NOTHING, NOTHING)),
     )
-
-
-def _describe_walk(walk: recorded.KitWalk) -> Iterator[Text]:
-    if walk.why_not:
-        yield Text(f"{walk.name}: not scored, {escape_text(walk.why_not)}", style="bold red")
-    if walk.replay is not None and walk.replay.recording is not None:
-        yield Text(f"{walk.name}:")
-        yield from (Text(f"  {line.plain}", style=line.style) for line in recording_lines(walk.replay.recording))
-    for note in walk.notes:
-        yield Text(f"  {escape_text(note)}", style="bold red")
-
-
-def _policy(policy: recorded.LeafPolicy) -> Iterator[Text]:
-    yield Text()
-    adjacent, written, tenths = leaf_cells(policy)
-    yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
-    if policy.transactions:
-        yield Text(f"written by {written}")
-        yield Text(f"transactions by tenths of the leaves: {tenths}")
 
 
 def leaf_cells(policy: recorded.LeafPolicy | None) -> tuple[str, str, str]:

@@ -21,6 +21,7 @@ from layoutscope.report.text.console import (
     item_table,
     plain_table,
     print_parts,
+    stack_words,
 )
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.report.text.screen import more_is_lost, partition_lines, screen_lines
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric, TreeSummary
-    from layoutscope.results.scan import ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import ScanResult, VolumeScan
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
@@ -64,11 +65,8 @@ def print_scan(
     if details or explain:
         print_parts(scan_parts(result, explain=explain), console)
     else:
-        print_parts(screen_lines(result, is_ascii=is_ascii or not _draws_blocks(console)), console)
-
-
-def _draws_blocks(console: Console) -> bool:
-    return console.encoding.lower().startswith("utf") and not console.is_dumb_terminal
+        has_blocks = console.encoding.lower().startswith("utf") and not console.is_dumb_terminal
+        print_parts(screen_lines(result, is_ascii=is_ascii or not has_blocks), console)
 
 
 def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[RenderableType]:
@@ -103,10 +101,13 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     """Yield the parts of one volume's report: what it means first, then what that follows from."""
     facts = volume.layout.facts
     yield Text()
-    yield stack_line(facts)
+    yield Text(stack_words(facts, "  ", " > ".join(facts.stack)), style="bold cyan")
     yield _indent(headline(facts))
-    if volume.walk is not None:
-        yield walk_line(volume.walk)
+    if (walk := volume.walk) is not None:
+        score = {metric.name: metric.value for metric in walk.metrics}.get("enumeration-layout-score")
+        shown = "" if score is None else f"; {format_share(score)} of its nodes in sequence"
+        reads = f"{format_count(walk.reads, 'read')}, {format_bytes(walk.read_bytes)}"
+        yield Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
     if any(item.seconds for item in volume.predictions):
         yield prediction_table(volume.predictions)
         yield from prediction_notes(volume.predictions) if explain else ()
@@ -118,11 +119,17 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
         if kept:
             yield Text(f"Snapshots alone hold {format_count(kept, 'node')} of these: metrics of trees leave them out")
     if volume.space:
-        yield space_line(volume)
+        yield Text("Space: " + ", ".join(f"{row.use} {format_bytes(row.size_bytes)}" for row in volume.space))
     yield from block_table(facts)
     if told := words.describe_history(volume):
         yield Text(told)
-    yield metrics_with_definitions(volume) if explain else main_metrics(volume)
+    if explain:
+        walked = volume.walk.metrics if volume.walk is not None else ()
+        found = [metric for metric in (*volume.metrics, *walked) if metric.value is not None or metric.note]
+        yield Group(Text("Metrics", style="bold"), *(part for metric in found for part in _define_metric(metric)))
+    else:
+        columns = heads("Metric", ">Value", "Per")
+        yield plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
     yield Text("As the volume describes itself" if facts.volume is not None else "As the container describes itself")
     yield _indent(fact_lines(facts))
     yield coverage_line(volume.layout)
@@ -130,14 +137,6 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
 
 def _indent(lines: Sequence[str]) -> Padding:
     return Padding(Text("\n".join(lines)), (0, 0, 0, 2))
-
-
-def stack_line(facts: VolumeFacts) -> Text:
-    """Show the number by which ``--volume`` finds a volume, the layers around it and its name."""
-    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
-    name = f'  "{escape_text(facts.name)}"' if facts.name else ""
-    view = "" if facts.view == "live" else f"  ({escape_text(facts.view)})"
-    return Text(f"{number}: {escape_text(' > '.join(facts.stack))}{name}{view}", style="bold cyan")
 
 
 def headline(facts: VolumeFacts) -> list[str]:
@@ -186,20 +185,6 @@ def tree_table(trees: Sequence[TreeSummary]) -> RenderableType:
     )
 
 
-def space_line(volume: VolumeScan) -> Text:
-    """Show what the bytes of the volume are used for."""
-    return Text("Space: " + ", ".join(f"{row.use} {format_bytes(row.size_bytes)}" for row in volume.space))
-
-
-def walk_line(walk: WalkFacts) -> Text:
-    """Show what an enumeration reads, and how much of it in sequence."""
-    values = {metric.name: metric.value for metric in walk.metrics}
-    score = values.get("enumeration-layout-score")
-    shown = "" if score is None else f"; {format_share(score)} of its nodes in sequence"
-    reads = f"{format_count(walk.reads, 'read')}, {format_bytes(walk.read_bytes)}"
-    return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
-
-
 def findings_shown(findings: Sequence[Finding]) -> RenderableType:
     """Show findings with their addresses: the worst first, causes before what follows from them."""
     chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MAX_FINDINGS]
@@ -246,13 +231,8 @@ def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
     )
 
 
-def main_metrics(volume: VolumeScan) -> RenderableType:
-    """Show the metrics of the volume and of the enumerated tree: value, unit and denominator."""
-    columns = heads("Metric", ">Value", "Per")
-    return plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
-
-
 def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
+    """Yield the metrics of the volume and of the enumerated tree: value, unit and denominator."""
     is_container = volume.layout.facts.volume is None
     wanted = ("free space",) if is_container else (*VOLUME_WIDE, main_tree(volume.layout))
     last = ""
@@ -263,13 +243,6 @@ def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
             yield (Text(metric.subject, style="italic"),)
         last = metric.subject
         yield f"  {metric.definition.title}", format_value(metric.value, metric.unit), metric.denominator
-
-
-def metrics_with_definitions(volume: VolumeScan) -> Group:
-    """Show every metric of every subject with its parts, definition and source."""
-    walked = volume.walk.metrics if volume.walk is not None else ()
-    found = [metric for metric in (*volume.metrics, *walked) if metric.value is not None or metric.note]
-    return Group(Text("Metrics", style="bold"), *(part for metric in found for part in _define_metric(metric)))
 
 
 def _define_metric(metric: Metric) -> Iterator[RenderableType]:

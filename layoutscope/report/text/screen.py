@@ -21,7 +21,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT, UNBOUNDED, first_cause
 from layoutscope.metrics.space import node_density
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, count_findings
+from layoutscope.report.text.console import COLUMNS, count_findings, stack_words
 from layoutscope.results import explanation as words
 from layoutscope.results.check import what_to_do
 from layoutscope.results.explanation import drive_words
@@ -261,10 +261,7 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
 
 
 def _title(facts: VolumeFacts) -> str:
-    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
-    name = f' "{escape_text(facts.name)}"' if facts.name else ""
-    view = "" if facts.view == "live" else f" ({escape_text(facts.view)})"
-    return f"{number}: {escape_text(facts.variant)}{name}{view}"
+    return stack_words(facts, " ", facts.variant)
 
 
 def _findings(result: ScanResult, volume: VolumeScan) -> list[Finding]:

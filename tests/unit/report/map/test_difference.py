@@ -16,7 +16,7 @@ from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.report.map.difference import difference, share_by_change
 from layoutscope.report.map.figure import CHANGES as ROLES
-from layoutscope.report.map.figure import figure, role_of
+from layoutscope.report.map.figure import figure
 from layoutscope.report.map.pyramid import CHANGES, NOT_TOLD, STILL_THERE, held_by
 from layoutscope.report.map.scans import disks
 from layoutscope.units import format_seconds
@@ -231,5 +231,5 @@ def test_without_names_no_file_is_named(result, later):
 def test_every_change_has_a_role():
     """None of them is red, which is reserved for damage."""
     keys = {role.key for role in ROLES}
-    assert {role_of(item) for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
+    assert {item.role for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
     assert "damaged" not in keys

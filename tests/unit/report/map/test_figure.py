@@ -16,7 +16,7 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import BROWSERS, layout_map, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.report.map.figure import BINS, MAX_DOTS, bars, drives_of, figure, role_of, scale_of, static
+from layoutscope.report.map.figure import BINS, MAX_DOTS, bars, drives_of, figure, scale_of, static
 from layoutscope.report.map.page import shares_of
 from layoutscope.report.map.pyramid import FREE_SPACE, UNCLAIMED
 from layoutscope.report.map.scans import disks
@@ -63,7 +63,7 @@ def test_ink_of_a_role_is_its_share_of_the_bytes(result):
     span = scale_of([disk], [shares])
     expected: dict[str, float] = {}
     for share in shares:
-        if share.size_bytes and (role := role_of(share.item)):
+        if share.size_bytes and (role := share.item.role):
             inside = np.minimum(share.runs.sum(axis=1), span) - np.minimum(share.runs[:, 0], span)
             expected[role] = expected.get(role, 0.0) + float(inside.sum()) / span
     ink = _ink(figure([disk], [shares]), "bars")
@@ -81,14 +81,12 @@ def test_bars_with_metadata_are_those_of_the_tables(result):
     (layout,) = [layout for layout in disk.layouts if layout.entries.height]
     tree = {"HFS+": "catalog", "APFS": "fs"}[layout.facts.variant]
     nodes = layout.nodes.filter(pl.col("tree").cast(pl.String) == tree)["image_offset", "size_bytes"].unique()
-    found = bars(shares, 0, disk.size_bytes, disk.size_bytes)
+    edges, found = bars(shares, 0, disk.size_bytes, disk.size_bytes)
     expected = np.zeros(BINS, bool)
     for place, size in nodes.rows():
-        low, high = np.searchsorted(
-            found.edges, [place - disk.image_offset, place - disk.image_offset + size - 1], "right"
-        )
+        low, high = np.searchsorted(edges, [place - disk.image_offset, place - disk.image_offset + size - 1], "right")
         expected[low - 1 : high] = True
-    assert ((found.shares["main"] > 0) == expected).all()
+    assert ((found["main"] > 0) == expected).all()
 
 
 def test_each_read_is_a_dot_in_its_time(result):

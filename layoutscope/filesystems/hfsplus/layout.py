@@ -20,7 +20,6 @@ from layoutscope.filesystems.hfsplus.catalog import (
 )
 from layoutscope.filesystems.hfsplus.contents import (
     Contents,
-    check_contents,
     num_missing_entries,
     open_contents,
 )
@@ -761,12 +760,12 @@ def _tree_facts(tree: Tree) -> TreeFacts:
     )
 
 
-def read_layout(request: VolumeRequest) -> VolumeLayout:
-    """Read the layout of an HFS+ or HFSX volume."""
+def read_layout(request: VolumeRequest, compare: Callable[[Volume, Contents], None]) -> VolumeLayout:
+    """Read the layout of an HFS+ or HFSX volume; `compare` adds findings about contradictions in its contents."""
     opened, contents = open_contents(request)
     read = opened, contents
     mark = opened.log.mark()
-    check_contents(opened, contents)
+    compare(opened, contents)
     contents = replace(contents, catalog=contents.catalog.checked())
     # The last layer is the volume itself, for which its header gives a more precise name.
     layout = build_layout(opened, contents, request.stack[:-1], request.first_volume)

@@ -5,7 +5,7 @@ A scan must not load the other checks or the field rules. Rules about files and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from layoutscope.filesystems.hfsplus.tree import Tree, header_log, is_case_sensi
 from layoutscope.structs.arrays import LARGEST, find
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.volume import Volume
@@ -25,22 +27,73 @@ def compare_contents(volume: Volume, contents: Contents) -> None:
     """Compare the contents of a volume; findings are added to its log."""
     for tree in contents.trees.values():
         check_leaf_count(volume, tree)
-        _check_leaf_order(volume, tree)
+        leaves = tree.reach.leaves
+        first, last = tree.nodes.first_key_id[leaves], tree.nodes.last_key_id[leaves]
+        early = leaves[1:][(first[1:] >= 0) & (first[1:] < last[:-1])]
+        if len(early):
+            message = f"{len(early):,} leaves start before the end of the leaf before"
+            node_log(volume, tree.file, int(early[0])).add("keys-unordered", "warning", message)
         check_tree_header(volume, tree)
     catalog = contents.trees.get("catalog")
     if catalog is None:
         return
     check_counts(volume, contents.catalog)
-    if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
+    entries, threads = contents.catalog.entries, contents.catalog.threads
+    if not (entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER)).any():
         # Even a volume without files has a root folder. If it is missing, nothing of the catalog was read.
         header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
-    for code, rule, message in _OF_ENTRIES:
-        rows = np.flatnonzero(rule(volume, contents))
+    for code, wrong, words in _mark_wrong_entries(volume, contents):
+        rows = np.flatnonzero(wrong)
         if len(rows):
-            first = {name: int(contents.catalog.entries[name][rows[0]]) for name in ("node", "file_id")}
-            told = f"{len(rows):,} files or folders {message}; the first has CNID {first['file_id']}"
-            node_log(volume, catalog.file, first["node"]).add(code, "error", told)
-    _check_orphans(volume, contents)
+            node, cnid = (int(entries[name][rows[0]]) for name in ("node", "file_id"))
+            message = f"{len(rows):,} files or folders {words}; the first has CNID {cnid}"
+            node_log(volume, catalog.file, node).add(code, "error", message)
+    # Threads of missing files and folders name the lost file or folder and its parent folder.
+    rows = contents.catalog.orphans
+    if len(rows):
+        node, cnid, parent = (int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id"))
+        message = f"{len(rows):,} files or folders that have threads are missing; the first is CNID {cnid}"
+        log = node_log(volume, catalog.file, node)
+        log.add("thread-orphaned", "error", f"{message}, in the folder of CNID {parent}")
+        if contents.stale is not None:
+            message = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
+            log.add("tree-rebuilt", "warning", message)
+
+
+def _mark_wrong_entries(volume: Volume, contents: Contents) -> Iterator[tuple[str, Mask, str]]:
+    """Yield the code of each rule about files and folders, the entries that break it, and its words."""
+    catalog, overflow = contents.catalog, contents.trees.get("extents-overflow")
+    entries, forks, place = catalog.entries, catalog.forks, catalog.thread_of
+    is_folder = entries["is_folder"]
+    # Drivers treat sizes as signed; decoding caps larger ones at the largest number.
+    wrong = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
+    yield "fork-size-differs", wrong, "have a size of 2**63 bytes or more"
+    # Old volumes may lack threads of files.
+    elsewhere = (place >= 0) & (np.append(catalog.threads["parent_id"], 0)[place] != entries["parent_id"])
+    wrong = elsewhere | catalog.is_renamed | (is_folder & (place < 0))
+    yield "thread-differs", wrong, "have no thread record, or one with another parent or name"
+    num_entries = count_entries_by_parent(entries["parent_id"], entries["file_id"][is_folder])
+    wrong = is_folder.copy()
+    wrong[wrong] = num_entries != entries["valence"][wrong]
+    yield "valence-differs", wrong, "count other entries than they have"
+    wrong = catalog.misplaced(is_folded=not is_case_sensitive(volume, contents.trees.get("catalog")))
+    yield "keys-unordered", wrong, "have a key that does not come after the one before"
+    wrong = np.zeros(len(is_folder), np.bool_)
+    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.num_blocks))
+    wrong[forks["entry"][outside]] = True
+    yield "extent-outside", wrong, "have extents that leave the volume"
+    wrong = np.zeros(len(is_folder), np.bool_)
+    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
+        mine = forks["fork_type"] == fork_type
+        # Few files have a resource fork. If none has one, all extents belong to data forks and need no selection.
+        entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
+        counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
+        if overflow is not None and len(overflow.records["node"]):
+            mine = overflow.records["key.fork_type"] == fork_type
+            owners, blocks = (overflow.records[name][mine] for name in ("key.file_id", "data.extents.num_blocks"))
+            counted += overflow_blocks(entries["file_id"], owners, blocks)
+        wrong |= counted != entries[declared]
+    yield "fork-size-differs", wrong, "have forks that count other blocks than their extents hold"
 
 
 def overflow_blocks(
@@ -80,13 +133,6 @@ def check_leaf_count(volume: Volume, tree: Tree) -> None:
         log.add(code, "error", message, expected=found, found=declared)
     elif found > declared:
         log.add(code, "warning", "the header counts fewer leaf records than there are", expected=found, found=declared)
-
-
-def _check_leaf_order(volume: Volume, tree: Tree) -> None:
-    leaves = tree.reach.leaves
-    first, last = tree.nodes.first_key_id[leaves], tree.nodes.last_key_id[leaves]
-    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
-    _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
 
 
 def check_counts(volume: Volume, catalog: Catalog) -> None:
@@ -132,90 +178,3 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
             header_log(volume, tree.file, field).add(
                 "tree-header-differs", "warning", message, expected=expected, found=found
             )
-
-
-def _wrong_threads(_: Volume, contents: Contents) -> Mask:
-    """Mark missing threads of folders, and wrong threads; old volumes may lack threads of files."""
-    entries, threads = contents.catalog.entries, contents.catalog.threads
-    place = contents.catalog.thread_of
-    elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
-    wrong: Mask = elsewhere | contents.catalog.is_renamed | (entries["is_folder"] & (place < 0))
-    return wrong
-
-
-def _check_orphans(volume: Volume, contents: Contents) -> None:
-    """Report threads of missing files and folders; they name the lost file or folder and its parent folder."""
-    threads, catalog = contents.catalog.threads, contents.trees["catalog"]
-    rows = contents.catalog.orphans
-    if len(rows):
-        first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
-        place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
-        message = f"{len(rows):,} files or folders that have threads are missing; {place}"
-        node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
-        if contents.stale is not None:
-            told = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
-            node_log(volume, catalog.file, first["node"]).add("tree-rebuilt", "warning", told)
-
-
-def _wrong_valence(_: Volume, contents: Contents) -> Mask:
-    entries = contents.catalog.entries
-    wrong = entries["is_folder"].copy()
-    wrong[wrong] = count_entries_by_parent(entries["parent_id"], entries["file_id"][wrong]) != entries["valence"][wrong]
-    return wrong
-
-
-def _wrong_order(volume: Volume, contents: Contents) -> Mask:
-    is_folded = not is_case_sensitive(volume, contents.trees.get("catalog"))
-    return contents.catalog.misplaced(is_folded=is_folded)
-
-
-def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
-    forks = contents.catalog.forks
-    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.num_blocks))
-    wrong = np.zeros(len(contents.catalog.name), np.bool_)
-    wrong[forks["entry"][outside]] = True
-    return wrong
-
-
-def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
-    """Mark the files with forks whose block counts differ from their extents, including overflow extents."""
-    entries, forks = contents.catalog.entries, contents.catalog.forks
-    overflow = contents.trees.get("extents-overflow")
-    wrong = np.zeros(len(entries["file_id"]), np.bool_)
-    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
-        mine = forks["fork_type"] == fork_type
-        # Few files have a resource fork. If none has one, all extents belong to data forks and need no selection.
-        entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
-        counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
-        if overflow is not None and len(overflow.records["node"]):
-            records = overflow.records
-            mine = records["key.fork_type"] == fork_type
-            owners, blocks = records["key.file_id"][mine], records["data.extents.num_blocks"][mine]
-            counted += overflow_blocks(entries["file_id"], owners, blocks)
-        wrong |= counted != entries[declared]
-    return wrong
-
-
-def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
-    """Mark sizes of 2**63 bytes or more, which drivers treat as signed; decoding caps them at the largest number."""
-    entries = contents.catalog.entries
-    wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
-    return wrong
-
-
-_OF_ENTRIES: Final = (
-    ("fork-size-differs", _wrong_logical_sizes, "have a size of 2**63 bytes or more"),
-    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent or name"),
-    ("valence-differs", _wrong_valence, "count other entries than they have"),
-    ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),
-    ("extent-outside", _wrong_extents, "have extents that leave the volume"),
-    ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
-)
-"""Findings of a scan about files and folders: code, function that marks the entries, and message."""
-
-
-def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
-    """Report nodes in a single finding at the first one."""
-    if len(nodes):
-        node = int(nodes[0])
-        node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

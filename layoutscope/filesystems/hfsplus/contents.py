@@ -89,7 +89,11 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     below = opened
     journal = find_journal(opened)
     if journal is not None:
-        opened = _replay_journal_if_wanted(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
+        if is_applied(request) and not opened.is_inferred:
+            overlay = replay_journal(opened, journal)
+            opened = opened if overlay is None else reread_header(opened, overlay)
+        else:
+            report_pending(opened, journal)
     if request.sweep and found is None:
         from layoutscope.filesystems.hfsplus.sweep import sweep
 
@@ -98,14 +102,6 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     # Report the header as stored, without the journal's changes in memory.
     report_change(below)
     return opened, contents
-
-
-def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
-    if not is_applied:
-        report_pending(volume, journal)
-        return volume
-    overlay = replay_journal(volume, journal)
-    return volume if overlay is None else reread_header(volume, overlay)
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
@@ -128,6 +124,11 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     if journal is not None:
         report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
+    stale: dict[str, int] | None = None
+    if found is not None:
+        from layoutscope.filesystems.hfsplus.rescue import report_stale
+
+        stale = report_stale(volume, trees, found)
     return Contents(
         journal,
         special,
@@ -135,7 +136,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         catalog,
         attributes_file.collect_attributes(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
         *read_free_runs(volume, special[CNID.allocation_file]),
-        None if found is None else _count_stale(volume, trees, found),
+        stale,
     )
 
 
@@ -174,12 +175,6 @@ def _report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
         log.add("subtree-missing", "error", message)
 
 
-def _count_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
-    from layoutscope.filesystems.hfsplus.rescue import report_stale
-
-    return report_stale(volume, trees, found)
-
-
 LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
     "extents-overflow": overflow_leaves,
     "catalog": catalog_file.CatalogLeaves,
@@ -210,34 +205,24 @@ class _Trees(Struct):
     overflow: Tree | None = None  # the extents-overflow file, once it is read
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        """Read a tree; if it is broken, also try the copy of the header, and rebuild the tree from its leaves."""
+        """Read a tree; if it is broken, rebuild it from its leaves, and also try the copy of the header."""
         place = TreePlace(name, file_id, self.special[file_id])
         leaves = LEAVES[name]()
         tree = read_tree(self.volume, place, leaves)
-        if not self._is_broken(place, tree):
+        # Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
+        may_be_absent = not (place.fork.num_blocks or name == "catalog" or self.volume.is_inferred)
+        if is_whole(tree) if tree is not None else may_be_absent:
             return tree, leaves
-        tree, leaves = self._rebuilt(place, tree, leaves)
+        from layoutscope.filesystems.hfsplus.rescue import rebuild
+
+        fresh = LEAVES[name]()
+        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
+        if rebuilt is not None:
+            tree, leaves = rebuilt, fresh
         other = self._by_copy(place)
         if other is not None and _num_records(other[0]) >= _num_records(tree):
             return other
         return tree, leaves
-
-    def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
-        """Return whether part of a tree may not have been reached.
-
-        Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
-        """
-        if tree is not None:
-            return not is_whole(tree)
-        return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
-
-    def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
-        """Rebuild a tree from its leaves, if that finds other leaves."""
-        from layoutscope.filesystems.hfsplus.rescue import rebuild
-
-        fresh = LEAVES[place.tree]()
-        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
-        return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
         """Read a tree from the extents in the copy of the volume header; return None if these are the same."""

@@ -9,7 +9,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.checks.hfsplus import registry
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.hfsplus import layout
+from layoutscope.plugins.hfsplus import HFSPLUS
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def read_layout(source: Source, **asked: Any) -> VolumeLayout:
     """Read a volume; `asked` holds fields of a request."""
-    return layout.read_layout(VolumeRequest(source, **asked))
+    return HFSPLUS.read(VolumeRequest(source, **asked))[0]
 
 
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:

@@ -91,9 +91,10 @@ class Hfsplus:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""
+        from layoutscope.checks.hfsplus.comparison import compare_contents
         from layoutscope.filesystems.hfsplus.layout import read_layout
 
-        return [read_layout(request)]
+        return [read_layout(request, compare_contents)]
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a volume, once for each of its layouts."""

@@ -16,7 +16,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.checks.hfsplus.registry import CHECKS
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import btree, forks, journal, tree, volume
+from layoutscope.filesystems.hfsplus import btree, contents, forks, journal, tree, volume
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 from tests.cases import for_each
@@ -26,15 +26,15 @@ READING = {
     "alternate header": (volume, "_compare"),
     "free count": (forks, "check_free_count"),
     "header node": (btree, "_read_header_node"),
-    "tree size": (btree, "_read_tree_map"),
+    "tree size": (tree, "open_tree"),
     "map nodes": (btree, "_read_map"),
     "map end": (tree, "_report_short_map"),
     "shape": (tree, "check_reach"),
     "node map": (tree, "_report_map"),
     "unreached": (tree, "_report_unreached"),
     "leaf links": (tree, "_check_links"),
-    "journal place": (journal, "_has_place"),
-    "journal header": (journal, "_read_header"),
+    "journal place": (contents, "find_journal"),
+    "journal header": (journal, "_read_sound_header"),
     "journal lists": (journal, "_report_invalid"),
 }
 """Comparisons that reading makes, by their function."""
@@ -207,10 +207,10 @@ def test_every_fault_is_in_the_table():
 
 
 WITHOUT = {
-    "_has_place": lambda *_: True,
-    "_read_header": lambda *_: (None, False),
+    "find_journal": None,
+    "_read_sound_header": lambda *_: (None, False),
     "_read_header_node": None,
-    "_read_tree_map": None,
+    "open_tree": None,
     "_read_map": None,
 }
 """Replacements for comparisons that also return something; None: only their reports are dropped."""

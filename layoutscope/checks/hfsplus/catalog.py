@@ -17,7 +17,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds
-from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
+from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import find, take_ranges
@@ -440,7 +440,7 @@ def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
     entries = subject.table("thread-differs", "catalog records", catalog.locate_ids())
-    lost = find_without_thread(ids, claims, owner)
+    lost = claims & (find(owner, ids) < 0)
     entries.report(lost, "a file or folder has no thread", expected="the CNID of a thread", found=ids)
     # If two entries share a CNID, the thread belongs to the one in the folder that it names.
     place = _match_entries(catalog, owner)

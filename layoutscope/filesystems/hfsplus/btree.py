@@ -120,7 +120,7 @@ def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) ->
 
 def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
     """Read the header node and the map of a tree; return None if it has no blocks or its header is damaged."""
-    tree, _, fork = place
+    tree, file_id, fork = place
     if not fork.num_blocks:
         return None
     at = int(fork.start_blocks[0]) * volume.block_size_bytes
@@ -129,12 +129,24 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
     except FormatError as error:
         volume.log.survive(error, code="tree-header-invalid")
         return None
-    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.len_node:
-        volume.log.at(f"{tree} B-tree header node", at).add(
-            "tree-header-invalid", "error", "its file is smaller than a node"
-        )
+    size = int(node.header.len_node)
+    in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
+    log = volume.log.at(f"{tree} B-tree header node", at)
+    if not in_fork:
+        log.add("tree-header-invalid", "error", "its file is smaller than a node")
         return None
-    return _read_tree_map(volume, place, node)
+    # A damaged fork may claim more nodes than fit on the image.
+    num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
+    if int(node.header.num_nodes) != num_nodes:
+        log = volume.log.at(f"{tree} B-tree header node", at, plus=HEADER_NODE.header.num_nodes.offset)
+        message = "the header counts other nodes than the file holds"
+        log.add("tree-size-differs", "warning", message, expected=num_nodes, found=int(node.header.num_nodes))
+    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    readable = np.ones(num_nodes, np.bool_)
+    readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
+    used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
+    data = bytes(node.user_data)
+    return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
 
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
@@ -161,27 +173,6 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
             "node-invalid", "error", "node 0 is not a header node", expected=HEADER, found=int(node.descriptor.kind)
         )
     return node
-
-
-def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
-    tree, file_id, fork = place
-    size = int(node.header.len_node)
-    in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
-    # A damaged fork may claim more nodes than fit on the image.
-    num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
-    if int(node.header.num_nodes) != num_nodes:
-        at = int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset
-        log, message = (
-            volume.log.at(f"{tree} B-tree header node", at),
-            "the header counts other nodes than the file holds",
-        )
-        log.add("tree-size-differs", "warning", message, expected=num_nodes, found=int(node.header.num_nodes))
-    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
-    readable = np.ones(num_nodes, np.bool_)
-    readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
-    used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
-    data = bytes(node.user_data)
-    return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
 
 
 def _read_map(
@@ -213,7 +204,10 @@ def _read_map(
             log.add("node-invalid", "error", message, expected=MAP, found=found)
             lost.append(number)
             break
-        end = max(skip, _map_end(batch))
+        # A map record ends where the free space of its node starts, or at its offset table.
+        limit = max(DESCRIPTOR_BYTES, size - OFFSET_BYTES * (int(batch.num_records[0]) + 1))
+        free = int(decode_column(RECORD_OFFSET, data, np.array([limit]), RECORD_OFFSET.ofs_record)[0])
+        end = max(skip, min(free, limit) if free > DESCRIPTOR_BYTES else limit)
         parts.append(data[skip:end])
         places.append((number * size + skip, end - skip))
         known_bits += 8 * (end - skip)
@@ -226,14 +220,6 @@ def _read_map(
     # A node that the chain leads to is in use, whatever its own bit says.
     used[lost] = True
     return used, np.array(visited[1:], np.int64), tuple(places), np.array(lost, np.int64)
-
-
-def _map_end(node: ReadNodes) -> int:
-    """Return the end of a map record: the start of the node's free space, at most the start of its offset table."""
-    table_bytes = OFFSET_BYTES * (int(node.num_records[0]) + 1)
-    limit = max(DESCRIPTOR_BYTES, node.node_size_bytes - table_bytes)
-    offset = int(decode_column(RECORD_OFFSET, node.buffer, np.array([limit]), RECORD_OFFSET.ofs_record)[0])
-    return min(offset, limit) if offset > DESCRIPTOR_BYTES else limit
 
 
 def read_batches(volume: Volume, file: TreeFile, numbers: I64) -> Iterator[ReadNodes]:

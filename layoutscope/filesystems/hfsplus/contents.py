@@ -16,7 +16,6 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import attributes as attributes_file
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import TreePlace
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK, ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.extents import extend_fork, overflow_leaves
 from layoutscope.filesystems.hfsplus.features import report_version
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate_byte, read_free_runs
@@ -26,10 +25,7 @@ from layoutscope.filesystems.hfsplus.rootfiles import read_hot_files, report_unr
 from layoutscope.filesystems.hfsplus.tree import (
     Tree,
     first_rows,
-    header_log,
-    is_case_sensitive,
     is_whole,
-    node_log,
     read_tree,
 )
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread_header
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.sweep import Swept
-    from layoutscope.structs.arrays import I64, U32, Mask
+    from layoutscope.structs.arrays import I64
     from layoutscope.structs.grammar import HfsplusVolume
 
 
@@ -93,7 +89,11 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     below = opened
     journal = find_journal(opened)
     if journal is not None:
-        opened = _replay_journal_if_wanted(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
+        if is_applied(request) and not opened.is_inferred:
+            overlay = replay_journal(opened, journal)
+            opened = opened if overlay is None else reread_header(opened, overlay)
+        else:
+            report_pending(opened, journal)
     if request.sweep and found is None:
         from layoutscope.filesystems.hfsplus.sweep import sweep
 
@@ -102,14 +102,6 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     # Report the header as stored, without the journal's changes in memory.
     report_change(below)
     return opened, contents
-
-
-def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
-    if not is_applied:
-        report_pending(volume, journal)
-        return volume
-    overlay = replay_journal(volume, journal)
-    return volume if overlay is None else reread_header(volume, overlay)
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
@@ -132,6 +124,11 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     if journal is not None:
         report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
+    stale: dict[str, int] | None = None
+    if found is not None:
+        from layoutscope.filesystems.hfsplus.rescue import report_stale
+
+        stale = report_stale(volume, trees, found)
     return Contents(
         journal,
         special,
@@ -139,7 +136,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         catalog,
         attributes_file.collect_attributes(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
         *read_free_runs(volume, special[CNID.allocation_file]),
-        None if found is None else _count_stale(volume, trees, found),
+        stale,
     )
 
 
@@ -178,12 +175,6 @@ def _report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
         log.add("subtree-missing", "error", message)
 
 
-def _count_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
-    from layoutscope.filesystems.hfsplus.rescue import report_stale
-
-    return report_stale(volume, trees, found)
-
-
 LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
     "extents-overflow": overflow_leaves,
     "catalog": catalog_file.CatalogLeaves,
@@ -214,34 +205,24 @@ class _Trees(Struct):
     overflow: Tree | None = None  # the extents-overflow file, once it is read
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        """Read a tree; if it is broken, also try the copy of the header, and rebuild the tree from its leaves."""
+        """Read a tree; if it is broken, rebuild it from its leaves, and also try the copy of the header."""
         place = TreePlace(name, file_id, self.special[file_id])
         leaves = LEAVES[name]()
         tree = read_tree(self.volume, place, leaves)
-        if not self._is_broken(place, tree):
+        # Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
+        may_be_absent = not (place.fork.num_blocks or name == "catalog" or self.volume.is_inferred)
+        if is_whole(tree) if tree is not None else may_be_absent:
             return tree, leaves
-        tree, leaves = self._rebuilt(place, tree, leaves)
+        from layoutscope.filesystems.hfsplus.rescue import rebuild
+
+        fresh = LEAVES[name]()
+        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
+        if rebuilt is not None:
+            tree, leaves = rebuilt, fresh
         other = self._by_copy(place)
         if other is not None and _num_records(other[0]) >= _num_records(tree):
             return other
         return tree, leaves
-
-    def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
-        """Return whether part of a tree may not have been reached.
-
-        Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
-        """
-        if tree is not None:
-            return not is_whole(tree)
-        return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
-
-    def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
-        """Rebuild a tree from its leaves, if that finds other leaves."""
-        from layoutscope.filesystems.hfsplus.rescue import rebuild
-
-        fresh = LEAVES[place.tree]()
-        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
-        return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
         """Read a tree from the extents in the copy of the volume header; return None if these are the same."""
@@ -286,34 +267,6 @@ def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
     return np.where(place >= 0, np.append(counts, 0)[place], 0)
 
 
-def overflow_blocks(
-    file_ids: I64,
-    owner_ids: I64,  # file of each record; records of other files are ignored
-    block_counts: I64,  # blocks of the record's extents
-) -> I64:
-    """Sum the blocks that overflow records of one fork type add to each file.
-
-    >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
-    >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
-    [0, 5]
-    """
-    place = find(file_ids, owner_ids)
-    blocks = block_counts.sum(axis=1)
-    return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(file_ids)).astype(np.int64)
-
-
-def are_outside(
-    start_blocks: I64 | U32,
-    block_counts: I64 | U32,
-    total_blocks: int,  # blocks of the volume
-) -> Mask:
-    """Mark the extents that leave the volume; unused ones never do, whatever their start."""
-    # Unsigned block numbers wrap around, so their sum is not computed. The difference wraps around only if the start
-    # itself is outside.
-    found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
-    return found
-
-
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     """Return the minimum number of missing entries according to the volume's own counts.
 
@@ -327,194 +280,9 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     if not volume.log.has_errors:
         # The other sources take a pass over all entries. The checks used them already and found nothing missing.
         return by_header
-    short = entries["valence"][entries["is_folder"]] - _count_in_folders(catalog)
+    is_folder = entries["is_folder"]
+    counted = count_entries_by_parent(entries["parent_id"], entries["file_id"][is_folder])
+    short = entries["valence"][is_folder] - counted
     # A count beyond all CNIDs is damaged itself, so it is ignored.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
     return max(by_header, by_folders, len(catalog.orphans))
-
-
-def _count_in_folders(catalog: Catalog) -> I64:
-    """Count the entries of each folder, in the order of folders among the entries."""
-    entries = catalog.entries
-    return count_entries_by_parent(entries["parent_id"], entries["file_id"][entries["is_folder"]])
-
-
-def check_contents(volume: Volume, contents: Contents) -> None:
-    """Run all checks; findings are added to the volume."""
-    for tree in contents.trees.values():
-        check_leaf_count(volume, tree)
-        _check_leaf_order(volume, tree)
-        check_tree_header(volume, tree)
-    catalog = contents.trees.get("catalog")
-    if catalog is None:
-        return
-    check_counts(volume, contents.catalog)
-    if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
-        # Even a volume without files has a root folder. If it is missing, nothing of the catalog was read.
-        header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
-    for code, rule, message in _OF_ENTRIES:
-        rows = np.flatnonzero(rule(volume, contents))
-        if len(rows):
-            first = {name: int(contents.catalog.entries[name][rows[0]]) for name in ("node", "file_id")}
-            told = f"{len(rows):,} files or folders {message}; the first has CNID {first['file_id']}"
-            node_log(volume, catalog.file, first["node"]).add(code, "error", told)
-    _check_orphans(volume, contents)
-
-
-def check_leaf_count(volume: Volume, tree: Tree) -> None:
-    """Compare the number of leaf records in a tree's header with its leaves."""
-    found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
-    log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
-    if found < declared:
-        message = f"{declared - found:,} leaf records are missing of those that the header counts"
-        log.add(code, "error", message, expected=found, found=declared)
-    elif found > declared:
-        log.add(code, "warning", "the header counts fewer leaf records than there are", expected=found, found=declared)
-
-
-def _check_leaf_order(volume: Volume, tree: Tree) -> None:
-    leaves = tree.reach.leaves
-    first, last = tree.nodes.first_key_id[leaves], tree.nodes.last_key_id[leaves]
-    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
-    _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
-
-
-def check_counts(volume: Volume, catalog: Catalog) -> None:
-    """Compare the file and folder counts with the catalog; the root folder is not counted, links count as files."""
-    is_folder = catalog.entries["is_folder"]
-    for noun, found, field in (
-        ("files", int((~is_folder).sum()), "num_files"),
-        ("folders", max(int(is_folder.sum()) - 1, 0), "num_folders"),
-    ):
-        declared = int(getattr(volume.header, field))
-        log, code = volume.header_field(field), "file-count-differs"
-        if found < declared:
-            message = f"{declared - found:,} {noun} are missing of those that the volume header counts"
-            log.add(code, "error", message, expected=found, found=declared)
-        elif found > declared:
-            message = f"the volume header counts fewer {noun} than the catalog holds"
-            log.add(code, "warning", message, expected=found, found=declared)
-    # Once all 32-bit numbers are used, numbers are reused, and the header's next number has no meaning (TN1150,
-    # kHFSCatalogNodeIDsReusedBit).
-    highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
-    if highest >= following and not volume.header.is_cnid_reused:
-        message = "the next catalog node ID is in use already"
-        volume.header_field("next_catalog_id").add(
-            "next-cnid-used", "warning", message, expected=highest + 1, found=following
-        )
-
-
-def check_tree_header(volume: Volume, tree: Tree) -> None:
-    """Compare the header record with the nodes, if all of them could be read."""
-    if (tree.file.used & ~tree.file.readable).any():
-        return
-    header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
-    root = int(header.root_node)
-    pairs = [("num_free_nodes", int((~tree.file.used).sum()))]
-    if len(leaves) and 0 < root < tree.file.num_nodes:
-        ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
-        pairs += [("tree_depth", int(table.height[root])), *ends]
-    for field, expected in pairs:
-        found = int(getattr(header, field))
-        if found != expected:
-            what = field.removeprefix("num_").replace("_", " ")
-            message = f"the header's {what} is not that of the nodes"
-            header_log(volume, tree.file, field).add(
-                "tree-header-differs", "warning", message, expected=expected, found=found
-            )
-
-
-def find_without_thread(
-    entry_ids: I64,
-    must_have: Mask,  # folders, and files with the thread flag, which files on old volumes lack
-    thread_ids: I64,
-) -> Mask:
-    """Mark the files and folders that must have a thread but do not."""
-    return must_have & (find(thread_ids, entry_ids) < 0)
-
-
-def _wrong_threads(_: Volume, contents: Contents) -> Mask:
-    """Mark missing threads of folders, and wrong threads; old volumes may lack threads of files."""
-    entries, threads = contents.catalog.entries, contents.catalog.threads
-    place = contents.catalog.thread_of
-    elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
-    wrong: Mask = elsewhere | contents.catalog.is_renamed | (entries["is_folder"] & (place < 0))
-    return wrong
-
-
-def _check_orphans(volume: Volume, contents: Contents) -> None:
-    """Report threads of missing files and folders; they name the lost file or folder and its parent folder."""
-    threads, catalog = contents.catalog.threads, contents.trees["catalog"]
-    rows = contents.catalog.orphans
-    if len(rows):
-        first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
-        place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
-        message = f"{len(rows):,} files or folders that have threads are missing; {place}"
-        node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
-        if contents.stale is not None:
-            told = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
-            node_log(volume, catalog.file, first["node"]).add("tree-rebuilt", "warning", told)
-
-
-def _wrong_valence(_: Volume, contents: Contents) -> Mask:
-    entries = contents.catalog.entries
-    wrong = entries["is_folder"].copy()
-    wrong[wrong] = _count_in_folders(contents.catalog) != entries["valence"][wrong]
-    return wrong
-
-
-def _wrong_order(volume: Volume, contents: Contents) -> Mask:
-    is_folded = not is_case_sensitive(volume, contents.trees.get("catalog"))
-    return contents.catalog.misplaced(is_folded=is_folded)
-
-
-def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
-    forks = contents.catalog.forks
-    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.num_blocks))
-    wrong = np.zeros(len(contents.catalog.name), np.bool_)
-    wrong[forks["entry"][outside]] = True
-    return wrong
-
-
-def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
-    """Mark the files with forks whose block counts differ from their extents, including overflow extents."""
-    entries, forks = contents.catalog.entries, contents.catalog.forks
-    overflow = contents.trees.get("extents-overflow")
-    wrong = np.zeros(len(entries["file_id"]), np.bool_)
-    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
-        mine = forks["fork_type"] == fork_type
-        # Few files have a resource fork. If none has one, all extents belong to data forks and need no selection.
-        entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
-        counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
-        if overflow is not None and len(overflow.records["node"]):
-            records = overflow.records
-            mine = records["key.fork_type"] == fork_type
-            owners, blocks = records["key.file_id"][mine], records["data.extents.num_blocks"][mine]
-            counted += overflow_blocks(entries["file_id"], owners, blocks)
-        wrong |= counted != entries[declared]
-    return wrong
-
-
-def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
-    """Mark sizes of 2**63 bytes or more, which drivers treat as signed; decoding caps them at the largest number."""
-    entries = contents.catalog.entries
-    wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
-    return wrong
-
-
-_OF_ENTRIES: Final = (
-    ("fork-size-differs", _wrong_logical_sizes, "have a size of 2**63 bytes or more"),
-    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent or name"),
-    ("valence-differs", _wrong_valence, "count other entries than they have"),
-    ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),
-    ("extent-outside", _wrong_extents, "have extents that leave the volume"),
-    ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
-)
-"""Findings of a scan about files and folders: code, function that marks the entries, and message."""
-
-
-def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
-    """Report nodes in a single finding at the first one."""
-    if len(nodes):
-        node = int(nodes[0])
-        node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.volume import Overlay, read_at, report_denied_journal
+from layoutscope.filesystems.hfsplus.volume import Overlay, read_at
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import starts_of
 from layoutscope.structs.bulk import decode_columns
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, U8
     from layoutscope.structs.grammar import HfsplusJournal
     from layoutscope.structs.recordtypes import RecordType
+
+    JournalHeader = HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe
 
 
 HEADER: Final = JOURNAL_HEADER_BE
@@ -47,6 +50,10 @@ LIST_BYTES: Final = LIST.width
 BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
 
+MOUNTED_WITH_JOURNAL: Final = 0x4846534A
+"""The four letters HFSJ; disabling the journal writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
+
+
 class Journal(Struct, frozen=True):
     """A journal on this volume."""
 
@@ -54,8 +61,7 @@ class Journal(Struct, frozen=True):
     # journal_offset, size_bytes: location of the journal, both header and buffer
     journal_offset: int
     size_bytes: int
-    # its header, in either byte order; None if it is damaged or was never written
-    header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None
+    header: JournalHeader | None  # its header, in either byte order; None if it is damaged or was never written
     is_little_endian: bool  # byte order
 
     @property
@@ -99,7 +105,12 @@ def is_applied(request: VolumeRequest) -> bool:
 def find_journal(volume: Volume) -> Journal | None:
     """Locate the journal of a journaled volume; return None if there is none."""
     if not volume.header.is_journaled:
-        report_denied_journal(volume)
+        was_journaled = int(volume.header.last_mounted_version) == MOUNTED_WITH_JOURNAL
+        if volume.header.journal_info_block and was_journaled:
+            message = (
+                "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
+            )
+            volume.header_field("attributes").add("journal-invalid", "error", message)
         return None
     at = int(volume.header.journal_info_block) * volume.block_size_bytes
     try:
@@ -110,18 +121,35 @@ def find_journal(volume: Volume) -> Journal | None:
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
+    log, start, size = volume.log.at("journal info block", at), int(info.ofs_journal), int(info.len_journal)
     if message := _find_contradiction(volume, info):
-        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
+        log.add("journal-invalid", "error", message)
     elif info.is_on_other_device:
-        _report_external(volume, info, at)
+        uuid = bytes(info.external_journal_uuid).split(b"\0")[0].decode("ascii", "replace")
+        device = uuid or f"signature {' '.join(f'{int(word):08x}' for word in info.device_signature)}"
+        # A volume that was not unmounted may depend on the journal for its last changes.
+        level: Level = "warning" if volume.header.is_unmounted else "error"
+        log.add("journal-external", level, f"the journal is on another device and was not read: {device}")
+    elsewhere = Journal(at, 0, 0, None, is_little_endian=False)
     # Apple's driver checks this flag first, and looks for another device only if it is clear.
-    if not info.is_in_file_system or not _has_place(volume, info, at):
-        return Journal(at, 0, 0, None, is_little_endian=False)
-    if info.needs_initialisation and not volume.header.is_unmounted:
-        message = "the journal claims to hold nothing yet, but the volume was not unmounted"
-        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
-    header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
-    return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
+    if not info.is_in_file_system:
+        return elsewhere
+    field, message, found = "", "", 0
+    if start + HEADER_BYTES > volume.size_bytes:
+        field, message, found = "ofs_journal", "the journal is outside the volume", start
+    elif size < HEADER_BYTES or start + size > volume.size_bytes:
+        field, message, found = "len_journal", "the journal has an impossible size", size
+    if field:
+        expected = f"an end within {volume.size_bytes} bytes"
+        field_log = volume.log.at("journal info block", at + INFO.offset_of(field))
+        field_log.add("journal-invalid", "error", message, expected=expected, found=found)
+        return elsewhere
+    if info.needs_initialisation:
+        if not volume.header.is_unmounted:
+            message = "the journal claims to hold nothing yet, but the volume was not unmounted"
+            log.add("journal-invalid", "error", message)
+        return Journal(at, start, size, None, is_little_endian=False)
+    return Journal(at, start, size, *_read_sound_header(volume, start))
 
 
 def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
@@ -140,76 +168,42 @@ def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -
 def is_pending(volume: Volume, at: int) -> bool:
     """Return whether there is a sound journal header at an offset that shows pending transactions."""
     try:
-        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
-        header, _ = _parse_header(data, at)
+        header, _, checksum = _read_header(volume, at)
     except FormatError:
         return False
-    return _masked_checksum(data, JOURNAL_HEADER_CHECKED) == int(header.checksum) and header.ofs_start != header.ofs_end
+    return checksum == int(header.checksum) and header.ofs_start != header.ofs_end
 
 
-def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
-    """Return whether the journal is on the volume; if not, report the wrong field."""
-    start, size = int(info.ofs_journal), int(info.len_journal)
-    if start + HEADER_BYTES > volume.size_bytes:
-        field, message, found = "ofs_journal", "the journal is outside the volume", start
-    elif size < HEADER_BYTES or start + size > volume.size_bytes:
-        field, message, found = "len_journal", "the journal has an impossible size", size
-    else:
-        return True
-    volume.log.at("journal info block", at + INFO.offset_of(field)).add(
-        "journal-invalid", "error", message, expected=f"an end within {volume.size_bytes} bytes", found=found
-    )
-    return False
-
-
-def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> None:
-    uuid = bytes(info.external_journal_uuid).split(b"\0")[0].decode("ascii", "replace")
-    signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
-    volume.log.at("journal info block", at).add(
-        "journal-external",
-        # A volume that was not unmounted may depend on the journal for its last changes.
-        "warning" if volume.header.is_unmounted else "error",
-        f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
-    )
-
-
-def _read_header(
-    volume: Volume, at: int
-) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None, bool]:
-    """Read the journal header in the byte order of its magic, and verify its checksum."""
+def _read_sound_header(volume: Volume, at: int) -> tuple[JournalHeader | None, bool]:
+    """Read the journal header, and return it with whether it is little-endian; None if it is damaged."""
     try:
-        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
-        header, is_little = _parse_header(data, at)
+        header, is_little, computed = _read_header(volume, at)
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None, False
-    computed = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
-    if computed != int(header.checksum):
-        _report_checksum(volume, header, at, computed)
-        return None, is_little
-    return header, is_little
-
-
-def _report_checksum(
-    volume: Volume, header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, at: int, computed: int
-) -> None:
-    """Report a wrong checksum, at the start offset if that is impossible as well."""
+    if computed == int(header.checksum):
+        return header, is_little
+    # An impossible start offset is what makes the checksum wrong.
     field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
     if not int(header.len_header) <= int(header.ofs_start) <= int(header.len_journal):
         field, expected, found = "ofs_start", f"from {header.len_header} to {header.len_journal}", str(header.ofs_start)
     volume.log.at("journal header", at + HEADER.offset_of(field)).add(
         "journal-invalid", "error", "wrong checksum; the journal is not applied", expected=expected, found=found
     )
+    return None, is_little
 
 
-def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
+def _read_header(volume: Volume, at: int) -> tuple[JournalHeader, bool, int]:
+    """Read the journal header in the byte order of its magic: the header, whether it is little-endian, its checksum."""
+    data = read_at(volume.source, at, HEADER_BYTES, "journal header")
+    checksum = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
     # Unlike the rest of the volume, the journal has its maker's byte order: little-endian since Intel.
     types = grammar.HfsplusJournal
     try:
         little = grammar.parse(types.JournalHeaderLe, data, structure="journal header", image_offset=at)
     except FormatError:
-        return grammar.parse(types.JournalHeaderBe, data, structure="journal header", image_offset=at), False
-    return little, True
+        return grammar.parse(types.JournalHeaderBe, data, structure="journal header", image_offset=at), False, checksum
+    return little, True, checksum
 
 
 def _masked_checksum(data: bytes, checked: RecordType) -> int:
@@ -340,9 +334,12 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
     fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
     head = decode_columns(header, data, np.array([start]), fields)
     count, used = int(head["num_blocks"][0]), int(head["len_used"][0])
-    problem = _find_problem(data[start:], int(head["checksum"][0]), count, used, list_size)
-    if problem:
-        return problem
+    room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
+    if not 1 <= count <= room or not list_size <= used <= len(data) - start:
+        return "impossible counts"
+    checked = data[start : start + BLOCK_LIST_CHECKED.width].tobytes()
+    if _masked_checksum(checked, BLOCK_LIST_CHECKED) != int(head["checksum"][0]):
+        return "wrong checksum"
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
     infos = decode_columns(info, data, places, (info.bnum, info.bsize, info.cksum))
     sizes = infos["bsize"][1:].astype(np.int64)
@@ -365,17 +362,6 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
     volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
         "journal-invalid", "error", f"{problem}; the transactions from there on are not applied"
     )
-
-
-def _find_problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
-    """Return what is wrong with a block list header; empty if nothing is wrong."""
-    room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
-    if not 1 <= count <= room or not list_size <= used <= len(data):
-        return "impossible counts"
-    checked = BLOCK_LIST_CHECKED
-    if _masked_checksum(data[: checked.width].tobytes(), checked) != checksum:
-        return "wrong checksum"
-    return ""
 
 
 def _contents_match(data: U8, sizes: I64, starts: I64, expected: NDArray[np.uint32]) -> bool:

@@ -20,7 +20,6 @@ from layoutscope.filesystems.hfsplus.catalog import (
 )
 from layoutscope.filesystems.hfsplus.contents import (
     Contents,
-    check_contents,
     num_missing_entries,
     open_contents,
 )
@@ -64,7 +63,7 @@ from layoutscope.tables.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -96,10 +95,12 @@ def entries_table(
     """Build the entries table."""
     entries, follow = catalog.entries, links.follow
     file_id = follow(entries["file_id"])
-    is_link = links.is_link | links.is_directory_link
+    is_link, is_inode = links.is_link | links.is_directory_link, links.is_inode
     is_compressed = follow(entries["is_compressed"])
     sizes = _sizes(catalog, links, attributes, is_compressed)
-    entry_row = _rows(entries["node"], catalog_row)
+    entry_row = entries["node"] + np.uint32(catalog_row)
+    # A position of -1 gives null, which is appended as the last element.
+    thread_row = np.append(catalog.threads["node"] + np.uint32(catalog_row), NULL_ROW)[follow(catalog.thread_of)]
     count = len(entry_row)
     columns: dict[str, Any] = {
         "volume": volume_number,
@@ -109,7 +110,8 @@ def entries_table(
         "name_raw": LazyColumn(count, catalog.names.stored),
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
-        "link_count": _link_counts(catalog, links),
+        # 1 for everything except indirect nodes.
+        "link_count": np.where(follow(is_inode), follow(entries["special"]), np.uint32(1)) if is_inode.any() else 1,
         **{
             f"{name}_time": LazyColumn(
                 count, partial(_times, follow(entries[f"{name}_date"]), follow(entries["has_expanded_times"]))
@@ -120,12 +122,12 @@ def entries_table(
         "entry_rank": _ranks(entries["parent_id"]),
         "entry_node_row": entry_row,
         "inode_node_row": follow(entry_row),
-        "thread_node_row": _rows_of_nodes(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
+        "thread_node_row": thread_row,
+        "listing_node_row": np.where(follow(entries["is_folder"]), thread_row, NULL_ROW),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
         "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
         "link_id": Values(entries["file_id"], is_link) if is_link.any() else None,
     }
-    columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
     return build_table("entries", columns)
 
 
@@ -138,7 +140,7 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
     places = zip(stored.start.tolist(), (stored.start + stored.length).tolist(), strict=True)
     raw = [stored.data[start:stop].tobytes() for start, stop in places]
     unknown = Values(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_))
-    row = _rows(threads["node"], catalog_row)
+    row = threads["node"] + np.uint32(catalog_row)
     columns: dict[str, Any] = {
         "volume": volume_number,
         "parent_id": threads["parent_id"],
@@ -182,13 +184,6 @@ def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
     return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
 
 
-def _link_counts(catalog: Catalog, links: Links) -> NDArray[np.uint32] | int:
-    """Return the link count of each file: 1 for everything except indirect nodes."""
-    if not links.is_inode.any():
-        return 1
-    return np.where(links.follow(links.is_inode), links.follow(catalog.entries["special"]), np.uint32(1))
-
-
 def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
     if not any(mask.any() for mask in (links.is_link, is_compressed, links.is_private, links.is_directory_link)):
         return 0
@@ -205,16 +200,6 @@ def _ranks(parent_id: I64) -> NDArray[np.uint32]:
     ranks = np.arange(len(parent_id), dtype=np.uint32)
     ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, len(parent_id)))
     return ranks
-
-
-def _rows(nodes: NDArray[np.uint32], first_row: int) -> NDArray[np.uint32]:
-    return nodes + np.uint32(first_row)
-
-
-def _rows_of_nodes(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
-    """Return the rows of nodes at positions; a position of -1 gives null, which is appended as the last element."""
-    found: NDArray[np.uint32] = np.append(_rows(nodes, first_row), NULL_ROW)[places]
-    return found
 
 
 def compared_by(name: str, facts: VolumeFacts) -> str:
@@ -245,37 +230,28 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
         _attributes(attributes).__getitem__,
     )
     fork_names = (*_OF_FILES, *map(fork_of_attribute, dict.fromkeys(attributes.owner_name)))
-    return _table(volume, number, partial(_concatenate_column, parts, fork_names), fork_names)
 
+    def join(name: str) -> NDArray[Any]:
+        """Join one column of all parts at a time: joining holds its data twice, and extents are the largest table."""
+        dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
+        return np.concatenate([part(name).astype(dtype, copy=False) for part in parts])
 
-def _concatenate_column(
-    parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str
-) -> NDArray[Any]:
-    """Join one column of all parts at a time: joining holds its data twice, and extents are the largest table."""
-    dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
-    columns = (part(name) for part in parts)
-    return np.concatenate([column.astype(dtype, copy=False) for column in columns])
-
-
-def _table(
-    volume: Volume, number: int | None, column: Callable[[str], NDArray[Any]], fork_names: tuple[str, ...]
-) -> Table:
-    block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
+    block, file_id, fork = volume.block_size_bytes, join("file_id"), join("fork")
     # Within each part, the extents of a fork are in fork order, and overflow extents follow the others.
     order = order_of(file_id * len(fork_names) + fork)
-    logical = column("fork_block")
+    logical = join("fork_block")
     logical *= block
-    size = column("size")
+    size = join("size")
     is_past_end = (size >= 0) & (logical >= size)
     del size
     # If every file is contiguous, both are 0 throughout.
     flags = is_past_end[order] * np.uint8(FLAG_PAST_END) if is_past_end.any() else 0
     logical_offset = logical[order] if logical.any() else 0
     del logical
-    offset = column("start_block")[order]
+    offset = join("start_block")[order]
     offset *= block
     offset += volume.image_offset
-    length = column("block_count")[order]
+    length = join("block_count")[order]
     length *= block
     columns: dict[str, Any] = {
         "device": 0,
@@ -285,7 +261,7 @@ def _table(
         "logical_offset": logical_offset,
         "image_offset": offset,
         "length_bytes": length,
-        "node_row": column("node_row")[order],
+        "node_row": join("node_row")[order],
         "flags": flags,
     }
     return build_table("extents", columns)
@@ -307,20 +283,15 @@ def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
             rows = np.flatnonzero(forks["fork_type"] != DATA_FORK)
             found[rows] = entries["resource_size"][forks["entry"][rows]]
         case "fork_block":
-            found = _blocks_before(forks)
+            # The blocks in each fork before each of its extents, which are contiguous rows.
+            first = heads(forks["entry"], forks["fork_type"])
+            found = np.zeros(len(forks["entry"]), np.int64)
+            if len(first) < len(found):
+                before = starts_of(forks["block_count"])
+                found = before - np.repeat(before[first], lengths_of(first, len(before)))
         case _:
             found = forks[name]
     return found
-
-
-def _blocks_before(forks: Columns) -> I64:
-    """Count the blocks in each fork before each of its extents, which are contiguous rows."""
-    first = heads(forks["entry"], forks["fork_type"])
-    if len(first) == len(forks["entry"]):
-        return np.zeros(len(first), np.int64)
-    before = starts_of(forks["block_count"])
-    before -= np.repeat(before[first], lengths_of(first, len(before)))
-    return before
 
 
 def _overflow(
@@ -341,7 +312,10 @@ def _overflow(
     record = rows.pop("record")
     entry = find(catalog.entries["file_id"], owner)
     # The bad-block file has extents but no catalog record.
-    _report_orphans(volume, owner[(entry < 0) & (owner != CNID.bad_block_file)])
+    orphans = owner[(entry < 0) & (owner != CNID.bad_block_file)]
+    if len(orphans):
+        message = f"{len(orphans):,} records belong to no file of the catalog; the first names file {orphans[0]}"
+        volume.log.at("extents-overflow records").add("extents-orphaned", "warning", message)
     sizes = np.where(is_data, *(np.append(catalog.entries[name], 0)[entry] for name in ("data_size", "resource_size")))
     return {
         "file_id": owner[record],
@@ -350,15 +324,6 @@ def _overflow(
         "node_row": records["node"][chosen][record] + first_row,
         "size": np.where(entry >= 0, sizes, -1)[record],
     }
-
-
-def _report_orphans(volume: Volume, owner: I64) -> None:
-    if len(owner):
-        volume.log.at("extents-overflow records").add(
-            "extents-orphaned",
-            "warning",
-            f"{len(owner):,} records belong to no file of the catalog; the first names file {owner[0]}",
-        )
 
 
 def _attributes(attributes: Attributes) -> Columns:
@@ -378,20 +343,17 @@ def _attributes(attributes: Attributes) -> Columns:
 
 def _special(special: dict[int, Fork], first_row: int) -> Columns:
     """Return the extents of the special files; those in the volume header have no node."""
-    parts = [_special_rows(file_id, fork, first_row) for file_id, fork in special.items()]
-    return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
-
-
-def _special_rows(file_id: int, fork: Fork, first_row: int) -> Columns:
-    count = len(fork.start_blocks)
+    forks = list(special.values())
+    counts = [len(fork.start_blocks) for fork in forks]
+    records = np.concatenate([fork.record_nodes for fork in forks])
     return {
-        "file_id": np.full(count, file_id, np.int64),
-        "fork": np.zeros(count, np.int64),
-        "fork_block": starts_of(fork.block_counts),
-        "start_block": fork.start_blocks,
-        "block_count": fork.block_counts,
-        "node_row": np.where(fork.record_nodes >= 0, fork.record_nodes + first_row, int(NULL_ROW)),
-        "size": np.full(count, fork.logical_size_bytes, np.int64),
+        "file_id": np.repeat(np.array([*special], np.int64), counts),
+        "fork": np.zeros(len(records), np.int64),
+        "fork_block": np.concatenate([starts_of(fork.block_counts) for fork in forks]),
+        "start_block": np.concatenate([fork.start_blocks for fork in forks]),
+        "block_count": np.concatenate([fork.block_counts for fork in forks]),
+        "node_row": np.where(records >= 0, records + first_row, int(NULL_ROW)),
+        "size": np.repeat(np.array([fork.logical_size_bytes for fork in forks], np.int64), counts),
     }
 
 
@@ -520,41 +482,41 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
 
 def list_lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Make a row for each header node that is entirely unusable and in no tree that was read."""
-    columns: list[dict[str, Any]] = []
+    lost: list[tuple[str, int]] = []
     forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
     hot_files = find_root_file(contents.catalog, HOT_FILES)
     # A file that merely has the name of that tree is not reported.
     is_reported = any(item.structure.startswith("hot-files ") for item in volume.log.findings)
     if hot_files >= 0 and is_reported and "hot-files" not in contents.trees:
         forks["hot-files"] = data_fork_of(contents.catalog, hot_files)
+    # Only the header gives the node size, and no leaf is left to show it: assume one block, or the usual 4 KiB.
+    size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
     for name, fork in forks.items():
         tree = contents.trees.get(name)
-        if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
-            continue
-        # Only the header gives the node size, and no leaf is left to show it: assume one block, or the usual 4 KiB.
-        size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
-        start = int(fork.start_blocks[0]) * volume.block_size_bytes
-        if start + size > volume.size_bytes:
-            continue
-        is_readable = bool(volume.is_readable(np.array([start]), np.array([size]))[0])
-        offset = start + volume.image_offset
-        columns.append({"tree": name, "image_offset": offset, "size_bytes": size, "is_readable": is_readable})
-    if not columns:
+        if fork.num_blocks and (tree is None or not tree.file.fork.is_same(fork)):
+            start = int(fork.start_blocks[0]) * volume.block_size_bytes
+            if start + size <= volume.size_bytes:
+                lost.append((name, start))
+    if not lost:
         return build_table("nodes", {})
+    count, starts = len(lost), np.array([start for _, start in lost])
+    is_readable = volume.is_readable(starts, np.full(count, size))
+    unknown = Values(np.zeros(count, np.int64), np.zeros(count, np.bool_))
     return build_table(
         "nodes",
         {
             "device": 0,
             "volume": number,
-            "tree": (np.arange(len(columns)), tuple(row["tree"] for row in columns)),
-            "node_id": np.zeros(len(columns), np.int64),
-            **{key: np.array([row[key] for row in columns]) for key in ("image_offset", "size_bytes")},
-            **{key: Values(np.zeros(len(columns), np.int64), np.zeros(len(columns), np.bool_)) for key in UNKNOWN},
-            "kind": (np.full(len(columns), NODE_KINDS.index("unreadable")), NODE_KINDS),
-            "parent_row": np.full(len(columns), NULL_ROW),
-            "state": (np.zeros(len(columns), np.int64), STATES),
-            "valid": (np.full(len(columns), VALIDITY.index("no")), VALIDITY),
-            "condition": (np.array([DAMAGED if row["is_readable"] else UNREAD for row in columns]), CONDITIONS),
+            "tree": (np.arange(count), tuple(name for name, _ in lost)),
+            "node_id": np.zeros(count, np.int64),
+            "image_offset": starts + volume.image_offset,
+            "size_bytes": size,
+            **dict.fromkeys(UNKNOWN, unknown),
+            "kind": (np.full(count, NODE_KINDS.index("unreadable")), NODE_KINDS),
+            "parent_row": np.full(count, NULL_ROW),
+            "state": (np.zeros(count, np.int64), STATES),
+            "valid": (np.full(count, VALIDITY.index("no")), VALIDITY),
+            "condition": (np.where(is_readable, DAMAGED, UNREAD), CONDITIONS),
         },
     )
 
@@ -574,10 +536,9 @@ NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", 
 """Types of regions whose bytes are not shown: boot code of other systems, Apple's factory area, and bad blocks."""
 
 
-def find_regions(
-    volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
-) -> list[Region]:
-    """List the regions of a volume."""
+def find_regions(volume: Volume, contents: Contents) -> list[Region]:
+    """List the regions of a volume: metadata that is not in tree nodes, by address."""
+    block, special, journal = volume.block_size_bytes, contents.special, contents.journal
     regions: list[Region] = [
         ("boot-blocks", "", 0, HEADER_OFFSET),
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
@@ -587,72 +548,56 @@ def find_regions(
         reserved = volume.end_offset + HEADER_BYTES
         regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
         regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
-    regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
-    regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
     none = np.empty(0, np.int64)
     # Neither the volume header nor the catalog records this file: all of its extents are in the overflow file.
+    overflow = contents.trees.get("extents-overflow")
     bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
-    regions += fork_regions(volume, "bad-blocks", bad_blocks)
-    return regions + (journal_regions(volume, journal) if journal is not None else [])
+    for kind, fork in (
+        ("allocation-file", special[CNID.allocation_file]),
+        ("startup-file", special[CNID.startup_file]),
+        ("bad-blocks", bad_blocks),
+    ):
+        extents = zip(fork.start_blocks.tolist(), fork.block_counts.tolist(), strict=True)
+        regions += [(kind, kind, start * block, count * block) for start, count in extents]
+    if journal is not None:
+        # The info block takes a whole block.
+        regions.append(("journal-info-block", "journal", journal.info_offset, block))
+        if journal.size_bytes:
+            regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
+    return sorted(regions, key=lambda region: region[2])
 
 
-def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
-    """Make regions of the journal, and of its info block, which takes a whole block."""
-    regions: list[Region] = [("journal-info-block", "journal", journal.info_offset, volume.block_size_bytes)]
-    if journal.size_bytes:
-        regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
-    return regions
-
-
-def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
-    """Make one region per extent of a special file."""
-    block = volume.block_size_bytes
-    return [
-        (kind, kind, start * block, count * block)
-        for start, count in zip(fork.start_blocks.tolist(), fork.block_counts.tolist(), strict=True)
-    ]
-
-
-def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> Table:
-    """Build the table of free space."""
-    block = volume.block_size_bytes
-    return build_table(
-        "free",
-        {
-            "device": 0,
-            "volume": number,
-            "image_offset": starts * block + volume.image_offset,
-            "length_bytes": counts * block,
-        },
-    )
-
-
-def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> Table:
+def regions_table(volume: Volume, number: int | None, regions: list[Region]) -> Table:
     """Build the table of metadata that is not in tree nodes."""
-    ordered = sorted(regions, key=lambda region: region[2])
+    types, owners, offsets, lengths = zip(*regions, strict=True)
     return build_table(
         "regions",
         {
             "device": 0,
             "volume": number,
-            "type": [region[0] for region in ordered],
-            "owner": [region[1] for region in ordered],
-            "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
-            "length_bytes": np.array([region[3] for region in ordered], np.int64),
+            "type": [*types],
+            "owner": [*owners],
+            "image_offset": np.array(offsets, np.int64) + volume.image_offset,
+            "length_bytes": np.array(lengths, np.int64),
         },
     )
 
 
-def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
+def volume_facts(
+    volume: Volume, contents: Contents, regions: list[Region], stack: tuple[str, ...], number: int | None
+) -> VolumeFacts:
     """Combine name, identifier, geometry, features, trees and coverage."""
-    header, trees = volume.header, contents.trees
+    header, trees, catalog = volume.header, contents.trees, contents.catalog
     variant = "HFSX" if volume.is_hfsx else "HFS+"
-    known, read = _coverage(volume, contents)
+    known, read = _coverage(volume, contents, regions)
+    # The name of the root folder is the volume's name.
+    roots = np.flatnonzero(catalog.entries["parent_id"] == CNID.root_parent)
+    names = catalog.name.take(roots[:1]).to_list()
     return VolumeFacts(
         filesystem="hfsplus",
         variant=variant,
         volume=number,
-        name=_volume_name(contents.catalog),
+        name=str(names[0]) if names else "",
         uuid=volume_uuid(header),
         stack=(*stack, variant),
         image_offset=volume.image_offset,
@@ -664,10 +609,21 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         num_directories=int(header.num_folders),
         features=attribute_names(header),
         details=_details(volume, contents),
-        trees=tuple(_tree_facts(tree) for tree in trees.values()),
+        trees=tuple(
+            TreeFacts(
+                tree=name,
+                node_size_bytes=tree.file.node_size_bytes,
+                height=int(tree.file.header.tree_depth),
+                num_nodes=int(tree.file.header.num_nodes),
+                num_free_nodes=int(tree.file.header.num_free_nodes),
+                num_leaf_records=int(tree.file.header.leaf_records),
+                root_node_id=int(tree.file.header.root_node),
+            )
+            for name, tree in trees.items()
+        ),
         metadata_known_bytes=known,
         metadata_read_bytes=read,
-        num_missing_entries=num_missing_entries(volume, contents.catalog),
+        num_missing_entries=num_missing_entries(volume, catalog),
     )
 
 
@@ -709,64 +665,34 @@ def _journal(journal: Journal) -> str:
     return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
 
 
-def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
+def _coverage(volume: Volume, contents: Contents, regions: list[Region]) -> tuple[int, int]:
     """Return the bytes of metadata in use, and how many of them are on the image and were read into it."""
-    regions = find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
-    starts = np.array([region[2] for region in regions], np.int64)
-    lengths = np.array([region[3] for region in regions], np.int64)
+    starts, lengths = (np.array([region[place] for region in regions], np.int64) for place in (2, 3))
     # Regions that no reader needs do not count as lost if they cannot be read.
     is_read = volume.is_readable(starts, lengths) | np.array([region[0] in NEEDED_BY_NOBODY for region in regions])
     known, read = int(lengths.sum()), int(lengths[is_read].sum())
     for tree in contents.trees.values():
-        known += int(tree.file.used.sum()) * tree.file.node_size_bytes
-        read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
+        file, nodes = tree.file, tree.nodes
+        # All bytes of nodes that nothing leads to and of nodes with bad records were read, but not all content. The
+        # kind of the former does not matter, because the kind itself may be damaged. Some of the inferred nodes, which
+        # were placed only by their keys, may be missing.
+        is_lost = nodes.damaged | nodes.is_inferred | nodes_apart(file, nodes, tree.reach)
+        known += int(file.used.sum()) * file.node_size_bytes
+        read += int((file.used & file.readable & ~is_lost).sum()) * file.node_size_bytes
     # If only a sweep found the volume, the location of the header is known, but not its content.
     read -= HEADER_BYTES if volume.is_inferred else 0
-    return known + _lost_tree_bytes(volume, contents), read
-
-
-def _is_lost(tree: Tree) -> Mask:
-    """Mark nodes that nothing leads to, and nodes with bad records: all bytes were read, but not all content.
-
-    The kind of the former does not matter, because the kind itself may be damaged.
-    """
-    # Some of the inferred nodes, which were placed only by their keys, may be missing.
-    return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
-
-
-def _lost_tree_bytes(volume: Volume, contents: Contents) -> int:
-    """Return the bytes of B-trees that could not be opened."""
+    # B-trees that could not be opened.
     opened = {tree.file.file_id for tree in contents.trees.values()}
-    cnids = grammar.HfsplusVolume.Cnid
-    btrees = (cnids.extents_file, cnids.catalog_file, cnids.attributes_file)
-    return sum(contents.special[cnid].num_blocks * volume.block_size_bytes for cnid in btrees if cnid not in opened)
+    unopened = [contents.special[cnid].num_blocks for cnid in BTREE_FILES.values() if cnid not in opened]
+    return known + sum(unopened) * volume.block_size_bytes, read
 
 
-def _volume_name(catalog: Catalog) -> str:
-    """Return the name of the root folder, which is the volume's name."""
-    roots = (catalog.entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).nonzero()[0]
-    return str(catalog.name.take(roots[:1]).to_list()[0]) if len(roots) else ""
-
-
-def _tree_facts(tree: Tree) -> TreeFacts:
-    header = tree.file.header
-    return TreeFacts(
-        tree=tree.file.tree,
-        node_size_bytes=tree.file.node_size_bytes,
-        height=int(header.tree_depth),
-        num_nodes=int(header.num_nodes),
-        num_free_nodes=int(header.num_free_nodes),
-        num_leaf_records=int(header.leaf_records),
-        root_node_id=int(header.root_node),
-    )
-
-
-def read_layout(request: VolumeRequest) -> VolumeLayout:
-    """Read the layout of an HFS+ or HFSX volume."""
+def read_layout(request: VolumeRequest, compare: Callable[[Volume, Contents], None]) -> VolumeLayout:
+    """Read the layout of an HFS+ or HFSX volume; `compare` adds findings about contradictions in its contents."""
     opened, contents = open_contents(request)
     read = opened, contents
     mark = opened.log.mark()
-    check_contents(opened, contents)
+    compare(opened, contents)
     contents = replace(contents, catalog=contents.catalog.checked())
     # The last layer is the volume itself, for which its header gives a more precise name.
     layout = build_layout(opened, contents, request.stack[:-1], request.first_volume)
@@ -783,29 +709,28 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     if len(lost):
         row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
         nodes = stack_tables([nodes, lost.changed("row", Values(row))])
-    catalog = contents.trees.get("catalog")
-    entries = entries_table(
-        number,
-        contents.catalog,
-        resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None),
-        contents.attributes,
-        rows.get("catalog", 0),
-    )
+    catalog, catalog_row = contents.trees.get("catalog"), rows.get("catalog", 0)
+    links = resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)
+    entries = entries_table(number, contents.catalog, links, contents.attributes, catalog_row)
     if contents.stale is not None:
-        entries = add_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
+        entries = add_orphans(entries, number, contents.catalog, catalog_row)
     extents = extents_table(volume, number, contents)
-    regions = regions_table(
-        volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
-    )
-    free = free_table(volume, number, contents.free_starts, contents.free_counts)
-    facts = volume_facts(volume, contents, stack, number)
+    regions = find_regions(volume, contents)
+    facts = volume_facts(volume, contents, regions, stack, number)
+    block = volume.block_size_bytes
+    free = {
+        "device": 0,
+        "volume": number,
+        "image_offset": contents.free_starts * block + volume.image_offset,
+        "length_bytes": contents.free_counts * block,
+    }
     return VolumeLayout(
         facts=replace(facts, details={**facts.details, **condition_details(nodes)}),
         nodes=add_locators(nodes, extents),
         node_fragments=fragments,
-        regions=regions,
+        regions=regions_table(volume, number, regions),
         extents=extents,
         entries=entries,
-        free=free,
+        free=build_table("free", free),
         findings=findings_table(volume.log.findings),
     )

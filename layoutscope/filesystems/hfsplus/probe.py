@@ -201,10 +201,7 @@ def _wrapper(stretch: Window) -> Content:
         return classic._replace(name=name)
     # drEmbedExtent counts the wrapper's allocation blocks from its block 0. drAlBlSt gives the location of that block
     # in sectors of 512 bytes, whatever the device's sector size (TN1150, HFS Master Directory Block).
-    return _describe_embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
-
-
-def _describe_embedded(stretch: Window, start: int, size: int, name: str) -> Content:
+    start, size = block.ofs_embedded_volume, block.len_embedded_volume
     inside = Window(stretch, start, size) if start < stretch.size_bytes else Window(stretch, 0, 0)
     signature = _hfs_signature(inside, WRAPPER_HEADER_OFFSET)
     findings: tuple[Finding, ...] = ()

@@ -68,7 +68,10 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     starts = starts_of(counts)
     parent, rank = nodes.parent, nodes.key_rank
     parent[:], rank[:] = -1, -1
-    level = _root(file, nodes)
+    # Node 0 is the header node: a root of 0 denotes an empty tree.
+    root = int(file.header.root_node)
+    is_root = 0 < root < file.num_nodes and nodes.kind[root] in (INDEX, LEAF)
+    level = np.array([root] if is_root else [], np.int64)
     rank[level] = 0
     missing, lost, lost_from, astray = [none], [none], [none], [np.empty((0, 2), np.int64)]
     while len(level) and int(nodes.kind[level[0]]) == INDEX:
@@ -77,7 +80,14 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
         inside = (child > 0) & (child < file.num_nodes)
         place = np.where(inside, child, 0)
         unknown = inside & (nodes.kind[place] == UNKNOWN_KIND)
-        fits = _first_only(place, inside & _is_child(nodes, owner, place))
+        # A child is one level below its owner, and of the kind for that level.
+        kind = np.where(nodes.height[place] > 1, INDEX, LEAF)
+        is_child = inside & (nodes.height[place] == nodes.height[owner] - 1) & (nodes.kind[place] == kind)
+        # Later pointers to a node that an earlier pointer leads to are dropped.
+        rows = np.flatnonzero(is_child)
+        order = np.argsort(place[rows], kind="stable")
+        fits = np.zeros(len(place), np.bool_)
+        fits[rows[order[heads(place[rows][order])]]] = True
         missing.append(child[unknown])
         astray.append(np.column_stack([owner, child])[~unknown & ~fits])
         lost.append(child[inside & ~fits])
@@ -92,30 +102,6 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     first = first[rank[child[first]] < 0]
     misled = distinct(pairs[:, 0])
     return Reach(leaves, distinct(np.concatenate(missing)), misled, child[first], owner[first], pairs)
-
-
-def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:
-    """Mark the nodes that are one level below their owners and of the kind for that level."""
-    kind = np.where(nodes.height[child] > 1, INDEX, LEAF)
-    is_child: Mask = (nodes.height[child] == nodes.height[owner] - 1) & (nodes.kind[child] == kind)
-    return is_child
-
-
-def _first_only(child: I64, fits: Mask) -> Mask:
-    """Drop later pointers to a node that an earlier pointer leads to."""
-    rows = np.flatnonzero(fits)
-    order = np.argsort(child[rows], kind="stable")
-    first = np.zeros(len(fits), np.bool_)
-    first[rows[order[heads(child[rows][order])]]] = True
-    return first
-
-
-def _root(file: TreeFile, nodes: NodeRows) -> I64:
-    # Node 0 is the header node: a root of 0 denotes an empty tree.
-    root = int(file.header.root_node)
-    if not 0 < root < file.num_nodes or nodes.kind[root] not in (INDEX, LEAF):
-        return np.empty(0, np.int64)
-    return np.array([root], np.int64)
 
 
 def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, damaged: I64) -> None:
@@ -351,7 +337,10 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     _report_short_map(volume, file, nodes)
     damaged = unusable_nodes(file, nodes, reach)
     check_reach(volume, file, nodes, reach, damaged)
-    _report_unreadable(volume, file)
+    lost = np.flatnonzero(file.used & ~file.readable)
+    if len(lost):
+        message = f"{len(lost):,} nodes in use are outside the image or in areas that could not be read"
+        node_log(volume, file, int(lost[0])).add("node-unreadable", "error", message)
     reach = follow_chain(file, nodes, reach)
     # A leaf of the wrong height that only the chain leads to supplies its records, but still counts as damaged.
     nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True
@@ -406,13 +395,6 @@ def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
             return locate_byte(volume, file.fork, start + byte)
         byte -= length
     return None
-
-
-def _report_unreadable(volume: Volume, file: TreeFile) -> None:
-    lost = np.flatnonzero(file.used & ~file.readable)
-    if len(lost):
-        message = f"{len(lost):,} nodes in use are outside the image or in areas that could not be read"
-        node_log(volume, file, int(lost[0])).add("node-unreadable", "error", message)
 
 
 def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: I64) -> None:

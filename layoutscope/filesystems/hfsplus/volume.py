@@ -73,9 +73,6 @@ ATTRIBUTE_NAMES: Final = {
 }
 """Flags of the volume header, and their names in reports."""
 
-MOUNTED_WITH_JOURNAL: Final = 0x4846534A
-"""The four letters HFSJ; disabling the journal writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
-
 
 class Volume(Struct, frozen=True):
     """A volume: its bytes and its geometry."""
@@ -197,15 +194,11 @@ def read_header(
 
 def report_change(volume: Volume) -> None:
     """Read the volume header again: a driver that mounts the volume during the read raises its write count."""
-    try:
-        now = read_header(volume.source, HEADER_OFFSET, "volume header")
-    except FormatError:
-        return
-    if volume.is_by_copy or volume.header.write_count == now.write_count:
-        return
-    message = "the volume was written to while it was read; what was read is of no single state"
-    expected, found = int(volume.header.write_count), int(now.write_count)
-    volume.header_field("write_count").add("changed-while-read", "warning", message, expected=expected, found=found)
+    now = header_at(volume.source, 0)
+    if now is not None and not volume.is_by_copy and volume.header.write_count != now.write_count:
+        message = "the volume was written to while it was read; what was read is of no single state"
+        expected, found = int(volume.header.write_count), int(now.write_count)
+        volume.header_field("write_count").add("changed-while-read", "warning", message, expected=expected, found=found)
 
 
 def read_at(
@@ -287,7 +280,7 @@ def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) 
     starts = starts_by_copy(place, copy)
     for start in starts:
         header = header_at(source, start)
-        if header is not None and _has_same_blocks(header, copy):
+        if header is not None and (header.len_block, header.num_blocks) == (copy.len_block, copy.num_blocks):
             return start, True
     votes = confirming(source, starts, copy)
     best = int(votes.argmax()) if len(votes) else 0
@@ -302,10 +295,6 @@ def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
         return read_header(source, start + HEADER_OFFSET, "volume header")
     except FormatError:
         return None
-
-
-def _has_same_blocks(first: HfsplusVolume.VolumeHeader, second: HfsplusVolume.VolumeHeader) -> bool:
-    return bool(first.len_block == second.len_block and first.num_blocks == second.num_blocks)
 
 
 def confirming(
@@ -377,10 +366,13 @@ _COPIED_FIELDS: Final = (
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
     if alternate is None:
-        at, message = _expected_copy_offset(volume), "there is no copy of the volume header at the end of the volume"
-        if at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
+        at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
+        is_inside = 0 <= at <= volume.source.size_bytes - END_BYTES
+        message = "there is no copy of the volume header at the end of the volume"
+        if is_inside and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
             message = "the copy of the volume header could not be read"
-        volume.log.at("alternate volume header", at).add("alternate-header-missing", "warning", message)
+        log = volume.log.at("alternate volume header", at if is_inside else None)
+        log.add("alternate-header-missing", "warning", message)
         return
     first = {field.path: field.value for field in grammar.field_values(volume.header, 0)}
     fields = {field.path: field for field in grammar.field_values(alternate, volume.end_offset or 0)}
@@ -401,12 +393,6 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
         )
 
 
-def _expected_copy_offset(volume: Volume) -> int | None:
-    """Return the expected start of the copy according to the block count; None if it is outside the image."""
-    at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
-    return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
-
-
 def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
     """Return a volume's UUID as macOS shows it, from the last two words of the Finder info; empty if they are zero."""
     identifier = b"".join(int(word).to_bytes(4, "big") for word in header.finder_info[6:8])
@@ -420,14 +406,6 @@ def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
 def attribute_names(header: HfsplusVolume.VolumeHeader) -> tuple[str, ...]:
     """Return the names of the attribute bits set in the volume header."""
     return tuple(name for instance, name in ATTRIBUTE_NAMES.items() if getattr(header, instance))
-
-
-def report_denied_journal(volume: Volume) -> None:
-    """Report a header that calls the volume not journaled, but records a last mount with a journal."""
-    if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
-        return
-    message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
-    volume.header_field("attributes").add("journal-invalid", "error", message)
 
 
 _GRAIN_BYTES = 512

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from layoutscope.checks.hfsplus.comparison import are_outside, overflow_blocks
 from layoutscope.filesystems.hfsplus.catalog import find_orphaned_threads
-from layoutscope.filesystems.hfsplus.contents import are_outside, count_entries_by_parent, overflow_blocks
+from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent
 
 
 def numbers(*values):

@@ -59,10 +59,9 @@ if TYPE_CHECKING:
     from layoutscope.api.plan import plan
     from layoutscope.api.predict import predict
     from layoutscope.api.reading import read_layouts
-    from layoutscope.api.replay import replay
     from layoutscope.api.scan import scan
     from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
-    from layoutscope.api.trace import trace, write_trace
+    from layoutscope.api.trace import replay, trace, write_trace
     from layoutscope.api.validate import kit, validate
     from layoutscope.drive import load_profile, service, simulate
     from layoutscope.fleet.batch import batch
@@ -80,6 +79,7 @@ else:
         "open": "api.session",
         "query": "fleet.query",
         "read_layouts": "api.reading",
+        "replay": "api.trace",
         "series": "api.compare",
         "service": "drive",
         "simulate": "drive",

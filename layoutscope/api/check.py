@@ -46,8 +46,6 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     ----------
     path : path
         The image.
-    **options
-        See :class:`~layoutscope.options.ReadOptions`.
 
     Returns
     -------
@@ -136,8 +134,6 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     ----------
     path : path
         The image.
-    **options
-        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

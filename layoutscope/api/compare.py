@@ -36,8 +36,6 @@ def compare(
     ----------
     *images : path or sequence of path
         At least two images, one by one or as a sequence.
-    **options
-        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
 
     Raises
     ------
@@ -88,8 +86,6 @@ def series(
     ----------
     paths : path or sequence of path
         Images or captures, one volume that can be walked on each.
-    **options
-        See :class:`~layoutscope.options.SeriesOptions`: the order, drives, host, and how images are read.
 
     Raises
     ------

@@ -12,9 +12,9 @@ import numpy as np
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
 from layoutscope.api.images import OpenImage, walkable
-from layoutscope.api.keywords import profiles_of, takes
+from layoutscope.api.keywords import DEFAULT_DRIVES, profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
-from layoutscope.api.predict import DEFAULT_DRIVES, predict
+from layoutscope.api.predict import predict
 from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
 from layoutscope.api.scan import scan
 from layoutscope.api.workloads import check_workload, host_of, serve_walk, walk, work_of
@@ -72,14 +72,9 @@ def export(
         to walk; None for a document.
     target : path or binary file
         Where to; of all tables a folder, which is made.
-    **options
-        The format; of documents of a walk, what is done; and how the image is read: see
-        :class:`~layoutscope.options.ExportOptions`.
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If there is no such table or format, the target ends as another format does, or it exists; if options of a walk
         are given with a table that needs no walk.

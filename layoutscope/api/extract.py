@@ -59,8 +59,6 @@ def extract(
         The image.
     target : path
         Where to: compressed with zstd if it ends in ``.zst``, otherwise a sparse file.
-    **options
-        See :class:`~layoutscope.options.ExtractOptions`.
 
     Raises
     ------

@@ -1,27 +1,51 @@
-"""``forecast``: what a volume's layout will be like after some more cycles, and how long an enumeration will take."""
+"""``forecast``: what a volume's layout will be like after some more cycles, and how long an enumeration will take.
+
+Volumes like a known one, for predictions with an unknown placement, are aged in the same way.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import FullError, describe_workload, list_unaged_parts, model_errors
-from layoutscope.api.alike import readable
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
-from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import check_workload, choose_host, host_of, serve_walk, walk
-from layoutscope.drive.simulation import Unknowns
-from layoutscope.drive.uncertain import Host, num_draws, quantiles
+from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, walk
+from layoutscope.drive import service
+from layoutscope.drive.simulation import ALIGNED_BYTES, Unknowns, draw_seconds
+from layoutscope.drive.uncertain import (
+    START,
+    VOLUME,
+    Host,
+    drawn,
+    interval_of,
+    num_draws,
+    priors,
+    quantiles,
+    uncertain,
+)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
+from layoutscope.metrics.history import (
+    AS_LISTED,
+    BEHIND,
+    BY_NAME,
+    FILES_PER_TRANSACTION,
+    FOLDERS_FIRST,
+    REUSED_BELOW,
+    infer_creation_order,
+    writing_metrics,
+)
 from layoutscope.metrics.space import select_own_nodes
 from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
@@ -34,18 +58,24 @@ from layoutscope.results.forecast import (
     ForecastResult,
     ForecastTime,
 )
+from layoutscope.results.predict import PLACEMENT
 from layoutscope.walk.host import HOST_WORDS
+from layoutscope.walk.orders import trace
+from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.volume import AgingVolume
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.aging.volume import AgingVolume, Policy
     from layoutscope.drive import DriveProfile
     from layoutscope.metrics import Definition, Metric
+    from layoutscope.options import Workload
+    from layoutscope.results.predict import DriveCase
     from layoutscope.tables import VolumeLayout
 
 
@@ -66,8 +96,6 @@ def forecast(
     paths : path or sequence of path
         An image or capture; or several of one volume, the oldest first, which show how much is replaced from one to the
         next: that is then one cycle.
-    **options
-        What happens, and how images are read: see :class:`~layoutscope.options.ForecastOptions`.
 
     Raises
     ------
@@ -87,7 +115,7 @@ def forecast(
     request = fill(ForecastOptions, options)
     cycles, drives = request["cycles"], request["drives"]
     _check_request(request)
-    profiles = profiles_of(drives, DEFAULT_DRIVES)
+    profiles = profiles_of(drives)
     images = several(paths)
     if not images:
         raise UsageError("a forecast needs an image or a capture")
@@ -250,7 +278,7 @@ def follow_cycles(
     """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
     cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
     work, seeds = request["workload"], request["seeds"]
-    drawn: dict[int, list[Drawn]] = {step: [] for step in looked_at}
+    draws: dict[int, list[Drawn]] = {step: [] for step in looked_at}
     notes: list[str] = []
     listing = check_workload({"host": request["host"]})
     unknowns = Unknowns(Host.of(host_of(listing)))
@@ -273,7 +301,7 @@ def follow_cycles(
             volume.policy = begin.policy.drawn((2 * seed + 1) / seeds - 1 if seeds > 1 else 0.0)
             volume.keep_cycles = request["keep_snapshots"]
             # As it is, the volume is the same in all simulations.
-            drawn[0].append(look(layout, seed))
+            draws[0].append(look(layout, seed))
             for step in range(1, steps + 1):
                 wanted = share * cycles_a_step * int(volume.entries.is_file.sum())
                 try:
@@ -285,11 +313,11 @@ def follow_cycles(
                 if not volume.entries.is_file.any():
                     notes.append(f"After cycle {step * cycles_a_step:,} no file is left.")
                     break
-                if step in drawn:
-                    drawn[step].append(look(build_aged_layout(layout, volume), seed))
+                if step in draws:
+                    draws[step].append(look(build_aged_layout(layout, volume), seed))
     errors = model_errors(layout.facts.filesystem, str(request["host"]))
     points = []
-    for step, found in drawn.items():
+    for step, found in draws.items():
         if found:
             files, nodes, reads = (
                 _range([getattr(item, name) for item in found]) for name in ("files", "nodes", "reads")
@@ -301,11 +329,11 @@ def follow_cycles(
     return tuple(points), tuple(dict.fromkeys(notes))
 
 
-def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
+def _times(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
     found, error = [], errors.get((SECONDS, ""), 0.0)
-    for name in drawn[0].seconds:
-        named = _range([item.seconds[name][0] for item in drawn])
-        similar = np.concatenate([item.seconds[name][1] for item in drawn])
+    for name in draws[0].seconds:
+        named = _range([item.seconds[name][0] for item in draws])
+        similar = np.concatenate([item.seconds[name][1] for item in draws])
         low, high = quantiles(similar, (TAIL, 1 - TAIL)).tolist()
         # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
         ends = _widen(min(low, named.low), max(high, named.high), error)
@@ -313,10 +341,10 @@ def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> t
     return tuple(found)
 
 
-def _metrics(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
+def _metrics(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
     by_key: dict[tuple[str, str], list[float]] = {}
     about: dict[tuple[str, str], Definition] = {}
-    for item in drawn:
+    for item in draws:
         for metric in item.metrics:
             key = (metric.definition.name, metric.subject)
             about.setdefault(key, metric.definition)
@@ -356,3 +384,118 @@ def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
         is_known = len(xids) and nodes["xid"].is_known.any()
         rewritten.append(float((xids > last_xid).mean()) if is_known else None)
     return Churn(tuple(replaced), tuple(rewritten), float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)
+
+
+def readable(layout: VolumeLayout, host: str) -> AgingVolume:
+    """Make a volume that can age of a layout, by the driver of a host."""
+    # A file system that another package adds may have no model of what its driver writes.
+    make = getattr(filesystem_of(layout), "aging", None)
+    name = layout.facts.name
+    if make is None:
+        raise UsageError(f"{name}: how {layout.facts.variant} places new data is not modelled")
+    volume: AgingVolume | None = make(layout, host)
+    if volume is None:
+        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or is spread over two devices")
+    if not volume.entries.is_file.any():
+        raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
+    volume.policy = shown_policy(layout, host, volume.policy)
+    return volume
+
+
+def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
+    """Replace assumptions about a driver by what its volume shows: transactions, and where they are."""
+    if filesystem_of(layout).written_by(layout) != host:
+        return usual
+    values = {metric.name: metric.value for metric in writing_metrics(layout)}
+    files, behind = values.get(FILES_PER_TRANSACTION.name), values.get(BEHIND.name)
+    shown: dict[str, Any] = {}
+    told = dict(usual.assumes)
+    if "files_per_transaction" in told and files:
+        low, high = priors()["placement"]["transaction_files"]["range"]
+        shown |= {"files_per_transaction": round(min(max(files, low), high)), "length_spread": SHOWN_SPREAD}
+        told["files_per_transaction"] = f"A transaction writes about {files:,.0f} files, as the last ones did."
+    if "next_fit" in told and behind is not None and behind < REUSED_BELOW:
+        shown["next_fit"] = False
+        told["next_fit"] = "Freed blocks are used again, as they were on this volume."
+    return dataclasses.replace(usual, **shown, assumes=told)
+
+
+SHOWN_SPREAD: Final = 1.25
+"""Factor within which lengths of transactions are drawn that a volume shows."""
+
+
+VOLUMES: Final = 8
+
+
+DRAWN_VOLUMES: Final = 16
+"""Volumes that are made, the first of those that are drawn."""
+
+
+AGED_SHARE: Final = 0.05
+"""Share of the files that a cycle replaces, as an age for a volume in use."""
+
+
+LAID_OUT: Final = {AS_LISTED: "walk-order", BY_NAME: "packed", FOLDERS_FIRST: "packed"}
+"""Where nodes of new volumes are, by the order in which files were added: in walk order, or by key."""
+
+
+def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:
+    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts.
+
+    Files come as they did on the one that is known, if its numbers show that.
+    """
+    prior, shown = priors()["placement"], infer_creation_order(layout)
+    names = [shown or str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
+    ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
+    made: dict[tuple[str, int], VolumeLayout] = {}
+    wanted = {way: {age for name, age in zip(names, ages, strict=True) if LAID_OUT[name] == way} for way in NEW}
+    steps = sum(max(each, default=0) for each in wanted.values())
+    with phase("ageing volumes like that", max(steps, 1), unit="steps") as under_way:
+        for way, at in wanted.items():
+            new = pack_nodes(layout) if way == "packed" else lay_in_read_order(layout, trace(layout, host=host))
+            volume, rng = readable(new, host).copy(), np.random.default_rng(1)
+            for cycle in range(max(at, default=-1) + 1):
+                if cycle:
+                    try:
+                        volume.age("replace", max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng)
+                    except FullError:
+                        # What no longer fits stays as old as it became.
+                        made |= {(way, age): build_aged_layout(new, volume) for age in at if age >= cycle}
+                        break
+                    under_way.advance()
+                if cycle in at:
+                    made[way, cycle] = build_aged_layout(new, volume) if cycle else new
+    return [(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
+
+
+NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))
+
+
+def add_volumes_alike(
+    layout: VolumeLayout, work: Workload, reads: AccessTrace, cases: Iterable[tuple[DriveCase, DriveProfile]]
+) -> Iterator[DriveCase]:
+    """Add to predictions for drives what the same work on volumes like the known one takes there."""
+    host = host_of(work, layout)
+    volumes = volumes_alike(layout, host.name)
+    walks = [walk(made, work, host).reads for _, _, made in volumes]
+    number = np.arange(num_draws())
+    taken = number % len(walks)
+    placed = {
+        "creation": (PLACEMENT, np.array([creation for creation, _, _ in volumes])[taken]),
+        "age": (PLACEMENT, np.array([age for _, age, _ in volumes])[taken]),
+    }
+    for case, profile in cases:
+        # Drives like that are drawn, and in turn the volumes, each anywhere on its drive.
+        unknown = uncertain(profile, Host.of(host), knows_offset=False)
+        seconds = np.zeros(num_draws())
+        for volume, walked in enumerate(walks):
+            mine = number[taken == volume]
+            seconds[mine] = draw_seconds(walked, profile, unknown, numbers=mine).seconds
+        inputs = {**unknown.columns(), **placed, START: (START, unknown.angle)}
+        # The volume itself is served at the start of the drive and in the middle, if it fits.
+        half = profile.capacity_bytes // 2 // ALIGNED_BYTES * ALIGNED_BYTES
+        halves_s: tuple[float, ...] = ()
+        if profile.geometry != "none" and layout.facts.size_bytes <= half:
+            begins = -layout.facts.image_offset
+            halves_s = tuple(service(reads, profile, start_offset_bytes=begins + at).seconds for at in (0, half))
+        yield replace(case, volume=interval_of(seconds, inputs, VOLUME), halves_s=halves_s)

@@ -69,8 +69,6 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     ----------
     path : path
         The image.
-    **options
-        One place, and how the image is read: see :class:`~layoutscope.options.InspectOptions`.
 
     Raises
     ------
@@ -244,8 +242,6 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     ----------
     path : path
         The image.
-    **options
-        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile
     from layoutscope.options import Drives, Option
 
+DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
+"""Drives that are predicted for by default."""
+
 MAX_LISTED: Final = 4
 """Choices that are part of a type; more are in the text."""
 
@@ -65,11 +68,11 @@ def takes(
         ]
         entries = "\n".join(line for each, option in options.items() for line in _entry(each, option, kinds[each]))
         checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        doc = inspect.getdoc(verb) or ""
-        if "\nParameters\n" in doc:  # the options take the place of `**options` and its text
-            checked.__doc__ = re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)
-        else:
-            checked.__doc__ = f"{doc}\n\nParameters\n----------\n{entries}\n"
+        sections = re.split(r"\n\n(?=\w+\n-{3,}\n)", inspect.getdoc(verb) or "")
+        if not any(section.startswith("Parameters\n") for section in sections):
+            sections.append("Parameters\n----------")
+        added = {"Parameters": f"\n{entries}", "Raises": "\nTypeError\n    If there is no such keyword."}
+        checked.__doc__ = "\n\n".join(section + added.get(section.partition("\n")[0], "") for section in sections)
         return checked
 
     return decorate
@@ -139,7 +142,7 @@ def several(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     return [given] if isinstance(given, str | os.PathLike) else [*given]
 
 
-def profiles_of(drives: Drives | None, usual: Sequence[str] = ()) -> list[DriveProfile]:
+def profiles_of(drives: Drives | None, usual: Sequence[str] = DEFAULT_DRIVES) -> list[DriveProfile]:
     """Load drive profiles by one name or several, those that are usual where none is given."""
     # Verbs that take keywords and no drive need not load what makes drives.
     from layoutscope.drive import load_profile

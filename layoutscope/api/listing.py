@@ -51,8 +51,6 @@ def list_files(
         The image.
     target : path or binary file, optional
         Where to write the list; it is returned in any case.
-    **options
-        The folder, the format, and how the image is read: see :class:`~layoutscope.options.ListOptions`.
 
     Returns
     -------

@@ -144,8 +144,6 @@ def write_map(
         Whether names from the images may appear.
     force : bool
         Whether an existing file is overwritten.
-    **shown
-        See :class:`~layoutscope.options.PageOptions`: what it shows.
 
     Raises
     ------
@@ -181,8 +179,6 @@ def map_images(
         One or more images, or scans of them, which are not read again.
     target : path or binary file
         The file to write.
-    **options
-        See :class:`~layoutscope.options.MapOptions`: what the page shows, drives, host, and how images are read.
 
     Raises
     ------

@@ -50,8 +50,6 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
     ----------
     path : path
         The image. Nothing is written to it.
-    **options
-        The work and its drive, and how the image is read: see :class:`~layoutscope.options.PlanOptions`.
 
     Returns
     -------
@@ -60,8 +58,6 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If there is no such drive, host or order, or the volume does not fit on the drive.
     LockedError

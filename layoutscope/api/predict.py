@@ -17,10 +17,10 @@ from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
     ALL,
     UNKNOWN,
-    VolumesAlike,
     check_placement,
     check_workload,
     choose_host,
+    fits,
     host_of,
     over_orders,
     prediction,
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
 
-DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
-"""Drives that are predicted for by default."""
-
 PACKED: Final = "packed"
 """The what-if that is shown in any case."""
 
@@ -80,14 +77,9 @@ def predict(
     workload : Predict, optional
         The keywords from ``order`` to ``top`` together, for those who keep them in a dictionary. The order ``all``
         stands for every one of them, in one table.
-    **options
-        What is done, what is asked about it, and how the image is read: see
-        :class:`~layoutscope.options.PredictOptions`. A cold enumeration from the root without them.
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If a drive, order, host, path or what-if is unknown.
     LayoutscopeError
@@ -121,7 +113,7 @@ def predict(
         raise UsageError(
             f"unknown what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IFS)}. Choose from: {', '.join(WHAT_IFS)}"
         )
-    profiles = profiles_of(drives, DEFAULT_DRIVES)
+    profiles = profiles_of(drives)
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with open_volumes(path, make_request(options, path)) as image:
@@ -160,8 +152,9 @@ def _volume(
         replace(_drive(case.with_drive(profile), work), drive_was_named=drive_was_named) for profile in profiles
     )
     if work["placement"] == UNKNOWN:
-        like_it = VolumesAlike(layout, work)
-        cases = tuple(like_it.added(case, reads, profile) for case, profile in zip(cases, profiles, strict=True))
+        from layoutscope.api.forecast import add_volumes_alike
+
+        cases = tuple(add_volumes_alike(layout, work, reads, zip(cases, profiles, strict=True)))
     facts = _walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
     return VolumeCase(
         volume_name(layout),
@@ -268,9 +261,3 @@ def predict_enumeration(
         for number, profile in enumerate(fitting)
     )
     return _walk_facts(layout, reads, work["order"], chosen), results, model, unknowns
-
-
-def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
-    """Return whether all reads are within a drive."""
-    end = int((reads.image_offset + reads.length_bytes).max(initial=0))
-    return start_offset_bytes + end <= profile.capacity_bytes

@@ -57,8 +57,6 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     ----------
     path : path
         The image.
-    **options
-        See :class:`ReadOptions`.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
+from layoutscope.api.predict import predict_enumeration
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import USUAL_HOST, choose_host
 from layoutscope.errors import FormatError
@@ -47,8 +47,6 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     ----------
     path : path
         A raw image, split or compressed, or a device.
-    **options
-        See :class:`~layoutscope.options.ScanOptions`: drives, host, and how the image is read.
 
     Returns
     -------
@@ -56,8 +54,6 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read; with ``strict``, at the first damage.
 
@@ -71,7 +67,7 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     [17.0]
     """
     asked = fill(ScanOptions, options)
-    profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
+    profiles = profiles_of(asked["drives"])
     with open_volumes(path, make_request(options, path)) as image:
         choose = partial(choose_host, asked=asked["host"])
         return _model(_read(image, asked), profiles, choose, may_skip=asked["drives"] is None)
@@ -83,7 +79,7 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
     Two hosts would be a difference that is not on the disks.
     """
     asked = fill(ScanOptions, options)
-    profiles, choose = profiles_of(asked["drives"], DEFAULT_DRIVES), partial(choose_host, asked=asked["host"])
+    profiles, choose = profiles_of(asked["drives"]), partial(choose_host, asked=asked["host"])
     images = []
     for path in paths:
         with open_volumes(path, make_request(options, path)) as image:

@@ -39,8 +39,6 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     ----------
     path : path
         The image, or a capture.
-    **options
-        See :class:`~layoutscope.options.ReadOptions`.
 
     Returns
     -------
@@ -50,8 +48,6 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
 
@@ -128,8 +124,6 @@ class Session(OpenImage):
             One of the names in :data:`layoutscope.tables.TABLES`; None for a document.
         target : path or binary file
             The file to write.
-        **options
-            See :class:`~layoutscope.options.ExportOptions`.
         """
         from layoutscope.api.export import export
 
@@ -150,8 +144,6 @@ class Session(OpenImage):
         ----------
         target : path or binary file
             The file to write.
-        **options
-            See :class:`~layoutscope.options.MapOptions`.
         """
         from layoutscope.api.map import map_images
 
@@ -165,8 +157,6 @@ class Session(OpenImage):
         ----------
         workload : Predict, optional
             The keywords from ``order`` to ``placement`` together, for those who keep them in a dictionary.
-        **options
-            See :class:`~layoutscope.options.PredictOptions`.
         """
         from layoutscope.api.predict import predict
 

@@ -11,11 +11,11 @@ from xml.parsers.expat import ExpatError
 
 from msgspec.structs import replace
 
+from layoutscope.api.drives import fit_log_text
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.measure import fit_log_text
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.replay import disk_of, real_reads, serve_recording
+from layoutscope.api.trace import disk_of, real_reads, serve_recording
 from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
@@ -69,8 +69,6 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     ----------
     kit : path
         The archive that the kit's script made, or its unpacked folder.
-    **options
-        See :class:`~layoutscope.options.ValidateOptions`.
 
     Raises
     ------

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
-from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
-from layoutscope.drive import service
-from layoutscope.drive.simulation import ALIGNED_BYTES, Unknowns, draw_seconds, simulate_on
-from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
+from layoutscope.drive.simulation import Unknowns, simulate_on
+from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.explanation import count_listed
 from layoutscope.results.inspect import resolve
-from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
+from layoutscope.results.predict import OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction, knows_offset, volume_name
 from layoutscope.walk.data import random_records
 from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.results.predict import DriveCase
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
@@ -244,6 +241,12 @@ def serve_walk(
     return simulate_on(reads, profile, unknowns, start_offset_bytes, knows_offset=knows)
 
 
+def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
+    """Return whether all reads are within a drive."""
+    end = int((reads.image_offset + reads.length_bytes).max(initial=0))
+    return start_offset_bytes + end <= profile.capacity_bytes
+
+
 def prediction(
     layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, unknowns: Unknowns, start_offset_bytes: int = 0
 ) -> Prediction:
@@ -307,39 +310,3 @@ def check_placement(placement: str, work: Workload, *, is_one_order: bool) -> No
         raise UsageError(f"unknown placement {placement!r}{hint}. Choose from: {', '.join(PLACEMENTS)}")
     if placement == UNKNOWN and (not is_one_order or ORDERS[work["order"]].needs or work["start"] is not None):
         raise UsageError("placement 'unknown' needs one order that covers the whole volume")
-
-
-class VolumesAlike:
-    """Volumes like one that is known, walked."""
-
-    def __init__(self, layout: VolumeLayout, work: Workload) -> None:
-
-        from layoutscope.api.alike import volumes_alike
-
-        host = host_of(work, layout)
-        self._layout, self._host = layout, Host.of(host)
-        self._volumes = volumes_alike(layout, host.name)
-        self._walks = [walk(made, work, host).reads for _, _, made in self._volumes]
-
-    def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
-        """Add to a prediction what a volume like that takes."""
-        # Drives like that are drawn, and in turn the volumes, each anywhere on its drive.
-        unknown = uncertain(profile, self._host, knows_offset=False)
-        number = np.arange(num_draws())
-        taken = number % len(self._walks)
-        seconds = np.zeros(num_draws())
-        for volume, walked in enumerate(self._walks):
-            mine = number[taken == volume]
-            seconds[mine] = draw_seconds(walked, profile, unknown, numbers=mine).seconds
-        placed = {
-            "creation": (PLACEMENT, np.array([creation for creation, _, _ in self._volumes])[taken]),
-            "age": (PLACEMENT, np.array([age for _, age, _ in self._volumes])[taken]),
-        }
-        inputs = {**unknown.columns(), **placed, START: (START, unknown.angle)}
-        # The volume itself is served at the start of the drive and in the middle, if it fits.
-        half = profile.capacity_bytes // 2 // ALIGNED_BYTES * ALIGNED_BYTES
-        halves_s: tuple[float, ...] = ()
-        if profile.geometry != "none" and self._layout.facts.size_bytes <= half:
-            begins = -self._layout.facts.image_offset
-            halves_s = tuple(service(reads, profile, start_offset_bytes=begins + at).seconds for at in (0, half))
-        return replace(case, volume=interval_of(seconds, inputs, VOLUME), halves_s=halves_s)

@@ -82,9 +82,8 @@ def measure(
     options: MeasureOptions,
 ) -> None:
     """Measure a drive in about a minute, and write its profile."""
-    from layoutscope.api.drives import write_text
-    from layoutscope.api.measure import list_mounted_parts
-    from layoutscope.api.measure import measure as run
+    from layoutscope.api.drives import list_mounted_parts, write_text
+    from layoutscope.api.drives import measure as run
     from layoutscope.api.outputs import check_output
     from layoutscope.drive.fit import profile_text
 

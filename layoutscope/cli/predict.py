@@ -85,7 +85,7 @@ def replay(
     options: Annotated[ReplayOptions, RECORDED_WORK],
 ) -> None:
     """Compute the time of a recorded trace on drives, and score a prediction with it."""
-    from layoutscope.api.replay import replay as run
+    from layoutscope.api.trace import replay as run
 
     show(run(trace, **complete_options(options)), as_json=as_json)
 

@@ -1,7 +1,7 @@
 """Traces from other tools: CSV, fio iolog, blkparse text, pairs of numbers, and recordings of a disk by block number.
 
 The result is an `AccessTrace`, or a `Recorded`. A recording does not show the unit and start of block numbers
-(:mod:`layoutscope.api.replay` finds them); a :class:`Place` contains them for one device, and :meth:`Recorded.trace`
+(:mod:`layoutscope.api.trace` finds them); a :class:`Place` contains them for one device, and :meth:`Recorded.trace`
 makes a trace of its reads. Writes are left out.
 
 References

@@ -158,8 +158,6 @@ def batch(
     on_source : callable, optional
         Called with the :class:`~layoutscope.results.fleet.SourceEnd` of each source that was read, how many are done,
         and how many there are to do.
-    **options
-        See :class:`~layoutscope.options.BatchOptions`.
 
     Returns
     -------
@@ -167,8 +165,6 @@ def batch(
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If the folder holds something else, or another batch works there.
     LayoutscopeError

@@ -523,8 +523,6 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         The folder of a batch, an image or a capture. For an image or a capture, a batch of one is made temporarily.
     sql : str
         ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
-    **options
-        Limits of the query, and how an image is read: :class:`~layoutscope.options.QueryOptions`.
 
     Returns
     -------
@@ -532,8 +530,6 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If it is not a query, or would do more than read the views.
     ImageError

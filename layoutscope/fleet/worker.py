@@ -152,14 +152,13 @@ def _make_tables(result: ScanResult, orders: list[str], options: Mapping[str, An
 def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Predict each order on each drive that is large enough; the scan's own walk is one of the orders."""
     from layoutscope.api.keywords import profiles_of
-    from layoutscope.api.predict import DEFAULT_DRIVES, fits
-    from layoutscope.api.workloads import check_workload, host_of, prediction, walk
+    from layoutscope.api.workloads import check_workload, fits, host_of, prediction, walk
     from layoutscope.drive.simulation import Unknowns
     from layoutscope.drive.uncertain import Host
 
     if volume.walk is None:
         return []
-    profiles = profiles_of(options.get("drives"), DEFAULT_DRIVES)
+    profiles = profiles_of(options.get("drives"))
     rows = []
     for order in orders:
         request = check_workload({"host": volume.walk.host, "order": order})

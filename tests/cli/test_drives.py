@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from layoutscope.api.measure import OF_A_FILE
+from layoutscope.api.drives import OF_A_FILE
 from layoutscope.drive import list_profiles, load_profile
 from layoutscope.drive.calibration.fitting import calibrate
 from layoutscope.drive.calibration.plan import read_log
@@ -142,7 +142,7 @@ def hook(event, args):
     if event.startswith("os.") and event.split(".")[1] in {"truncate", "remove", "rename", "chmod"}:
         opened.append(event)
 sys.addaudithook(hook)
-from layoutscope.api.measure import measure
+from layoutscope.api.drives import measure
 measure(sys.argv[1])
 print(opened)
 """
@@ -165,7 +165,7 @@ def disk(tmp_path, monkeypatch):
 @pytest.mark.parametrize("option", ["--output", "--log", "--plot"])
 def test_places_of_results_are_asked_for_before_any_read(run, disk, tmp_path, monkeypatch, option):
     """A measurement takes hours; existing outputs, including folders, are refused before it."""
-    monkeypatch.setattr("layoutscope.api.measure.measure", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.setattr("layoutscope.api.drives.measure", lambda *_, **__: pytest.fail("it was measured"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").write_text("mine")
     for place in ("there", ".", disk):
@@ -206,7 +206,7 @@ def test_quick_asks_for_the_short_measurement(run, disk, monkeypatch, words, is_
         asked.append(options["is_short"])
         return calibrate(*arguments, **options)
 
-    monkeypatch.setattr("layoutscope.api.measure.calibrate", calibrated)
+    monkeypatch.setattr("layoutscope.api.drives.calibrate", calibrated)
     assert run("drives", "measure", disk, *words).exit_code == 0
     assert asked == [is_short]
 

@@ -16,8 +16,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import model_errors
-from layoutscope.api.alike import readable
-from layoutscope.api.forecast import churn_of, plan_steps
+from layoutscope.api.forecast import churn_of, plan_steps, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.zstd import zstd
 from tests.pages import chart_titles

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import layoutscope
-from layoutscope.api.measure import fit_log_text, measure_drive
+from layoutscope.api.drives import fit_log_text, measure_drive
 from layoutscope.drive.calibration.plan import read_log
 from layoutscope.errors import ImageError
 from layoutscope.image import opening

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from layoutscope.aging import hfsplus as writing
-from layoutscope.api.alike import VOLUMES
-from layoutscope.api.replay import SURE
+from layoutscope.api.forecast import VOLUMES
+from layoutscope.api.trace import SURE
 from layoutscope.checks.apfs.names import MAX_SLOW_HASHES
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws

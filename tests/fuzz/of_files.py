@@ -287,7 +287,7 @@ def run_profiles(path: Path, base: Base) -> int:  # noqa: ARG001
 @cache
 def timings_bases() -> tuple[Base, ...]:
     """Measure two drive models with a simulated clock."""
-    from layoutscope.api.measure import measure_drive
+    from layoutscope.api.drives import measure_drive
     from layoutscope.drive import load_profile
     from tests.unit.drive.fakes import FakeDrive
     from tests.unit.drive.lesser import without_map
@@ -301,7 +301,7 @@ def timings_bases() -> tuple[Base, ...]:
 
 def run_timings(path: Path, base: Base) -> int:
     """Fit a profile to a log."""
-    from layoutscope.api.measure import fit_log
+    from layoutscope.api.drives import fit_log
     from layoutscope.errors import UsageError
 
     try:

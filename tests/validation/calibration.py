@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.api.measure import measure_drive
+from layoutscope.api.drives import measure_drive
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.calibration.fitting import Disk, fit_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms

@@ -14,7 +14,7 @@ from layoutscope.aging.apfs import POLICIES, policy_of
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import WORKLOADS
-from layoutscope.api.alike import LAID_OUT, VOLUMES, readable, volumes_alike
+from layoutscope.api.forecast import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.metrics import measure
 from layoutscope.walk import trace
 from layoutscope.walk.whatif import lay_in_read_order, pack_nodes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.api.measure import OF_A_FILE, add_note, measure_drive
+from layoutscope.api.drives import OF_A_FILE, add_note, measure_drive
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration.fitting import (
     FEWEST_ROUNDS,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fixtures.fileset import FileSet
-from layoutscope.api import alike
-from layoutscope.api.alike import shown_policy, volumes_alike
+from layoutscope.api import forecast
+from layoutscope.api.forecast import shown_policy, volumes_alike
 from layoutscope.metrics.history import (
     AS_LISTED,
     BY_NAME,
@@ -147,5 +147,5 @@ def test_a_volume_like_that_has_its_order_of_creation(monkeypatch):
     """If its numbers show no order, several orders are drawn."""
     (layout,) = states(MACOS_APFS, (0,))
     assert {order for order, _, _ in volumes_alike(layout, "macos")} == {AS_LISTED}
-    monkeypatch.setattr(alike, "infer_creation_order", lambda _: "")
+    monkeypatch.setattr(forecast, "infer_creation_order", lambda _: "")
     assert {order for order, _, _ in volumes_alike(layout, "macos")} >= {AS_LISTED, BY_NAME}

@@ -31,7 +31,7 @@ import numpy as np
 
 from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, OutputError, UsageError, reason_of
-from layoutscope.image.raw import RawFile
+from layoutscope.image.raw import STAT_BLOCK_BYTES, RawFile
 from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
 from layoutscope.units import format_bytes, parse_size
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from layoutscope.image.source import Source
-    from layoutscope.zstd import zstd
-
-    _Decoder = lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor
 
 CHUNK_BYTES: Final = 1024**2
 """Amount of decompressed data that is handled at once."""
@@ -81,83 +78,58 @@ class SourceReader(io.RawIOBase):
         return self._position
 
 
-def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageError:
-    """Describe why data do not decompress, and how far they were read; the library's own message is not useful."""
-    if isinstance(error, EOFError):
-        return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
-    reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
-    return ImageError(f"damaged {name} data: {reason}; byte {packed.tell():,} of the file was reached")
-
-
-def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
+def _unpack_chunks(packed: BinaryIO, way: str) -> Iterator[bytes]:
+    """Decompress a file in chunks: stream after stream, skipping the padding between them and after the last."""
     from layoutscope.zstd import zstd
 
-    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+    window: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+    decoders: dict[str, Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor]] = {
+        "zstd": lambda: zstd.ZstdDecompressor(options=window),
+        "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES),
+        "bzip2": bz2.BZ2Decompressor,
+    }
+    # Streams of xz are padded to multiples of four bytes, and files copied in whole blocks end in zeros.
+    padding = b"" if way == "zstd" else b"\0"
     try:
-        yield from _stream_chunks(packed, "zstd", lambda: zstd.ZstdDecompressor(options=options), padding=b"")
-    except zstd.ZstdError as error:
-        raise _describe_damage("zstd", packed, error) from error
-
-
-def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
-    try:
-        with gzip.GzipFile(fileobj=packed) as reader:
-            while chunk := reader.read(CHUNK_BYTES):
-                yield chunk
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise _describe_damage("gzip", packed, error) from error
-
-
-def _stream_chunks(
-    packed: BinaryIO, name: str, new_decoder: Callable[[], _Decoder], *, padding: bytes = b"\0"
-) -> Iterator[bytes]:
-    """Decompress stream after stream, skipping the padding between them and after the last."""
-    data = packed.read(_INPUT_BYTES)
-    try:
+        if way == "gzip":
+            with gzip.GzipFile(fileobj=packed) as reader:
+                while chunk := reader.read(CHUNK_BYTES):
+                    yield chunk
+            return
+        data = packed.read(_INPUT_BYTES)
         while data:
-            decoder = new_decoder()
-            yield from _one_stream(packed, decoder, data)
-            # Streams of xz are padded to multiples of four bytes, and files copied in whole blocks end in zeros.
+            decoder = decoders[way]()
+            while not decoder.eof:
+                if decoder.needs_input and not data:
+                    data = packed.read(_INPUT_BYTES)
+                    if not data:
+                        raise EOFError  # noqa: TRY301  (as gzip does)
+                yield decoder.decompress(data, CHUNK_BYTES)
+                data = b""
             data = decoder.unused_data.lstrip(padding)
             while not data and (more := packed.read(_INPUT_BYTES)):
                 data = more.lstrip(padding)
-    except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
-        raise _describe_damage(name, packed, error) from error
+    except EOFError as error:
+        raise ImageError(f"damaged {way} data: the file ends early, at byte {packed.tell():,}") from error
+    except (OSError, ValueError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
+        # The library's own message is not useful.
+        reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
+        raise ImageError(f"damaged {way} data: {reason}; byte {packed.tell():,} of the file was reached") from error
 
 
-def _one_stream(packed: BinaryIO, decoder: _Decoder, data: bytes) -> Iterator[bytes]:
-    while not decoder.eof:
-        if decoder.needs_input and not data:
-            data = packed.read(_INPUT_BYTES)
-            if not data:
-                raise EOFError
-        yield decoder.decompress(data, CHUNK_BYTES)
-        data = b""
-
-
-COMPRESSIONS: Final[dict[str, tuple[tuple[bytes, ...], Callable[[BinaryIO], Iterator[bytes]]]]] = {
-    "zstd": ((b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _zstd_chunks),
-    "gzip": ((b"\x1f\x8b\x08",), _gzip_chunks),
-    "xz": (
-        (b"\xfd7zXZ\x00",),
-        lambda packed: _stream_chunks(
-            packed, "xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES)
-        ),
-    ),
-    "bzip2": (
-        tuple(b"BZh%d" % level for level in range(1, 10)),
-        lambda packed: _stream_chunks(packed, "bzip2", bz2.BZ2Decompressor),
-    ),
+COMPRESSIONS: Final = {
+    # Skippable frames may precede zstd frames, as pzstd writes them.
+    "zstd": (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
+    "gzip": (b"\x1f\x8b\x08",),
+    "xz": (b"\xfd7zXZ\x00",),
+    "bzip2": tuple(b"BZh%d" % level for level in range(1, 10)),
 }
-"""Compressions: the bytes that identify them, and the functions that decompress them in chunks.
-
-Skippable frames may precede zstd frames, as pzstd writes them.
-"""
+"""Compressions, and the bytes that identify them."""
 
 
 def compression_of(head: bytes) -> str | None:
     """Identify the compression of a file by its first bytes; None if it is not compressed."""
-    return next((way for way, (magics, _) in COMPRESSIONS.items() if head.startswith(magics)), None)
+    return next((way for way, magics in COMPRESSIONS.items() if head.startswith(magics)), None)
 
 
 def cut_into_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
@@ -201,7 +173,6 @@ BROWSED: Final = frozenset({".DS_Store", "desktop.ini", "Thumbs.db", ".directory
 
 _OWN: Final = re.compile(r"(?P<name>.*)-[0-9a-f]{32}\.raw", re.DOTALL)
 _NAMES: Final = re.compile(rf".*-[0-9a-f]{{32}}(\.raw|{re.escape(SEAL)})|{re.escape(PARTIAL)}.*", re.DOTALL)
-_STAT_BLOCK_BYTES: Final = 512
 _MAX_SEAL_BYTES: Final = 512
 
 CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
@@ -314,8 +285,8 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
 
 def disk_bytes(status: os.stat_result) -> int:
     """Return the size of a file on the disk, or its length if the system does not report that size."""
-    blocks: int = getattr(status, "st_blocks", -(-status.st_size // _STAT_BLOCK_BYTES))
-    return blocks * _STAT_BLOCK_BYTES
+    blocks: int = getattr(status, "st_blocks", -(-status.st_size // STAT_BLOCK_BYTES))
+    return blocks * STAT_BLOCK_BYTES
 
 
 def seal(path: Path, image: Path | None = None) -> bool:
@@ -436,7 +407,9 @@ def unpack(
 ) -> RawFile:
     """Decompress an image."""
     if cache_dir is not None and isinstance(source, RawFile):
-        image = _open_from_cache(source, way, cache_dir)
+        is_cache(cache_dir)
+        kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
+        image = _open_from_cache(kept) or _decompress_to_cache(source, way, kept)
     else:
         try:
             folder = Path(tempfile.gettempdir())
@@ -454,10 +427,8 @@ def unpack(
     return image
 
 
-def _open_from_cache(source: RawFile, way: str, cache_dir: Path) -> RawFile:
-    """Open the decompressed image in the cache, or decompress it into the cache."""
-    is_cache(cache_dir)
-    kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
+def _open_from_cache(kept: Path) -> RawFile | None:
+    """Open a decompressed image in the cache; None if it is missing or was touched since."""
     with suppress(ImageError):
         if not inputs.is_input(kept):  # that it is opened does not make it an input that the user named
             _served.add(os.path.realpath(kept))
@@ -472,7 +443,7 @@ def _open_from_cache(source: RawFile, way: str, cache_dir: Path) -> RawFile:
             seen, status = ownfiles.take_snapshot(kept), kept.stat()
             if _read_seal(kept).split(" ")[0] == str(status.st_ino) and status.st_nlink == 1:
                 ownfiles.remove(kept, seen)
-    return _decompress_to_cache(source, way, kept)
+    return None
 
 
 def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
@@ -493,21 +464,17 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
         is_same = kept.name == make_cached_name(Path(source.name).name, source.status())
         # A file that has the name by now and does not match its seal is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
-        # Only a complete, sealed image gets the name by which the next run finds it.
-        return _move_into_cache(image, partial, kept) if is_kept and seal(kept, partial) else image
-
-
-def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
-    """Give an image its name unless another process was faster."""
-    with suppress(FileExistsError):
-        try:
-            ownfiles.rename_new(partial, kept)
-        except PermissionError:
-            image.close()  # Windows gives no other name to what is open
-            ownfiles.rename_new(partial, kept)
-            image = RawFile(kept)
-        seal(kept)  # its name changed the state of the file
-    return image
+        # Only a complete, sealed image gets the name by which the next run finds it, unless another process was faster.
+        if is_kept and seal(kept, partial):
+            with suppress(FileExistsError):
+                try:
+                    ownfiles.rename_new(partial, kept)
+                except PermissionError:
+                    image.close()  # Windows gives no other name to what is open
+                    ownfiles.rename_new(partial, kept)
+                    image = RawFile(kept)
+                seal(kept)  # its name changed the state of the file
+        return image
 
 
 def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
@@ -526,11 +493,10 @@ def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> Non
 
 def _write_sparse(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
     """Write what is not zero; refuse data that cannot be an image or does not fit on the disk."""
-    packed = SourceReader(source)
-    _, unpack_chunks = COMPRESSIONS[way]
+    packed = cast("BinaryIO", SourceReader(source))
     size_bytes = stored_bytes = checked_bytes = 0
     with phase("decompressing", source.size_bytes) as unpacked:
-        for chunk in cut_into_blocks(unpack_chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+        for chunk in cut_into_blocks(_unpack_chunks(packed, way), CHUNK_BYTES):
             for start, stop in data_runs(chunk):
                 target.seek(size_bytes + start)
                 target.write(memoryview(chunk)[start:stop])

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import UnsupportedError, install_command
-from layoutscope.image.source import Source, Window, WrappedSource
+from layoutscope.image.source import WrappedSource, clip
 from layoutscope.structs.arrays import runs_of, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from layoutscope.image.source import Source
 
     I64 = NDArray[np.int64]
 
@@ -32,24 +34,20 @@ _FEEDBACK: Final = np.uint64(0x87)
 def decrypt_units(key: bytes, data: NDArray[np.uint8], numbers: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Decrypt units with AES-XTS."""
     half = len(key) // 2
-    mask = _masks(key[half:], numbers).reshape(-1)
-    plain = np.frombuffer(_aes(key[:half], (data.view(_WORD) ^ mask).tobytes(), encrypt=False), _WORD) ^ mask
-    return plain.view(np.uint8)
-
-
-def _masks(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the masks of all AES blocks of all units, (n_units, 64) little-endian words."""
-    plain = np.zeros((len(numbers), 2), _WORD)
-    plain[:, 0] = numbers
-    low, high = np.frombuffer(_aes(key, plain.tobytes(), encrypt=True), _WORD).reshape(-1, 2).T.astype(np.uint64)
+    blank = np.zeros((len(numbers), 2), _WORD)
+    blank[:, 0] = numbers
+    low, high = np.frombuffer(_aes(key[half:], blank.tobytes(), encrypt=True), _WORD).reshape(-1, 2).T.astype(np.uint64)
     count = UNIT_BYTES // AES_BLOCK_BYTES
-    out = np.empty((len(numbers), count, 2), _WORD)
+    # the masks of all AES blocks of all units
+    masks = np.empty((len(numbers), count, 2), _WORD)
     for number in range(count):
-        out[:, number, 0], out[:, number, 1] = low, high
+        masks[:, number, 0], masks[:, number, 1] = low, high
         # The next mask is the current one times x in GF(2**128).
         carry, over = low >> np.uint64(63), high >> np.uint64(63)
         low, high = (low << np.uint64(1)) ^ (over * _FEEDBACK), (high << np.uint64(1)) | carry
-    return out.reshape(len(numbers), -1)
+    mask = masks.reshape(-1)
+    plain = np.frombuffer(_aes(key[:half], (data.view(_WORD) ^ mask).tobytes(), encrypt=False), _WORD) ^ mask
+    return plain.view(np.uint8)
 
 
 def _aes(key: bytes, data: bytes, *, encrypt: bool) -> bytes:
@@ -163,7 +161,7 @@ class UnlockedSource(WrappedSource):
             self._source.read_into(begin, data.data)
         plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
         # Areas that were never read are zeros, which are not ciphertext.
-        for lost, size in Window(self._source, begin, length).unread_ranges().tolist():
+        for lost, size in clip(self._source.unread_ranges(), begin, length).tolist():
             plain[lost : lost + size] = 0
         target[:] = plain[low - begin : high - begin].data
 

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
 from layoutscope.image.raw import aligned
-from layoutscope.image.source import WrappedSource, first_overlap, overlaps
+from layoutscope.image.source import Source, WrappedSource, clip, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from layoutscope.image.source import Source
 
     I64 = NDArray[np.int64]
 
@@ -59,22 +57,20 @@ class FailingSource(WrappedSource):
         self._num_failed = 0
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
-        position, end = image_offset, image_offset + len(target)
-        first = int(np.searchsorted(self._failed.sum(axis=1), image_offset, side="right"))
-        last = int(np.searchsorted(self._failed[:, 0], end))
-        for start, length in (*self._failed[first:last].tolist(), (end, 0)):
+        position = 0
+        for start, length in (*clip(self._failed, image_offset, len(target)).tolist(), (len(target), 0)):
             if position < start:
-                self._read_around(position, target[position - image_offset : start - image_offset])
-            blank = target[max(start, position) - image_offset : min(start + length, end) - image_offset]
-            blank[:] = bytes(len(blank))
+                self._read_around(image_offset + position, target[position:start])
             position = start + length
+            target[start:position] = bytes(length)
 
     def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
         """Raise an error with its reason if part of a range was never read, or failed."""
         self._source.refuse_unread(image_offset, length_bytes)
-        failed = first_overlap(self._failed, image_offset, length_bytes)
-        if failed is not None:
-            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=failed)
+        failed = clip(self._failed, image_offset, length_bytes)
+        if len(failed):
+            place = image_offset + int(failed[0, 0])
+            raise UnreadError(self._reason, structure=f"{length_bytes} bytes", image_offset=place)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
@@ -93,7 +89,13 @@ class FailingSource(WrappedSource):
             return
         at, fine_until = start, end if len(target) <= COARSE_BYTES else start
         while at < end:
-            least = self._least_bytes(at)
+            # Where a read fails, a sector is given up, or more after a long failed stretch: otherwise a lost track or
+            # head would take a request for each of its sectors.
+            before = int(np.searchsorted(self._failed.sum(axis=1), at, side="left"))
+            stretch = self._failed[before : before + 1]
+            length = int(stretch[0, 1]) if len(stretch) and int(stretch[0].sum()) == at else 0
+            whole = length // 4 if length >= PRECISE_BYTES else 0
+            least = max(self.sector_size_bytes, whole - whole % self.sector_size_bytes)
             step = least if at < fine_until else max(COARSE_BYTES, least)
             stop = min(end, at - at % self.sector_size_bytes + step)
             piece = target[at - start : stop - start]
@@ -107,15 +109,6 @@ class FailingSource(WrappedSource):
                 self._failed = runs_of(*np.concatenate([self._failed, lost]).T)
                 piece[:] = bytes(len(piece))
             at = stop
-
-    def _least_bytes(self, at: int) -> int:
-        """Return how many bytes to give up where a read fails: a sector, or more after a long failed stretch."""
-        before = int(np.searchsorted(self._failed.sum(axis=1), at, side="left"))
-        stretch = self._failed[before : before + 1]
-        length = int(stretch[0, 1]) if len(stretch) and int(stretch[0].sum()) == at else 0
-        # Otherwise a lost track or head would take a request for each of its sectors.
-        whole = length // 4 if length >= PRECISE_BYTES else 0
-        return max(self.sector_size_bytes, whole - whole % self.sector_size_bytes)
 
     def _is_given(self, image_offset: int, target: memoryview) -> bool:
         """Read a range with one request; return whether that succeeded."""
@@ -165,7 +158,6 @@ def _count_unread_bytes(sources: Sequence[Source]) -> int:
     return sum(total(source.unread_ranges()) for source in sources)
 
 
-_FINISHED: Final = "+"
 _STATUSES: Final = frozenset("?*/-+")
 _MAX_MAP_BYTES: Final = 256 * 1024**2
 
@@ -187,31 +179,34 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     lines = [(number, line) for number, line in lines if line]
     if len(lines) < 2:
         raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
+    finished = []
     # The first line has the current position, status and pass: it looks like an area, but is not one.
-    parsed = [_block(path, number, line) for number, line in lines[1:]]
-    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
-    # image has zeros, or what the file contained before.
-    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
-    end = int(done.reshape(-1, 2).sum(axis=1).max(initial=0))
+    for number, line in lines[1:]:
+        words = line.split()
+        try:
+            start, length, status = int(words[0], 0), int(words[1], 0), words[2]
+        except (ValueError, IndexError) as error:
+            raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file") from error
+        if status not in _STATUSES or start < 0 or length < 0 or start + length >= 2**63:
+            raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file")
+        # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried. In all of these areas, the
+        # image has zeros, or what the file contained before.
+        if status == "+":
+            finished.append((start, length))
+    done = np.array(finished, np.int64).reshape(-1, 2)
+    end = int(done.sum(axis=1).max(initial=0))
     if end > size_bytes:
         reason = f"calls bytes up to {end:,} read, and the image ends at {size_bytes:,}"
         raise ImageError(f"{path}: {reason}: it is another image's map, or the image is cut off")
-    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
-
-
-def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
-    words = text.split()
-    try:
-        start, length, status = int(words[0], 0), int(words[1], 0), words[2]
-    except (ValueError, IndexError) as error:
-        raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file") from error
-    if status not in _STATUSES or start < 0 or length < 0 or start + length >= 2**63:
-        raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file")
-    return start, length, status
+    return subtract(np.array([[0, size_bytes]]), runs_of(*done.T))
 
 
 class RescuedSource(WrappedSource):
     """An image with areas that were never read."""
+
+    unread_reason = "is in an area that was never read from the disk"
+    refuse_unread = Source.refuse_unread
+    unread_ranges = Source.unread_ranges
 
     def __init__(
         self,
@@ -221,22 +216,7 @@ class RescuedSource(WrappedSource):
         super().__init__(source)
         self._unread = unread
 
-    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
-        """Raise an error if part of a range was never read."""
-        unread = first_overlap(self._unread, image_offset, length_bytes)
-        if unread is not None:
-            message = "is in an area that was never read from the disk"
-            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
-
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self._source.read_into(image_offset, target)
-        end = image_offset + len(target)
-        first = int(np.searchsorted(self._unread[:, 0] + self._unread[:, 1], image_offset, side="right"))
-        last = int(np.searchsorted(self._unread[:, 0], end))
-        for start, length in self._unread[first:last].tolist():
-            blank = slice(max(0, start - image_offset), min(end, start + length) - image_offset)
-            target[blank] = bytes(blank.stop - blank.start)
-
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Return the areas that were never read into the image, shape (n, 2): offset and length in bytes."""
-        return self._unread
+        for start, length in clip(self._unread, image_offset, len(target)).tolist():
+            target[start : start + length] = bytes(length)

@@ -44,7 +44,7 @@ _JOINT_BYTES: Final = 8 << 20
 _MAX_CALL_BYTES: Final = 1 << 30
 """Linux and macOS limit one read call to slightly less than 2 GiB."""
 
-_STAT_BLOCK_BYTES: Final = 512
+STAT_BLOCK_BYTES: Final = 512
 """The unit of ``st_blocks`` on every system, whatever the block size of the file system."""
 
 
@@ -66,12 +66,9 @@ def open_read_only(path: Path, advice: str = "run as a user who may read it") ->
 
 
 class RawFile(Source):
-    """A raw image in a regular file.
+    """A raw image in a regular file."""
 
-    Holes of a sparse file are not read: they cost no request and are counted separately. Gaps between pieces are read
-    through even if they are holes, because a check would take longer.
-    """
-
+    # Gaps between pieces are read through even if they are holes, because a check would take longer.
     gap_bytes = GAP_BYTES
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
@@ -90,7 +87,15 @@ class RawFile(Source):
             self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
         except OSError as error:
             raise ImageError(f"{self.name}: has no size, so it holds no disk: {reason_of(error)}") from error
-        self._is_sparse = is_sparse(self._descriptor)
+        facts = self.status()
+        stored_bytes = getattr(facts, "st_blocks", facts.st_size) * STAT_BLOCK_BYTES
+        self._is_sparse = hasattr(os, "SEEK_DATA") and stored_bytes < facts.st_size
+        try:
+            if self._is_sparse:
+                os.lseek(self._descriptor, 0, os.SEEK_DATA)
+        except OSError as error:
+            # Either the whole file is a hole, or the system cannot report holes.
+            self._is_sparse = error.errno == errno.ENXIO
 
     def status(self) -> os.stat_result:
         """Return the status that the system reports for the open file."""
@@ -169,28 +174,12 @@ class RawFile(Source):
             self._descriptor = -1
 
 
-def is_sparse(descriptor: int) -> bool:
-    """Return whether a file has holes that the system can report."""
-    facts = os.fstat(descriptor)
-    stored_bytes = getattr(facts, "st_blocks", facts.st_size) * _STAT_BLOCK_BYTES
-    if not hasattr(os, "SEEK_DATA") or stored_bytes >= facts.st_size:
-        return False
-    try:
-        os.lseek(descriptor, 0, os.SEEK_DATA)
-    except OSError as error:
-        return error.errno == errno.ENXIO  # the whole file is a hole
-    return True
-
-
 def data_segments(
     descriptor: int,
     start: int,  # start, stop: the range, in bytes
     stop: int,
 ) -> Iterator[tuple[int, int]]:
-    """Yield the stored stretches that overlap a range.
-
-    Start and stop in bytes; the last stretch may extend beyond the range.
-    """
+    """Yield start and stop of the stored stretches that overlap a range, beyond which the last may extend."""
     position = start
     while position < stop:
         data = _seek(descriptor, position, os.SEEK_DATA, stop)
@@ -256,9 +245,7 @@ class Device(RawFile):
 
 
 def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tuple[int, int]:
-    """Extend a range to whole sectors.
-
-    Returns start and stop in bytes.
+    """Extend a range to whole sectors; return start and stop in bytes.
 
     >>> aligned(700, 100, 512)
     (512, 1024)
@@ -298,7 +285,14 @@ class DirectDrive:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        self.capacity_bytes, self.is_file = _size(path)
+        try:
+            facts = path.stat()
+        except OSError as error:
+            raise ImageError(f"{path}: {reason_of(error)}") from error
+        self.capacity_bytes, self.is_file = facts.st_size, stat.S_ISREG(facts.st_mode)
+        if not self.is_file:
+            with Device(path) as device:
+                self.capacity_bytes = device.size_bytes
         if not hasattr(os, "preadv"):
             raise ImageError(f"{path}: this system reads no disk past its cache in a way that is known here")
         try:
@@ -348,18 +342,6 @@ class DirectDrive:
     def close(self) -> None:
         """Close the device."""
         os.close(self._descriptor)
-
-
-def _size(path: Path) -> tuple[int, bool]:
-    """Return the size of a device or file in bytes, and whether it is a file."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise ImageError(f"{path}: {reason_of(error)}") from error
-    if stat.S_ISREG(mode):
-        return path.stat().st_size, True
-    with Device(path) as device:
-        return device.size_bytes, False
 
 
 def list_mounted(path: Path, table: str) -> list[str]:

@@ -81,7 +81,7 @@ class _Deadline:
         self.seconds = seconds
         self._end = monotonic() + seconds
         self.socket: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._expire)
+        self._timer = threading.Timer(seconds, self._shut_down)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class _Deadline:
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
 
-    def _expire(self) -> None:
+    def _shut_down(self) -> None:
         # A server that sends a byte now and then would satisfy any limit on single reads.
         if self.socket is not None:
             with suppress(OSError):
@@ -106,22 +106,6 @@ class _Deadline:
     def missed(self) -> str:
         """Message about a server that misses the deadline."""
         return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
-
-
-def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
-    left = deadline.remaining_s
-    if left <= 0:
-        raise ServerError(deadline.missed)
-    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-    # This leaves time for another address if the first one does not answer.
-    connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=left / 2)
-    try:
-        connection.connect()
-    except BaseException:
-        connection.close()
-        raise
-    connection.sock.settimeout(None)
-    return connection
 
 
 class WebFile:
@@ -251,7 +235,21 @@ class WebFile:
                 if origin != (place.scheme, place.netloc):
                     kept.close()
                     kept = None
-            connection = kept or _connect(place, deadline)
+            connection = kept
+            if connection is None:
+                left = deadline.remaining_s
+                if left <= 0:
+                    raise ServerError(deadline.missed)
+                kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+                port = place.port or _PORTS[place.scheme]
+                # This leaves time for another address if the first one does not answer.
+                connection = kind(place.hostname or "", port, timeout=left / 2)
+                try:
+                    connection.connect()
+                except BaseException:
+                    connection.close()
+                    raise
+                connection.sock.settimeout(None)
             deadline.socket = connection.sock
             try:
                 connection.request("GET", path + query, headers=self._fields(place, wanted))
@@ -283,7 +281,22 @@ class WebFile:
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and is_first and _EMPTY.fullmatch(told):
             self.size_bytes = 0
             return b""
-        _refuse_status(answer, wanted)
+        status, asked = answer.status, _describe_range(wanted)
+        refusals: dict[int, str] = {
+            HTTPStatus.OK: f"{WHOLE} (status 200 where {asked} were asked for)",
+            HTTPStatus.NOT_FOUND: "no such file",
+            HTTPStatus.GONE: "no such file",
+            HTTPStatus.UNAUTHORIZED: "its server asks for a password (401): put USER:PASSWORD@ before the host",
+            HTTPStatus.FORBIDDEN: "permission denied by its server (403)",
+            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE: f"its server has no {asked} (416)",
+        }
+        if status in refusals:
+            raise ServerError(refusals[status])
+        if status != HTTPStatus.PARTIAL_CONTENT:
+            known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
+            may_pass = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING
+            failed = "the server failed" if may_pass else "its server refused the request"
+            raise ServerError(f"{failed}: it answered {status}{known}", may_pass=may_pass)
         packed = answer.headers.get("Content-Encoding", "identity")
         if packed.strip().lower() != "identity":
             raise _report_mismatch(wanted, f"a packed answer (Content-Encoding: {_shorten_words(packed)})")
@@ -292,11 +305,20 @@ class WebFile:
             raise _report_mismatch(wanted, f"an answer in another form (Transfer-Encoding: {_shorten_words(wrapped)})")
         came = _CONTENT_RANGE.fullmatch(told)
         if came is None:
-            raise _report_mismatch(
-                wanted, f"{f'Content-Range: {_shorten_words(told)}' if told else 'an answer without Content-Range'}"
-            )
+            given = f"Content-Range: {_shorten_words(told)}" if told else "an answer without Content-Range"
+            raise _report_mismatch(wanted, given)
         first, last, total = map(int, came.groups())
-        self._check_validators(answer, total)
+        # The length and the validators of the first answer are compared with those of all later answers.
+        facts = {name: _shorten_words(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
+        if self.size_bytes < 0:
+            self.size_bytes, self.facts = total, facts
+        changed = "changed on its server while it was read: its"
+        if total != self.size_bytes:
+            raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
+        # Several machines with one address may have different times, so these count only without an ETag.
+        name = "ETag" if "ETag" in self.facts else "Last-Modified"
+        if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
+            raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
         stop = min(wanted[1], total)
         if (first, last + 1) != (wanted[0], stop):
             raise _report_mismatch(wanted, f"bytes {first:,} to {last:,} of {total:,}")
@@ -312,40 +334,6 @@ class WebFile:
                 raise ServerError(f"the server failed: its answer {reason}", may_pass=True)
             filled += count
         return bytes(data)
-
-    def _check_validators(self, answer: http.client.HTTPResponse, total: int) -> None:
-        """Record the length and validators of the first answer, and compare those of all later answers with them."""
-        facts = {name: _shorten_words(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
-        if self.size_bytes < 0:
-            self.size_bytes, self.facts = total, facts
-        changed = "changed on its server while it was read: its"
-        if total != self.size_bytes:
-            raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
-        # Several machines with one address may have different times, so these count only without an ETag.
-        name = "ETag" if "ETag" in self.facts else "Last-Modified"
-        if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
-            raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
-
-
-def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:
-    """Raise the error for a status other than 206."""
-    status = answer.status
-    known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
-    if status == HTTPStatus.PARTIAL_CONTENT:
-        return
-    if status == HTTPStatus.OK:
-        raise ServerError(f"{WHOLE} (status 200 where {_describe_range(wanted)} were asked for)")
-    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-        raise ServerError("no such file")
-    if status == HTTPStatus.UNAUTHORIZED:
-        raise ServerError("its server asks for a password (401): put USER:PASSWORD@ before the host")
-    if status == HTTPStatus.FORBIDDEN:
-        raise ServerError("permission denied by its server (403)")
-    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-        raise ServerError(f"its server has no {_describe_range(wanted)} (416)")
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING:
-        raise ServerError(f"the server failed: it answered {status}{known}", may_pass=True)
-    raise ServerError(f"its server refused the request: it answered {status}{known}")
 
 
 def _describe_range(wanted: Range) -> str:

@@ -20,6 +20,7 @@ from layoutscope.structs.arrays import (
     order_of,
     request_bounds,
     runs_of,
+    starts_of,
     subtract,
     union,
 )
@@ -78,6 +79,7 @@ class Source(ABC):
     # problems of the files that contain the disk, such as a missing segment; reading may add to them
     own_findings: tuple[Finding, ...] = ()
     _unread: I64 = np.empty((0, 2), np.int64)  # default result of :meth:`unread_ranges`
+    unread_reason = "is in a part of the image that is missing or damaged"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -146,7 +148,18 @@ class Source(ABC):
         out = room.bytes(int(lengths.sum()))
         if not len(out):
             return out
-        self.read_pieces(*_sort_by_address(starts, lengths), out.data)
+        places = starts_of(lengths)
+        used = np.flatnonzero(lengths > 0)
+        order = used[order_of(starts[used])]
+        starts, lengths, places = starts[order], lengths[order], places[order]
+        # Extents that are contiguous both on disk and in the result are joined, up to the size of a request.
+        ends = starts + lengths
+        is_first = np.ones(len(starts), bool)
+        is_first[1:] = (starts[1:] != ends[:-1]) | (places[1:] != places[:-1] + lengths[:-1])
+        is_first[1:] |= np.diff(starts // MAX_REQUEST_BYTES) > 0
+        first = np.flatnonzero(is_first)
+        last = np.append(first[1:], len(starts)) - 1
+        self.read_pieces(starts[first], ends[last] - starts[first], places[first], out.data)
         return out
 
     def _fill_hole(self, target: memoryview) -> None:
@@ -161,10 +174,10 @@ class Source(ABC):
 
     def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
         """Raise an error if part of a range was never read."""
-        unread = first_overlap(self.unread_ranges(), image_offset, length_bytes)
-        if unread is not None:
-            message = "is in a part of the image that is missing or damaged"
-            raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
+        unread = clip(self.unread_ranges(), image_offset, length_bytes)
+        if len(unread):
+            place = image_offset + int(unread[0, 0])
+            raise UnreadError(self.unread_reason, structure=f"{length_bytes} bytes", image_offset=place)
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for each extent whether part of it was never read, shape (n,)."""
@@ -192,24 +205,6 @@ class Source(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
-    """Sort; extents that are contiguous both on disk and in the result are joined, up to the size of a request.
-
-    Returns their starts and lengths, and their places in the result.
-    """
-    targets = np.cumsum(lengths) - lengths
-    used = np.flatnonzero(lengths > 0)
-    order = used[order_of(starts[used])]
-    starts, lengths, targets = starts[order], lengths[order], targets[order]
-    ends = starts + lengths
-    is_first = np.ones(len(starts), bool)
-    is_first[1:] = (starts[1:] != ends[:-1]) | (targets[1:] != targets[:-1] + lengths[:-1])
-    is_first[1:] |= np.diff(starts // MAX_REQUEST_BYTES) > 0
-    heads = np.flatnonzero(is_first)
-    tails = np.append(heads[1:], len(starts)) - 1
-    return starts[heads], ends[tails] - starts[heads], targets[heads]
 
 
 SECTOR_BYTES: Final = 512
@@ -347,7 +342,7 @@ class Window(Source):
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""
-        return self._clip(self.source.unread_ranges())
+        return clip(self.source.unread_ranges(), self.image_offset, self.size_bytes)
 
     def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
         """Raise the error of the whole source if part of a range was never read."""
@@ -356,13 +351,17 @@ class Window(Source):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
-        return self._clip(self.source.holes)
+        return clip(self.source.holes, self.image_offset, self.size_bytes)
 
-    def _clip(self, ranges: NDArray[np.int64]) -> NDArray[np.int64]:
-        start = np.clip(ranges[:, 0] - self.image_offset, 0, self.size_bytes)
-        stop = np.clip(ranges[:, 0] + ranges[:, 1] - self.image_offset, 0, self.size_bytes)
-        clipped: NDArray[np.int64] = np.stack([start, stop - start], axis=1)[stop > start]
-        return clipped
+
+def clip(ranges: I64, image_offset: int, length_bytes: int) -> I64:
+    """Return the parts of ranges, which are as for :func:`overlaps`, within a stretch, from whose start they count."""
+    if not len(ranges):
+        return ranges
+    start = np.clip(ranges[:, 0] - image_offset, 0, length_bytes)
+    stop = np.clip(ranges.sum(axis=1) - image_offset, 0, length_bytes)
+    clipped: I64 = np.stack([start, stop - start], axis=1)[stop > start]
+    return clipped
 
 
 def overlaps(
@@ -378,36 +377,14 @@ def overlaps(
     return hit
 
 
-def first_overlap(ranges: I64, image_offset: int, length_bytes: int) -> int | None:
-    """Return the first byte of a stretch within one of the ranges, which are as for :func:`overlaps`; or None."""
-    if not len(ranges) or not overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0]:
-        return None
-    return max(image_offset, int(ranges[ranges.sum(axis=1) > image_offset][0, 0]))
+class WrappedSource(Window):
+    """Another source at the same addresses, which is closed with it; unchanged data passes through."""
 
-
-class WrappedSource(Source):
-    """Another source at the same addresses; unchanged data passes through."""
+    read_pieces = Source.read_pieces
 
     def __init__(self, source: Source) -> None:
-        self._set_around(source, source.size_bytes)
-        self.sector_size_bytes = source.sector_size_bytes
-        self.origin = source.origin
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> None:
-        self._source.read_into(image_offset, target)
-
-    def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
-        """Raise the error of the other source if part of a range was never read."""
-        self._source.refuse_unread(image_offset, length_bytes)
-
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
-        return self._source.unread_ranges()
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
-        return self._source.holes
+        super().__init__(source, 0, source.size_bytes)
+        self._source = self.around = source
 
 
 class RecordingSource(WrappedSource):

@@ -74,9 +74,27 @@ def refuse_part(path: Path) -> None:
     for folder in {parent for place in places for parent in place.parents}:
         if kind := whole_folder(folder):
             raise UsageError(f"{path}: is inside of {folder}, which is {kind}. Name a file elsewhere.")
-    for name, pattern, proof in SCHEMES:
-        if neighbour := _neighbour(path.absolute(), pattern, proof):
-            raise UsageError(f"{path}: has the name of a part of {name}, beside {neighbour}. Name another file.")
+    place = path.absolute()
+    for what, pattern, proof in SCHEMES:
+        key = _key(pattern, place.name)
+        if key is None or not place.parent.is_dir():
+            continue
+        try:
+            found = list(os.scandir(place.parent))
+        except OSError as error:
+            raise UsageError(f"{place}: its folder cannot be listed: {reason_of(error)}") from error
+        # Files that this tool wrote are not a user's image, or it can make them again.
+        names = sorted(
+            each.name
+            for each in found
+            if each.name != place.name
+            and each.name.lower().startswith(key[0])
+            and _key(pattern, each.name) == key
+            and not place.with_name(each.name).is_dir()  # for a link that leads to itself, `each` would raise
+            and not ownfiles.is_own(place.with_name(each.name))
+        )
+        if names and any(proof.fullmatch(name.lower()) for name in (*names, place.name)):
+            raise UsageError(f"{path}: has the name of a part of {what}, beside {names[0]}. Name another file.")
 
 
 def whole_folder(folder: Path) -> str:
@@ -89,7 +107,11 @@ def whole_folder(folder: Path) -> str:
         return FOLDERS[".hdd"]
     facts = [name for name in ("Info.plist", "token") if os.path.isfile(folder / name)]  # noqa: PTH113  (no error)
     bands = folder if folder.name == "bands" else folder / "bands"
-    is_bundle = len(facts) == 2 or (bands.is_dir() and (bool(facts) or _has_bands(bands)))
+    is_bundle = len(facts) == 2 or (bool(facts) and bands.is_dir())
+    # If this user may not list a folder, its content is unknown, and it does not belong to the output.
+    if not is_bundle and bands.is_dir():
+        with suppress(PermissionError), os.scandir(bands) as found:
+            is_bundle = any(band_number(each.name) is not None and each.is_file() for each in found)
     return FOLDERS[".sparsebundle"] if is_bundle else ""
 
 
@@ -101,36 +123,6 @@ def band_number(name: str) -> int | None:
     return number if name.lower() == f"{number:x}" else None
 
 
-def _has_bands(folder: Path) -> bool:
-    # If this user may not list a folder, its content is unknown, and it does not belong to the output.
-    with suppress(PermissionError), os.scandir(folder) as found:
-        return any(band_number(each.name) is not None and each.is_file() for each in found)
-    return False
-
-
-def _neighbour(path: Path, pattern: re.Pattern[str], proof: re.Pattern[str]) -> str:
-    """Return the name of a file with which a new file would form a set; empty if there is none."""
-    key = _key(pattern, path.name)
-    if key is None or not path.parent.is_dir():
-        return ""
-    try:
-        found = list(os.scandir(path.parent))
-    except OSError as error:
-        raise UsageError(f"{path}: its folder cannot be listed: {reason_of(error)}") from error
-    # Files that this tool wrote are not a user's image, or it can make them again.
-    names = sorted(
-        each.name
-        for each in found
-        if each.name != path.name
-        and each.name.lower().startswith(key[0])
-        and _key(pattern, each.name) == key
-        and not path.with_name(each.name).is_dir()  # for a link that leads to itself, `each` would raise
-        and not ownfiles.is_own(path.with_name(each.name))
-    )
-    is_set = any(proof.fullmatch(name.lower()) for name in (*names, path.name))
-    return names[0] if names and is_set else ""
-
-
 def _key(pattern: re.Pattern[str], name: str) -> tuple[str, int] | None:
     """Return what the names of one set have in common; None for a name in no set."""
     match = pattern.fullmatch(name.lower())
@@ -138,10 +130,7 @@ def _key(pattern: re.Pattern[str], name: str) -> tuple[str, int] | None:
 
 
 def find_parts(path: Path) -> list[Path]:
-    """Find all parts of the split image whose first part this is.
-
-    Returns the existing parts in order; empty if the file is not part of a split image.
-    """
+    """List the existing parts of the split image whose first part this is; empty if it is not part of one."""
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
         return []
@@ -151,7 +140,14 @@ def find_parts(path: Path) -> list[Path]:
     # If more parts are missing than exist, similar names are not parts.
     expected = list(itertools.islice(_suffixes(match["suffix"]), 2 * len(siblings)))
     if not expected or match["suffix"] != expected[0]:
-        return _refuse_later_part(path, match, siblings)
+        stem, width, is_number = match["stem"], len(match["suffix"]), match["suffix"].isdigit()
+        second = f"{1:0{width}d}"
+        firsts = ("0" * width, second) if is_number else ("a" * width,)
+        if first := next((suffix for suffix in firsts if suffix in siblings), ""):
+            raise ImageError(f"{path}: is a later part of a split image. Open {stem}{first}")
+        if is_number:
+            raise ImageError(f"{path}: the first part of the split image, {stem}{second}, is missing")
+        return []  # two words that happen to share a stem, such as notes.txt and notes.img
     if set(siblings) - set(expected):
         missing = next(suffix for suffix in expected if suffix not in siblings)
         raise ImageError(f"{path}: part {match['stem']}{missing} of the split image is missing, and many more are")
@@ -192,19 +188,6 @@ def _suffixes(first: str) -> Iterator[str]:
         start = int(first) if int(first) in (0, 1) else 1
         return (f"{number:0{len(first)}d}" for number in range(start, 10 ** len(first)))
     return ("".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=len(first)))
-
-
-def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Path]) -> list[Path]:
-    firsts = [name for name in ("0" * len(match["suffix"]), f"{1:0{len(match['suffix'])}d}") if name in siblings]
-    if match["suffix"].isalpha():
-        firsts = [name for name in ("a" * len(match["suffix"]),) if name in siblings]
-    if firsts:
-        raise ImageError(f"{path}: is a later part of a split image. Open {match['stem']}{firsts[0]}")
-    if match["suffix"].isdigit():
-        raise ImageError(
-            f"{path}: the first part of the split image, {match['stem']}{1:0{len(match['suffix'])}d}, is missing"
-        )
-    return []  # two words that happen to share a stem, such as notes.txt and notes.img
 
 
 class SplitFile(JoinedSource):

@@ -15,7 +15,6 @@ from layoutscope.units import format_bytes, format_list
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.recognition import Content
     from layoutscope.image.source import Source
     from layoutscope.partition.maps import VolumeCandidate, VolumeSearch
 
@@ -78,23 +77,17 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not opened.is_readable:
         raise refusal(source.name, (opened,), search)
-    if (owner := _owner_of_copy(source, content.kind, start)) is not None:
+    # The header may belong to a volume that is confirmed to start elsewhere.
+    data = np.frombuffer(source.read(start, min(PLACE_BYTES, source.size_bytes - start)), np.uint8)
+    disk = Window(source, 0, source.size_bytes)
+    owners = [owner for item in filesystems() if item.name == content.kind for owner in item.find_in(disk, data, start)]
+    owner = next((owner for owner in owners if not is_doubtful(owner)), None)
+    if owner is not None and not any(owner.volume_offset == start for owner in owners):
         raise UsageError(
             f"{source.name}: no volume starts at byte {volume_at:,}: the header at byte {start:,} is a copy, its "
             f"{owner.label} starts at byte {owner.volume_offset:,}"
         )
     return opened
-
-
-def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
-    """Return the volume that a header belongs to if the volume is confirmed to start elsewhere."""
-    length = min(PLACE_BYTES, source.size_bytes - start)
-    data = np.frombuffer(source.read(start, length), np.uint8)
-    disk = Window(source, 0, source.size_bytes)
-    owners = [owner for item in filesystems() if item.name == kind for owner in item.find_in(disk, data, start)]
-    if any(owner.volume_offset == start for owner in owners):
-        return None
-    return next((owner for owner in owners if not is_doubtful(owner)), None)
 
 
 def refusal(name: str, candidates: Sequence[VolumeCandidate], search: VolumeSearch) -> ImageError | UnsupportedError:

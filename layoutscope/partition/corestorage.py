@@ -34,14 +34,13 @@ from layoutscope.structs.records import (
 from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import CoreStorage
 
-    I64 = NDArray[np.int64]
+    Blocks = list[tuple[int, int, bytes]]
+    """Blocks of the metadata, the newest first: number of their object, type (0 if wiped) and bytes."""
 
 UNIT_BYTES: Final = 8192
 """Size of metadata blocks, and the unit of encryption."""
@@ -137,18 +136,25 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         return volume
     except ImportError:
         return replace(volume, reason=NO_LIBRARY)
-    spread_reason = _describe_spread(text, label)
-    volumes = tuple(
-        replace(item, volume_offset=None, reason=spread_reason) if spread_reason else item
-        for item in _read_logical_volumes(metadata, header.len_block, stretch.size_bytes)
-    )
-    states = {item.is_encrypted for item in volumes} or {metadata.is_encrypted}
+    blocks, reports = metadata
+    volumes = tuple(_read_logical_volumes(blocks, header.len_block, stretch.size_bytes))
+    # The logical volumes of a group may be spread over several physical volumes.
+    listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
+    count = len(re.findall(rb"<string|<reference", listed[1])) if listed else 1
+    if count > 1 or label.physical_volume_number:
+        members = format_count(max(count, label.physical_volume_number + 1), "physical volume")
+        reason = f"which is spread over {members}, of which this is one"
+        volumes = tuple(replace(item, volume_offset=None, reason=reason) for item in volumes)
+    states = {item.is_encrypted for item in volumes}
+    if not volumes:
+        families = (_is_encrypted(data) for _, kind, data in blocks if kind == KINDS.logical_volume_family)
+        states = {next((answer for answer in families if answer is not None), _has_encrypted_extents(blocks))}
     return replace(
         volume,
         logical_volumes=volumes,
         is_encrypted=True if True in states else None if None in states else False,
         reason="" if volumes else UNREADABLE,
-        findings=(*findings, *metadata.findings),
+        findings=(*findings, *reports),
     )
 
 
@@ -215,50 +221,10 @@ def count_copies(stretch: Source) -> int:
     return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, first[0]))
 
 
-def _describe_spread(text: bytes, label: CoreStorage.DiskLabel) -> str:
-    """Report that the logical volumes of a group are spread over several physical volumes; empty if not."""
-    listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
-    count = len(re.findall(rb"<string|<reference", listed[1])) if listed else 1
-    number = label.physical_volume_number
-    if count < 2 and not number:
-        return ""
-    return f"which is spread over {format_count(max(count, number + 1), 'physical volume')}, of which this is one"
-
-
 def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:
     if not 0 <= offset <= stretch.size_bytes - length:
         raise FormatError("it is outside", structure=WHAT, image_offset=stretch.origin)
     return stretch.read(offset, length)
-
-
-class _Metadata(Struct, frozen=True):
-    """The decrypted metadata."""
-
-    units: NDArray[np.uint8]  # the intact blocks, the newest first
-    object_id: NDArray[np.uint64]
-    block_type: NDArray[np.uint16]  # 0 for a wiped block
-    findings: tuple[Finding, ...]
-
-    def newest(self, object_id: int) -> tuple[int, bytes] | None:
-        """Return the type and the bytes of the newest block of an object."""
-        for row in np.flatnonzero(self.object_id == object_id)[:1].tolist():
-            return int(self.block_type[row]), self.units[row].tobytes()
-        return None
-
-    def blocks_of_type(self, kind: int) -> Iterable[bytes]:
-        """Yield the blocks of a type, the newest first."""
-        return (self.units[row].tobytes() for row in np.flatnonzero(self.block_type == kind).tolist())
-
-    @property
-    def by_bitmap(self) -> bool | None:
-        """Whether volumes are encrypted, if the only evidence is a block that encrypted ones have."""
-        return True if (self.block_type == KINDS.encrypted_extents).any() else None
-
-    @property
-    def is_encrypted(self) -> bool | None:
-        """Whether the volumes of the group are encrypted, if no logical volume is described; None if unknown."""
-        answers = (_is_encrypted(data) for data in self.blocks_of_type(KINDS.logical_volume_family))
-        return next((answer for answer in answers if answer is not None), self.by_bitmap)
 
 
 USED_BLOCK_TYPES: Final = (
@@ -273,8 +239,20 @@ USED_BLOCK_TYPES: Final = (
 """Types of the blocks that are used."""
 
 
-def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
-    """Read the encrypted metadata; both copies are used if the first one is damaged."""
+def _find_newest(blocks: Blocks, object_id: int) -> tuple[int, bytes] | None:
+    """Return the type and the bytes of the newest block of an object."""
+    return next(((kind, data) for number, kind, data in blocks if number == object_id), None)
+
+
+def _has_encrypted_extents(blocks: Blocks) -> bool | None:
+    """Whether volumes are encrypted, if the only evidence is a block that encrypted ones have; None if unknown."""
+    return True if any(kind == KINDS.encrypted_extents for _, kind, _ in blocks) else None
+
+
+def _decrypt_metadata(
+    stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int
+) -> tuple[Blocks, list[Finding]]:
+    """Read the blocks of the encrypted metadata; both copies are used if the first one is damaged."""
     data = _read_stretch(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor is not encrypted; its blocks are, with keys that the header stores in plain text (libfvde,
     # documentation of the format).
@@ -282,17 +260,37 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
     count = min(descriptor.num_blocks * header.len_block // UNIT_BYTES, MAX_UNITS)
-    parts: list[NDArray[np.uint8]] = []
+    fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id, HEAD.checksum, HEAD.version, HEAD.len_block
+    found: list[tuple[int, int, int, bytes]] = []
     findings: list[Finding] = []
+    num_copies = 0
     for block in (descriptor.primary_block, descriptor.secondary_block):
         start = block * header.len_block
         try:
             stored = np.frombuffer(_read_stretch(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
         except FormatError:
             continue
-        units = _decrypt_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
-        whole, bad = _check_blocks(units)
-        parts.append(units[whole])
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        num_copies += 1
+        # Units that were never written are zeros, and stay so.
+        units = stored.copy()
+        for number in np.flatnonzero(units.any(axis=1)).tolist():
+            # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
+            key = algorithms.AES(bytes(header.key) + bytes(header.physical_volume_id))
+            worker = Cipher(key, modes.XTS(number.to_bytes(16, "little"))).decryptor()
+            units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
+        head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
+        # Anything but a block has another header.
+        is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
+        rows = np.flatnonzero(is_block & np.isin(head["block_type"], USED_BLOCK_TYPES))
+        is_wiped = head["checksum"][rows] == WIPED
+        is_whole = is_wiped | (crc32c(units[rows]) == head["checksum"][rows])
+        whole, bad = rows[is_whole], rows[~is_whole]
+        # A wiped block has no type, but it is newer than the block that it replaces.
+        kinds = np.where(is_wiped, 0, head["block_type"][rows])[is_whole]
+        columns = (head["transaction_id"][whole], head["object_id"][whole], kinds)
+        found += zip(*(column.tolist() for column in columns), map(bytes, units[whole]), strict=True)
         if len(bad):
             message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
             at = stretch.origin + start + int(bad[0]) * UNIT_BYTES
@@ -302,61 +300,36 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
             findings.append(Finding("structure-invalid", "warning", WHAT, stretch.origin + start, message))
         else:
             break
-    if not parts:
+    if not num_copies:
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
-    units = np.concatenate(parts)
-    fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id, HEAD.checksum
-    head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
-    order = np.argsort(head["transaction_id"], kind="stable")[::-1]
-    # A wiped block has no type, but it is newer than the block that it replaces.
-    kind = np.where(head["checksum"] == WIPED, 0, head["block_type"])
-    return _Metadata(units[order], head["object_id"][order], kind[order], tuple(findings))
+    # Of blocks of one transaction, the later one counts as newer.
+    found = sorted(found, key=lambda block: block[0])[::-1]
+    return [block[1:] for block in found], findings
 
 
-def _decrypt_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
-    """Decrypt the units that were written; the others are zeros, and stay so."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    units = stored.copy()
-    for number in np.flatnonzero(units.any(axis=1)).tolist():
-        # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
-        worker = Cipher(algorithms.AES(key), modes.XTS(number.to_bytes(16, "little"))).decryptor()
-        units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
-    return units
-
-
-def _check_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
-    """Return the numbers of the used blocks with the right checksum, and of those with a wrong one."""
-    fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
-    head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
-    # Areas that were never written are zeros, and anything but a block has another header.
-    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
-    rows = np.flatnonzero(is_block & np.isin(head["block_type"], USED_BLOCK_TYPES))
-    is_whole = (head["checksum"][rows] == WIPED) | (crc32c(units[rows]) == head["checksum"][rows])
-    return rows[is_whole], rows[~is_whole]
-
-
-def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
+def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
     """List the logical volumes, each according to its newest block."""
     volumes: dict[str, LogicalVolume] = {}
-    for data in metadata.blocks_of_type(KINDS.logical_volume):
+    for data in (data for _, kind, data in blocks if kind == KINDS.logical_volume):
         block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
         properties = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
-        name, size = (get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
-        identifier = get_value(properties, "com.apple.corestorage.lv.uuid", "string")
+        name, identifier, family_name, size = (
+            get_value(properties, f"com.apple.corestorage.lv.{word}", "integer" if word == "size" else "string")
+            for word in ("name", "uuid", "familyUUID", "size")
+        )
         if identifier in volumes or not (name or size):
             continue
-        family = metadata.newest(block.family_object_id)
-        text = _read_family_text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        family = _find_newest(blocks, block.family_object_id)
+        text = _read_family_text(blocks, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
         family_id = b""
         with suppress(ValueError):
-            family_id = uuid.UUID(get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")).bytes
+            family_id = uuid.UUID(family_name).bytes
         volume = LogicalVolume(
             name,
             _parse_number(size),
             family_id,
-            metadata.by_bitmap if is_encrypted is None else is_encrypted,
+            _has_encrypted_extents(blocks) if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
@@ -365,19 +338,16 @@ def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: in
                 volume, reason="which is encrypted or decrypted in part, as that was going on"
             )
             continue
-        offset, reason = _locate_volume(metadata, block, volume.size_bytes, block_bytes, space_bytes)
+        offset, reason = _locate_volume(blocks, block, volume.size_bytes, block_bytes, space_bytes)
         volumes[identifier] = replace(volume, volume_offset=offset, reason=reason)
     return list(volumes.values())
 
 
-_VOLUME_VALUES: Final = (("name", "string"), ("size", "integer"))
-
-
 def _locate_volume(
-    metadata: _Metadata, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
+    blocks: Blocks, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
 ) -> tuple[int | None, str]:
     """Return the offset of a logical volume in the physical one, or why it is unknown."""
-    extents = metadata.newest(volume.extents_object_id)
+    extents = _find_newest(blocks, volume.extents_object_id)
     if extents is None:
         return None, "whose place is not recorded"
     kind, data = extents
@@ -386,7 +356,7 @@ def _locate_volume(
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
-        base_block = metadata.newest(volume.base_object_id)
+        base_block = _find_newest(blocks, volume.base_object_id)
         places = (
             _split_entries(base_block[1], BASE_EXTENT.width)
             if base_block and base_block[0] == KINDS.base_extents
@@ -418,14 +388,14 @@ def _split_entries(block: bytes, width: int) -> list[bytes]:
     return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
 
 
-def _read_family_text(metadata: _Metadata, data: bytes) -> bytes:
+def _read_family_text(blocks: Blocks, data: bytes) -> bytes:
     """Return the text of a family, which may be compressed and continue in other blocks."""
     head = grammar.parse(grammar.CoreStorage.LogicalVolumeFamily, data, structure="logical volume family")
     pieces = [data[head.ofs_text :][: head.len_piece]]
     following, visited = head.next_object_id, set[int]()
     while following and following not in visited:
         visited.add(following)
-        block = metadata.newest(following)
+        block = _find_newest(blocks, following)
         if block is None or block[0] != KINDS.continuation:
             break
         continuation = grammar.parse(grammar.CoreStorage.Continuation, block[1], structure="text")

@@ -119,6 +119,7 @@ def _find_data(text: bytes, name: str) -> Iterator[bytes]:
 
 def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
     """Yield the texts of the key files on other partitions, smallest first, that belong to a physical volume."""
+    ciphers, algorithms, modes = load_ciphers()
     for candidate in sorted(candidates, key=lambda item: item.size_bytes):
         if not candidate.is_readable or filesystem(candidate.kind).traits.has_containers:
             continue
@@ -128,9 +129,17 @@ def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physi
         except LayoutscopeError:
             continue  # faults of that volume are reported when it is read itself
         for data in _read_contents(source, layout):
-            text = _decrypt_key_file(data, physical)
-            if text is not None:
-                yield text
+            # libyal's description gives two different first keys, in two places; the second key is zeros. The file is
+            # one unit.
+            for key in (physical.key, physical.own_id):
+                try:
+                    worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
+                    text: bytes = worker.update(data) + worker.finalize()
+                except ValueError:
+                    continue  # AES-XTS refuses two equal keys, and less than one block of 16 bytes
+                if b"<plist" in text or b"CryptoUsers" in text:
+                    yield text
+                    break
 
 
 def _read_contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
@@ -145,18 +154,3 @@ def _read_contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
         starts, lengths = extents["image_offset"].data[own], extents["length_bytes"].data[own]
         if size <= MAX_KEY_FILE_BYTES and int(lengths.sum()) <= MAX_KEY_FILE_BYTES * 2:
             yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
-
-
-def _decrypt_key_file(data: bytes, physical: PhysicalVolume) -> bytes | None:
-    """Decrypt a key file, which is one unit; None if it belongs to another volume."""
-    ciphers, algorithms, modes = load_ciphers()
-    # libyal's description gives two different first keys, in two places; the second key is zeros.
-    for key in (physical.key, physical.own_id):
-        try:
-            worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
-            text: bytes = worker.update(data) + worker.finalize()
-        except ValueError:
-            continue  # AES-XTS refuses two equal keys, and less than one block of 16 bytes
-        if b"<plist" in text or b"CryptoUsers" in text:
-            return text
-    return None

@@ -103,32 +103,13 @@ MAX_ADDRESS: Final = 2**63 - 1
 """Sectors have 64-bit numbers, so byte addresses may need more bits; tables hold 63 bits."""
 
 
-class _GptCopy(Struct, frozen=True):
-    """One copy of the table: its header and entries as stored, and their problem."""
-
-    header: grammar.Gpt.Header
-    entries: bytes
-    image_offset: int
-    sector_size: int
-    owner: str
-    problem: FormatError | None
-
-    @property
-    def regions(self) -> tuple[MapRegion, ...]:
-        entries = self.header.entries_lba * self.sector_size
-        return (
-            MapRegion("gpt-header", self.image_offset, self.sector_size, self.owner),
-            MapRegion("gpt-entries", entries, len(self.entries), self.owner),
-        )
-
-
 def read_gpt(source: Source) -> PartitionTable | None:
     """Read the table with a primary header in LBA 1, or its backup if the primary is damaged; None if there is none."""
     for sector_size in _list_sector_sizes(source):
         try:
-            primary = _load_copy(source, sector_size, sector_size, "primary")
+            primary, header, entries, problem = _load_copy(source, sector_size, sector_size, "primary")
         except UnreadError as error:
-            table = _use_backup(source, sector_size, error, None)
+            table = _use_backup(source, sector_size, error)
             if table.partitions:
                 return table
             continue
@@ -136,10 +117,30 @@ def read_gpt(source: Source) -> PartitionTable | None:
             # Without the signature, which is the first field, there is no header, not even a damaged one.
             if error.image_offset == sector_size:
                 continue
-            return _use_backup(source, sector_size, error, None)
-        if primary.problem is not None:
-            return _use_backup(source, sector_size, primary.problem, primary)
-        return _compare_with_backup(source, primary)
+            return _use_backup(source, sector_size, error)
+        place, end, log = header.alternate_lba * sector_size, source.size_bytes, FindingLog()
+        if problem is not None:
+            return _use_backup(source, sector_size, problem, primary, place)
+        # Problems of the backup of a sound primary are reported.
+        if place + sector_size > end:
+            field = log.at("GPT header", sector_size + GPT_HEADER.alternate_lba.offset)
+            message, expected = "the backup is past the end of the image", f"a place before byte {end:,}"
+            field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
+            return replace(primary, findings=(*log.findings, *primary.findings))
+        try:
+            backup, _, copied, problem = _load_copy(source, place, sector_size, "backup")
+        except FormatError as error:
+            log.survive(error, code="gpt-backup-damaged", level="warning")
+            return replace(primary, findings=(*log.findings, *primary.findings))
+        if problem is not None:
+            log.survive(problem, code="gpt-backup-damaged", level="warning")
+        # Tools that write only one copy leave two sound tables. Like firmware, this uses the primary unless it is
+        # damaged (UEFI, 5.3.2).
+        elif copied != entries:
+            message = "both copies of the table are sound, but their entries differ; the primary is used"
+            log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
+        regions = primary.regions + backup.regions
+        return replace(primary, regions=regions, findings=(*log.findings, *primary.findings))
     return None
 
 
@@ -147,7 +148,7 @@ def read_backup_gpt(source: Source) -> PartitionTable | None:
     """Read the backup in the last sector, for disks whose start is lost; None if it is missing or damaged."""
     for sector_size in _list_sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
-        table = _use_backup(source, sector_size, error, None)
+        table = _use_backup(source, sector_size, error)
         if table.partitions:
             return table
     return None
@@ -161,8 +162,10 @@ def _list_sector_sizes(source: Source) -> list[int]:
     return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
 
 
-def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) -> _GptCopy:
-    """Read and check one copy."""
+def _load_copy(
+    source: Source, image_offset: int, sector_size: int, owner: str
+) -> tuple[PartitionTable, grammar.Gpt.Header, bytes, FormatError | None]:
+    """Read and check one copy; return it with its header and its entries as stored, and their problem."""
     data = source.read(image_offset, sector_size)
     header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
     entries = _read_entries(source, header, image_offset, sector_size)
@@ -173,7 +176,46 @@ def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) 
     problem = _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered)) or _compare_checksum(
         "GPT entries", entries_at, header.entries_crc32, crc32(entries)
     )
-    return _GptCopy(header, entries, image_offset, sector_size, owner, problem)
+    regions = (
+        MapRegion("gpt-header", image_offset, sector_size, owner),
+        MapRegion("gpt-entries", entries_at, len(entries), owner),
+    )
+    log = FindingLog()
+    # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
+    # Used entries, whose type is not all zeros, may follow unused ones.
+    raw = np.frombuffer(entries, np.uint8)
+    places = np.arange(header.num_entries, dtype=np.int64) * header.len_entry
+    positions = places[[any(guid.tobytes()) for guid in decode_column(ENTRY, raw, places, ENTRY.type_guid)]]
+    if len(positions) > MAX_PARTITIONS:
+        message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
+        log.at("GPT entries", entries_at).add("partition-limit", "error", message)
+    positions = positions[:MAX_PARTITIONS]
+    columns = decode_columns(ENTRY, raw, positions, _GPT_FIELDS)
+    partitions = []
+    for position, guid, first, last, name in zip(
+        positions.tolist(), *(columns[field] for field in _GPT_FIELDS), strict=True
+    ):
+        number = position // header.len_entry + 1
+        # The last sector belongs to the partition: an entry of one sector names it twice.
+        start, stop = int(first) * sector_size, (int(last) + 1) * sector_size
+        if not start < stop or start >= source.size_bytes:
+            message = f"partition {number} is not within the image"
+            expected, outside = f"a range before byte {source.size_bytes:,}", f"{start:,} to {stop:,}"
+            log.at(f"GPT entry {number}", entries_at + position).add(
+                "partition-outside", "error", message, expected=expected, found=outside
+            )
+            continue
+        # The name has 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
+        text = name.tobytes().decode("utf-16-le", errors="replace").split("\0", 1)[0]
+        type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
+        promised = find_promised("gpt", type_guid)
+        if promised is not None:
+            type_name, declared = promised.traits.partition_types.gpt[type_guid], promised.name
+        else:
+            type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
+        stop = min(stop, MAX_ADDRESS)
+        partitions.append(Partition("GPT", number, start, stop - start, text, type_name, declared))
+    return PartitionTable("GPT", tuple(partitions), regions, tuple(log.findings)), header, entries, problem
 
 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
@@ -207,105 +249,34 @@ def _compare_checksum(structure: str, image_offset: int, stored: int, computed: 
     )
 
 
-def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
-    """Use a sound primary, and report problems of the backup."""
-    log = FindingLog()
-    place, end = primary.header.alternate_lba * primary.sector_size, source.size_bytes
-    if place + primary.sector_size > end:
-        field = log.at("GPT header", primary.image_offset + GPT_HEADER.alternate_lba.offset)
-        message, expected = (
-            "the backup is past the end of the image",
-            f"a place before byte {end:,}",
-        )
-        field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
-        return _make_gpt(source, primary, log)
-    try:
-        backup = _load_copy(source, place, primary.sector_size, "backup")
-    except FormatError as error:
-        log.survive(error, code="gpt-backup-damaged", level="warning")
-        return _make_gpt(source, primary, log)
-    if backup.problem is not None:
-        log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
-    # Tools that write only one copy leave two sound tables. Like firmware, this uses the primary unless it is damaged
-    # (UEFI, 5.3.2).
-    elif backup.entries != primary.entries:
-        message = "both copies of the table are sound, but their entries differ; the primary is used"
-        log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
-    return _make_gpt(source, primary, log, backup.regions)
-
-
-def _use_backup(source: Source, sector_size: int, damage: FormatError, primary: _GptCopy | None) -> PartitionTable:
-    """Use the backup, or the damaged primary if there is no sound backup."""
-    log = FindingLog()
-    backup = _find_backup(source, sector_size, primary)
-    if backup is not None:
-        message, sides = f"{damage.reason}; the backup is used", {"expected": damage.expected, "found": damage.found}
-        log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
-        return _make_gpt(source, backup, log, primary.regions if primary is not None else ())
-    log.survive(damage, code="gpt-primary-damaged")
-    if primary is None:
-        regions = (MapRegion("gpt-header", sector_size, sector_size, "primary"),)
-        return PartitionTable("GPT", (), regions, tuple(log.findings))
-    return _make_gpt(source, primary, log)
-
-
-def _find_backup(source: Source, sector_size: int, primary: _GptCopy | None) -> _GptCopy | None:
-    # The backup is in the last sector; on a disk copied to a larger one, it is where the primary says.
-    places = [source.size_bytes // sector_size - 1]
-    if primary is not None:
-        places.append(primary.header.alternate_lba)
-    for lba in places:
+def _use_backup(
+    source: Source,
+    sector_size: int,
+    damage: FormatError,
+    primary: PartitionTable | None = None,
+    alternate: int | None = None,  # where the primary says that the backup is, as on a disk copied to a larger one
+) -> PartitionTable:
+    """Use the backup in the last sector, or the damaged primary if there is no sound backup."""
+    log, last = FindingLog(), source.size_bytes // sector_size - 1
+    for place in (last * sector_size, alternate):
         try:
-            backup = _load_copy(source, lba * sector_size, sector_size, "backup")
+            if place is None:
+                continue
+            backup, *_, problem = _load_copy(source, place, sector_size, "backup")
         except FormatError:
             continue
-        if backup.problem is None:
-            return backup
-    return None
-
-
-def _make_gpt(
-    source: Source, copy: _GptCopy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()
-) -> PartitionTable:
-    partitions = tuple(_list_gpt_partitions(source, copy, log))
-    return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(log.findings))
-
-
-def _list_gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator[Partition]:
-    base, end = copy.regions[1].image_offset, source.size_bytes
-    # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
-    # Used entries, whose type is not all zeros, may follow unused ones.
-    entries = np.frombuffer(copy.entries, np.uint8)
-    places = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
-    positions = places[[any(guid.tobytes()) for guid in decode_column(ENTRY, entries, places, ENTRY.type_guid)]]
-    if len(positions) > MAX_PARTITIONS:
-        message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
-        log.at("GPT entries", base).add("partition-limit", "error", message)
-    positions = positions[:MAX_PARTITIONS]
-    columns = decode_columns(ENTRY, entries, positions, _GPT_FIELDS)
-    for position, guid, first, last, name in zip(
-        positions.tolist(), *(columns[field] for field in _GPT_FIELDS), strict=True
-    ):
-        number, place = position // copy.header.len_entry + 1, base + position
-        # The last sector belongs to the partition: an entry of one sector names it twice.
-        start, stop = int(first) * copy.sector_size, (int(last) + 1) * copy.sector_size
-        if not start < stop or start >= end:
-            message = f"partition {number} is not within the image"
-            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
-            log.at(f"GPT entry {number}", place).add(
-                "partition-outside", "error", message, expected=expected, found=outside
+        if problem is None:
+            message, sides = (
+                f"{damage.reason}; the backup is used",
+                {"expected": damage.expected, "found": damage.found},
             )
-            continue
-        # The name has 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
-        text = name.tobytes().decode("utf-16-le", errors="replace").split("\0", 1)[0]
-        type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
-        promised = find_promised("gpt", type_guid)
-        if promised is not None:
-            type_name, declared = promised.traits.partition_types.gpt[type_guid], promised.name
-        else:
-            type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
-        stop = min(stop, MAX_ADDRESS)
-        yield Partition("GPT", number, start, stop - start, text, type_name, declared)
+            log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
+            regions = backup.regions + (() if primary is None else primary.regions)
+            return replace(backup, regions=regions, findings=(*log.findings, *backup.findings))
+    log.survive(damage, code="gpt-primary-damaged")
+    if primary is None:
+        primary = PartitionTable("GPT", (), (MapRegion("gpt-header", sector_size, sector_size, "primary"),))
+    return replace(primary, findings=(*log.findings, *primary.findings))
 
 
 _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {

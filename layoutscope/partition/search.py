@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from layoutscope.filesystems.recognition import MapRegion
+    from layoutscope.findings import Level
     from layoutscope.image.source import Source
     from layoutscope.structs.arrays import I64
     from layoutscope.structs.recordtypes import RecordType
@@ -58,57 +59,9 @@ END_BYTES: Final = MIB
 EVERYTHING: Final = "every sector of the image"
 
 
-def search_unmapped(
-    source: Source,
-    occupied: I64,  # set of occupied stretches: offset and length in bytes
-    *,
-    whole: bool,
-) -> tuple[tuple[Content, ...], str]:
-    """Search a disk for volumes that no map lists; return them by offset, and the searched areas in words."""
-    stretches_to_search, description = _list_searched_stretches(source.size_bytes)
-    if whole:
-        unoccupied = arrays.subtract(np.array([[0, source.size_bytes]]), occupied)
-        starts = unoccupied[:, 0] // SECTOR_BYTES * SECTOR_BYTES
-        lengths = unoccupied.sum(axis=1) - starts
-        stretches_to_search, description = list(zip(starts.tolist(), lengths.tolist(), strict=True)), EVERYTHING
-    disk = Window(source, 0, source.size_bytes)
-    confirmed: list[Content] = []
-    unconfirmed: list[Content] = []
-    for start, length in stretches_to_search:
-        for content in find_volume_starts(
-            disk,
-            start,
-            length,
-            arrays.union([occupied, make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)]),
-        ):
-            stop = content.volume_offset + content.size_bytes
-            if not any(
-                content.volume_offset < other.volume_offset + other.size_bytes and other.volume_offset < stop
-                for other in confirmed
-            ):
-                (unconfirmed if is_doubtful(content) else confirmed).append(content)
-    # An unconfirmed volume may be a remnant; it is read only if there is nothing better.
-    contents = confirmed or unconfirmed[:1]
-    return tuple(sorted(contents, key=lambda item: item.volume_offset)), description
-
-
 def is_doubtful(content: Content) -> bool:
     """Whether the start of a volume is unconfirmed."""
     return any(item.code == "start-uncertain" for item in content.findings)
-
-
-def _list_searched_stretches(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
-    """List the stretches that are searched by default, and describe them."""
-    steps = {AFTER_EFI * SECTOR_BYTES, *range(DENSE_SEARCH_BYTES, LAST_STEP + MIB, MIB)}
-    single = [place for place in sorted(steps) if place < size_bytes - END_BYTES]
-    places = [(0, DENSE_SEARCH_BYTES), *((place, PLACE_BYTES) for place in single)]
-    if size_bytes <= DENSE_SEARCH_BYTES:
-        return places, EVERYTHING
-    # The end counts in whole sectors, the units of the map in which the volume ends.
-    end = max(DENSE_SEARCH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
-    first, last = format_bytes(DENSE_SEARCH_BYTES), format_bytes(END_BYTES)
-    likely = f", {len(single):,} likely places" if single else ""
-    return [*places, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
 
 
 def find_volume_starts(
@@ -142,27 +95,23 @@ def report_missing_entry(
 ) -> Finding:
     """Report a volume that no map lists, with the entry that it needs."""
     at, size = content.volume_offset, content.size_bytes
-    entry = _format_entry(source, content, scheme)
-    message = f"{content.label} of {format_bytes(size)} begins here, where no partition does; {entry}"
-    return Finding("volume-unpartitioned", "warning" if has_map else "info", "partition map", at, message)
-
-
-def _format_entry(source: Source, content: Content, scheme: str) -> str:
-    if content.regions:
-        return f"it is inside an {content.layers[-1]}, to which a map entry would lead"
-    at, size = content.volume_offset, content.size_bytes
     unit = source.sector_size_bytes
     if at % unit or size % unit:
         unit = SECTOR_BYTES
-    if at % unit:
-        return "a map could not name it, as it does not begin with a sector"
-    types = filesystem(content.kind).traits.partition_types
-    known = {"GPT": [name.upper() for name in types.gpt], "APM": list(types.apm), "MBR": ["AF"]}[scheme]
-    first, count = at // unit, -(-size // unit)
-    return (
-        f"the {scheme} entry for it: type {known[0]}, first sector {first:,}, {count:,} sectors of {unit:,} bytes "
-        f"(last sector {first + count - 1:,})"
-    )
+    if content.regions:
+        entry = f"it is inside an {content.layers[-1]}, to which a map entry would lead"
+    elif at % unit:
+        entry = "a map could not name it, as it does not begin with a sector"
+    else:
+        types = filesystem(content.kind).traits.partition_types
+        known = {"GPT": [name.upper() for name in types.gpt], "APM": list(types.apm), "MBR": ["AF"]}[scheme]
+        first, count = at // unit, -(-size // unit)
+        entry = (
+            f"the {scheme} entry for it: type {known[0]}, first sector {first:,}, {count:,} sectors of {unit:,} bytes "
+            f"(last sector {first + count - 1:,})"
+        )
+    message = f"{content.label} of {format_bytes(size)} begins here, where no partition does; {entry}"
+    return Finding("volume-unpartitioned", "warning" if has_map else "info", "partition map", at, message)
 
 
 CORE_STORAGE: Final = "CoreStorage"
@@ -177,8 +126,23 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
     """Identify the content of a stretch."""
     stretch = Window(source, image_offset, size_bytes)
     content = _probe_file_systems(stretch)
-    if content is None or _is_older_than_core_storage(stretch, content):
-        content = _probe_core_storage(stretch) or _identify_unsupported(stretch)
+    # The first sector of a physical volume of CoreStorage, whose header and copies are all intact, does not overwrite
+    # the header of an earlier volume. A volume that its other structures confirm is read, because the physical volume
+    # may be the older one.
+    is_older = (
+        content is not None
+        and not content.volume_offset
+        and count_copies(stretch) > 1
+        and _confirm_volume(stretch, 0, stretch.size_bytes) is None
+    )
+    if content is None or is_older:
+        content = _probe_core_storage(stretch)
+        for record_type, volume_offset, name in _UNSUPPORTED if content is None else ():
+            structure = parse_at(stretch, record_type, volume_offset)
+            kind_and_label = None if structure is None else name(structure)
+            if kind_and_label is not None:
+                content = Content(*kind_and_label, 0, stretch.size_bytes)
+                break
     if content is not None and not content.findings:
         return content  # the data around its signature is not needed
     if content is None and thorough:
@@ -194,19 +158,6 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
 def _probe_file_systems(stretch: Window, *, thorough: bool = False) -> Content | None:
     """Probe the stretch for each supported file system."""
     return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
-
-
-def _is_older_than_core_storage(stretch: Window, content: Content) -> bool:
-    """Whether a volume header is older than the CoreStorage volume, whose header and copies are all intact.
-
-    The first sector of a physical volume does not overwrite the header of an earlier volume. A volume that its other
-    structures confirm is read, because the physical volume may be the older one.
-    """
-    return (
-        not content.volume_offset
-        and count_copies(stretch) > 1
-        and _confirm_volume(stretch, 0, stretch.size_bytes) is None
-    )
 
 
 def _probe_core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
@@ -232,15 +183,6 @@ def _probe_core_storage(stretch: Window, *, is_lost: bool = False) -> Content | 
             )
     kind = "filevault" if physical.is_encrypted else "corestorage"
     return Content(kind, physical.label, 0, stretch.size_bytes, about=physical.about, findings=physical.findings)
-
-
-def _identify_unsupported(stretch: Window) -> Content | None:
-    for record_type, volume_offset, name in _UNSUPPORTED:
-        structure = parse_at(stretch, record_type, volume_offset)
-        kind_and_label = None if structure is None else name(structure)
-        if kind_and_label is not None:
-            return Content(kind_and_label[0], kind_and_label[1], 0, stretch.size_bytes)
-    return None
 
 
 def _name_ext(superblock: grammar.Foreign.ExtSuperblock) -> tuple[str, str]:
@@ -322,28 +264,39 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         maps += [_probe_partitions(source, backup)] if backup is not None else []
     if not maps:
         # On a disk with a map, copies of headers near the start would be older than the map.
-        return _search_without_map(source, recognise(source, 0, source.size_bytes), depth)
+        content = recognise(source, 0, source.size_bytes)
+        search = _make_bare_search(content, [])
+        if not search.readable:
+            parts = search.candidates if content.kind != "unknown" else ()
+            return _add_unmapped(source, search, parts, depth, has_map=False)
+        if content.volume_offset:
+            missing = report_missing_entry(source, content, "GPT", has_map=False)
+            search = replace(search, findings=(*search.findings, missing))
+        if not is_doubtful(content):
+            return _add_unmapped(source, search, search.candidates, depth, has_map=False)
+        nothing = _make_bare_search(Content("unknown", "unknown", 0, 0), [])
+        better = _add_unmapped(source, nothing, (), depth, has_map=False)
+        return better if better.readable else search
     search = _search_by_maps(source, maps)
     if any(map(_has_readable, maps)):
-        return _add_volumes_in_gaps(source, search) if depth == "everywhere" else search
+        if depth != "everywhere":
+            return search
+        spaces = [item for item in search.partitions if may_hold_volume(item)]
+        extended = _add_unmapped(source, search, spaces, depth, has_map=True)
+        occupied = make_stretches((item.image_offset, item.size_bytes) for item in spaces)
+        # A volume outside all partitions that reaches into one is older than it.
+        stale = {
+            item.image_offset
+            for item in extended.candidates[len(search.candidates) :]
+            if len(arrays.intersect(occupied, make_stretches([(item.image_offset, item.size_bytes)])))
+        }
+        return replace(
+            extended,
+            candidates=tuple(item for item in extended.candidates if item.image_offset not in stale),
+            findings=tuple(item for item in extended.findings if item.image_offset not in stale),
+        )
     known = [item for _, contents in maps for item, content in contents if content.kind != "unknown"]
     return _add_unmapped(source, search, known, depth, has_map=True)
-
-
-def _search_without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
-    """Find the volumes of an image without a map: one at its start or end, and unmapped ones next to it."""
-    search = _make_bare_search(content, [])
-    if not search.readable:
-        known = search.candidates if content.kind != "unknown" else ()
-        return _add_unmapped(source, search, known, depth, has_map=False)
-    if content.volume_offset:
-        search = replace(
-            search, findings=(*search.findings, report_missing_entry(source, content, "GPT", has_map=False))
-        )
-    if not is_doubtful(content):
-        return _add_unmapped(source, search, search.candidates, depth, has_map=False)
-    better = _add_unmapped(source, _make_bare_search(Content("unknown", "unknown", 0, 0), []), (), depth, has_map=False)
-    return better if better.readable else search
 
 
 def _add_unmapped(
@@ -355,10 +308,34 @@ def _add_unmapped(
     has_map: bool,
 ) -> VolumeSearch:
     """Add the volumes that a search finds outside the known contents."""
-    occupied = make_stretches((item.image_offset, item.size_bytes) for item in known)
-    if depth == "maps" or arrays.total(occupied) >= source.size_bytes:
+    occupied, size_bytes = make_stretches((item.image_offset, item.size_bytes) for item in known), source.size_bytes
+    if depth == "maps" or arrays.total(occupied) >= size_bytes:
         return search
-    unmapped, searched = search_unmapped(source, occupied, whole=depth == "everywhere")
+    steps = sorted({AFTER_EFI * SECTOR_BYTES, *range(DENSE_SEARCH_BYTES, LAST_STEP + MIB, MIB)})
+    single = [place for place in steps if place < size_bytes - END_BYTES]
+    stretches, searched = [(0, DENSE_SEARCH_BYTES), *((place, PLACE_BYTES) for place in single)], EVERYTHING
+    if depth == "everywhere":
+        free = arrays.subtract(np.array([[0, size_bytes]]), occupied)
+        starts = free[:, 0] // SECTOR_BYTES * SECTOR_BYTES
+        stretches = list(zip(starts.tolist(), (free.sum(axis=1) - starts).tolist(), strict=True))
+    elif size_bytes > DENSE_SEARCH_BYTES:
+        # The end counts in whole sectors, the units of the map in which the volume ends.
+        end = max(DENSE_SEARCH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
+        stretches.append((end, END_BYTES))
+        likely = f", {len(single):,} likely places" if single else ""
+        searched = f"the first {format_bytes(DENSE_SEARCH_BYTES)}{likely} and the last {format_bytes(END_BYTES)}"
+    disk = Window(source, 0, size_bytes)
+    confirmed: list[Content] = []
+    unconfirmed: list[Content] = []
+    for start, length in stretches:
+        taken = make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)
+        for content in find_volume_starts(disk, start, length, arrays.union([occupied, taken])):
+            own = make_stretches([(content.volume_offset, max(1, content.size_bytes))])
+            found = make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)
+            if not len(arrays.intersect(found, own)):
+                (unconfirmed if is_doubtful(content) else confirmed).append(content)
+    # An unconfirmed volume may be a remnant; it is read only if there is nothing better.
+    unmapped = sorted(confirmed or unconfirmed[:1], key=lambda item: item.volume_offset)
     contents = [item for item in unmapped if not (is_doubtful(item) and known)]
     candidates = [_name_by_start(content) for content in contents]
     scheme = next(iter(search.schemes), "GPT")
@@ -377,23 +354,6 @@ def _add_unmapped(
         (*search.findings, *findings),
         search.schemes,
         searched,
-    )
-
-
-def _add_volumes_in_gaps(source: Source, search: VolumeSearch) -> VolumeSearch:
-    """Add the volumes outside all partitions; a volume that reaches into a partition is older than it."""
-    spaces = [item for item in search.partitions if may_hold_volume(item)]
-    extended = _add_unmapped(source, search, spaces, "everywhere", has_map=True)
-    occupied = make_stretches((item.image_offset, item.size_bytes) for item in spaces)
-    stale = {
-        item.image_offset
-        for item in extended.candidates[len(search.candidates) :]
-        if len(arrays.intersect(occupied, make_stretches([(item.image_offset, item.size_bytes)])))
-    }
-    return replace(
-        extended,
-        candidates=tuple(item for item in extended.candidates if item.image_offset not in stale),
-        findings=tuple(item for item in extended.findings if item.image_offset not in stale),
     )
 
 
@@ -480,16 +440,42 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     for probed in maps:
         table, contents = probed
         regions += table.regions
-        reports = [*table.findings, *_check_extents(source, table)]
-        reports += () if has_gpt else _check_protective_entry(source, table)
+        reports = [*table.findings, *_check_extents(source, table, has_gpt=has_gpt)]
         for partition in table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
         for partition, content in contents:
-            candidate = _name_by_partition(replace(partition, declared="") if has_volumes else partition, content)
-            if candidates.setdefault(candidate.image_offset, candidate) is candidate:
-                regions += content.regions
-                reports += [*content.findings, *_report_broken_promise(partition, content)]
+            kind, label, declared = content.kind, content.label, partition.declared
+            # An unrecognised content counts as what the partition type promises, unless another map leads to volumes.
+            if kind == "unknown" and declared and not has_volumes:
+                kind = declared
+                label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
+            candidate = VolumeCandidate(
+                kind,
+                label,
+                partition.image_offset + content.volume_offset,
+                content.size_bytes,
+                (partition.scheme, f"partition {partition.number}", *content.layers, label),
+                partition.number,
+                partition.name or content.name,
+                partition.type_name,
+                content.about,
+                is_promised=kind != content.kind,
+            )
+            if candidates.setdefault(candidate.image_offset, candidate) is not candidate:
+                continue
+            regions += content.regions
+            reports += content.findings
+            # One type of an MBR, AF, is for both file systems of Apple.
+            if not declared or (partition.scheme == "MBR" and content.kind in filesystem_names()):
+                continue
+            also = filesystem(declared).traits.relatives if declared in filesystem_names() else ("filevault",)
+            if content.kind not in (declared, *also):
+                is_empty = content.kind == "unknown"
+                does = "does not start like it" if is_empty else f"holds {content.label}"
+                message = f"is of type {partition.type_name}, but {does}"
+                level: Level = "error" if is_empty else "warning"
+                reports.append(_make_partition_finding("partition-content", partition, message, level))
         # A second map may be outdated, as hybrid MBRs often are; nothing is lost if the first leads to volumes.
         for item in reports:
             if has_volumes and item.level == "error":
@@ -504,42 +490,6 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     )
 
 
-def _name_by_partition(partition: Partition, content: Content) -> VolumeCandidate:
-    """Name the volume of a partition; an unrecognised content counts as what the partition type promises."""
-    kind, label = content.kind, content.label
-    if kind == "unknown" and partition.declared:
-        kind = partition.declared
-        label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
-    return VolumeCandidate(
-        kind,
-        label,
-        partition.image_offset + content.volume_offset,
-        content.size_bytes,
-        (partition.scheme, f"partition {partition.number}", *content.layers, label),
-        partition.number,
-        partition.name or content.name,
-        partition.type_name,
-        content.about,
-        is_promised=kind != content.kind,
-    )
-
-
-def _report_broken_promise(partition: Partition, content: Content) -> list[Finding]:
-    """Report a partition whose content differs from what its type promises."""
-    names = filesystem_names()
-    # One type of an MBR, AF, is for both file systems of Apple.
-    if not partition.declared or (partition.scheme == "MBR" and content.kind in names):
-        return []
-    declared = partition.declared
-    also = filesystem(declared).traits.relatives if declared in names else ("filevault",)
-    if content.kind in (declared, *also):
-        return []
-    is_empty = content.kind == "unknown"
-    does = "does not start like it" if is_empty else f"holds {content.label}"
-    message = f"is of type {partition.type_name}, but {does}"
-    return [_make_partition_finding("partition-content", partition, message, "error" if is_empty else "warning")]
-
-
 def find_volumes_in_gaps(
     source: Source,
     search: VolumeSearch,
@@ -552,21 +502,21 @@ def find_volumes_in_gaps(
     """
     candidates: dict[int, VolumeCandidate] = {}
     for start, stop in islice(_list_gaps(source, search, read), MAX_GAPS):
-        for candidate in islice(_search_gap(source, start, stop), 1):
-            candidates.setdefault(candidate.image_offset, candidate)
+        aligned = {-(-start // unit) * unit for unit in _STARTS}
+        places = sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop)
+        for place in places:
+            content = recognise(source, place, stop - place, thorough=False)
+            if content.kind in filesystem_names() and not content.findings:
+                found = to_candidate(content._replace(volume_offset=place + content.volume_offset, name=""))
+                candidates.setdefault(found.image_offset, found)
+                break
+        else:
+            # At other places near the start of a gap, only a confirmed volume counts.
+            near = find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start))
+            for content in islice((content for content in near if not content.findings), 1):
+                found = replace(_name_by_start(content), size_bytes=stop - content.volume_offset)
+                candidates.setdefault(found.image_offset, found)
     yield from candidates.values()
-
-
-def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
-    """Yield possible volumes at the usual starts of partitions, then confirmed ones near the start of a gap."""
-    aligned = {-(-start // unit) * unit for unit in _STARTS}
-    for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
-        content = recognise(source, place, stop - place, thorough=False)
-        if content.kind in filesystem_names() and not content.findings:
-            yield to_candidate(content._replace(volume_offset=place + content.volume_offset, name=""))
-    for content in find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
-        if not content.findings:
-            yield replace(_name_by_start(content), size_bytes=stop - content.volume_offset)
 
 
 def confirm_volume_size(disk: Source, candidate: VolumeCandidate) -> int | None:
@@ -613,9 +563,9 @@ def _list_gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, i
         yield from ((start, stop) for start in sorted({low, *(each for each in borders if low < each < stop)}))
 
 
-def _check_extents(source: Source, table: PartitionTable) -> list[Finding]:
+def _check_extents(source: Source, table: PartitionTable, *, has_gpt: bool) -> list[Finding]:
     """Report partitions that end after the image, or overlap the previous one."""
-    findings = []
+    findings: list[Finding] = []
     others = "gpt_protective", "Apple_partition_map", "ISO9660_data"
     space = [item for item in table.partitions if item.type_name not in others]
     space.sort(key=lambda item: (item.image_offset, item.number))
@@ -630,21 +580,16 @@ def _check_extents(source: Source, table: PartitionTable) -> list[Finding]:
         if end > source.size_bytes and owner == item.number:
             message = f"ends at {end:,}, the image at {source.size_bytes:,}: the image is cut off"
             findings.append(_make_partition_finding("partition-truncated", item, message, "error"))
+    # Without its GPT, a protective entry that exceeds the image may have guarded volumes there.
+    for item in table.partitions:
+        end = item.image_offset + item.size_bytes
+        # All bits set means a disk with more sectors than the field can hold; some programs write that for any disk.
+        is_cut = end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES
+        if item.type_name == "gpt_protective" and is_cut and not has_gpt:
+            message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
+            return [*findings, _make_partition_finding("partition-truncated", item, message)]
     return findings
 
 
-def _check_protective_entry(source: Source, table: PartitionTable) -> list[Finding]:
-    """Report a protective entry that exceeds the image; its GPT may have listed volumes there."""
-    for item in (each for each in table.partitions if each.type_name == "gpt_protective"):
-        end = item.image_offset + item.size_bytes
-        # All bits set means a disk with more sectors than the field can hold; some programs write that for any disk.
-        if end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES:
-            message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
-            return [_make_partition_finding("partition-truncated", item, message)]
-    return []
-
-
-def _make_partition_finding(
-    code: str, item: Partition, message: str, level: Literal["warning", "error"] = "warning"
-) -> Finding:
+def _make_partition_finding(code: str, item: Partition, message: str, level: Level = "warning") -> Finding:
     return Finding(code, level, f"{item.scheme} partition", item.image_offset, f"partition {item.number} {message}")

@@ -123,7 +123,16 @@ class AsifSource(StoredSource):
         places = [(int(table), int(tables[table])) for table in used[is_sound]]
         parts = [[np.empty(0, np.int64)] * 4, *(self._read_table(*place) for place in places)]
         number, stored, bitmap, doubtful = (np.concatenate(column) for column in zip(*parts, strict=True))
-        is_lost = self._find_lost_chunks(number, stored, bitmap, tables[used])
+        # A chunk is lost if it is outside the file, or shares its place: one of two references is wrong, and it is
+        # unknown which.
+        chunks_of_file = source.size_bytes // self._len_chunk
+        pairs = np.unique(np.stack([number // self._references, bitmap], axis=1), axis=0)
+        claims = np.concatenate([stored, pairs[:, 1], tables[used]])
+        shared = np.unique(claims[is_repeated(claims)])
+        is_lost = np.isin(stored, shared) | ((bitmap > 0) & np.isin(bitmap, shared))
+        is_lost |= bitmap >= np.where(bitmap > 0, chunks_of_file, 1)
+        # A whole chunk that exceeds the end of a truncated file is lost; for a partial chunk, the bitmap decides.
+        is_lost |= stored >= np.where(bitmap > 0, chunks_of_file + 1, chunks_of_file)
         lost = used[~is_sound] * self._chunks_per_table
         doubtful = np.concatenate([doubtful, number[is_lost]])
         bad = np.concatenate([
@@ -133,18 +142,6 @@ class AsifSource(StoredSource):
         # A chunk after the end of the disk holds metadata.
         is_on_disk = ~is_lost & (number * self._len_chunk < self._header.num_sectors * self.sector_size_bytes)
         return number[is_on_disk], stored[is_on_disk], bitmap[is_on_disk], bad
-
-    def _find_lost_chunks(self, number: I64, stored: I64, bitmap: I64, tables: I64) -> NDArray[np.bool_]:
-        """Whether a chunk cannot be where its reference says: it is outside the file, or shares its place."""
-        chunks_of_file = self._file.size_bytes // self._len_chunk
-        # If two references name one chunk of the file, one is wrong, and it is unknown which.
-        pairs = np.unique(np.stack([number // self._references, bitmap], axis=1), axis=0)
-        claims = np.concatenate([stored, pairs[:, 1], tables])
-        shared = np.unique(claims[is_repeated(claims)])
-        is_lost = np.isin(stored, shared) | ((bitmap > 0) & np.isin(bitmap, shared))
-        is_lost |= bitmap >= np.where(bitmap > 0, chunks_of_file, 1)
-        # A whole chunk that exceeds the end of a truncated file is lost; for a partial chunk, the bitmap decides.
-        return is_lost | (stored >= np.where(bitmap > 0, chunks_of_file + 1, chunks_of_file))
 
     def _read_table(self, table: int, chunk: int) -> tuple[I64, I64, I64, I64]:
         """Decode the references of a table."""
@@ -169,14 +166,8 @@ class AsifSource(StoredSource):
         if not bitmap:
             super()._read_piece(number, offset, target)
             return
-        target[:] = bytes(len(target))
-        for start, length in self._list_written_ranges(number, bitmap, offset, len(target)).tolist():
-            super()._read_piece(number, start, target[start - offset : start - offset + length])
-
-    def _list_written_ranges(self, number: int, bitmap: int, offset: int, length: int) -> I64:
-        """Parts of a range of a chunk that were written, shape (n, 2): offset in the chunk and length in bytes."""
-        sector, size = self.sector_size_bytes, self._len_chunk
-        first, last = offset // sector, -(-(offset + length) // sector)
+        sector, size, end = self.sector_size_bytes, self._len_chunk, offset + len(target)
+        first, last = offset // sector, -(-end // sector)
         before = int(self._starts[number]) // size % self._references * (size // sector)
         low, high = (before + first) // SECTORS_PER_BYTE, -(-(before + last) // SECTORS_PER_BYTE)
         at = bitmap * size + low
@@ -186,8 +177,10 @@ class AsifSource(StoredSource):
         if (states > 1).any():
             raise FormatError("a sector is in a state that nobody has seen", structure="ASIF bitmap", image_offset=at)
         starts = np.maximum((first + np.flatnonzero(states)) * sector, offset)
-        stops = np.minimum((first + np.flatnonzero(states) + 1) * sector, offset + length)
-        return runs_of(starts, stops - starts)
+        stops = np.minimum((first + np.flatnonzero(states) + 1) * sector, end)
+        target[:] = bytes(len(target))
+        for start, length in runs_of(starts, stops - starts).tolist():
+            super()._read_piece(number, start, target[start - offset : start - offset + length])
 
 
 def _make_header_error(message: str, image_offset: int = 0) -> FormatError:

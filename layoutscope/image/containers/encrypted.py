@@ -78,8 +78,15 @@ def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password:
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
     secret = _derive_wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
-    key, vector_key = (_unwrap_version_1(secret, data[:length]) for data, length in wrapped)
-    if key is None or vector_key is None or len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
+    keys = []
+    for data, length in wrapped:
+        # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
+        outer = (_strip_padding(_decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
+        vector, rest = outer[:DES_BLOCK_BYTES], outer[DES_BLOCK_BYTES:]
+        inner = _strip_padding(_decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
+        keys.append((inner or b"")[CMS_PREFIX_BYTES:])
+    key, vector_key = keys
+    if len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
     return DecryptedSource(source, 0, end, trailer.len_block, trailer.len_data, (key, vector_key))
 
@@ -145,16 +152,6 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
         _refuse_rounds(key.num_rounds, place.ofs_key)
         keys.append((place.ofs_key + PASSWORD_KEY.width, key))
     return keys
-
-
-def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:
-    """Unwrap a key of version 1: decrypt it, reverse it, and decrypt it again with its first bytes as the vector."""
-    outer = _strip_padding(_decrypt_cbc(secret, CMS_VECTOR, wrapped))
-    if outer is None or len(outer) <= DES_BLOCK_BYTES or len(outer) % DES_BLOCK_BYTES:
-        return None
-    reversed_outer = outer[::-1]
-    inner = _strip_padding(_decrypt_cbc(secret, reversed_outer[:DES_BLOCK_BYTES], reversed_outer[DES_BLOCK_BYTES:]))
-    return None if inner is None else inner[CMS_PREFIX_BYTES:]
 
 
 def _strip_padding(plain: bytes) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import UUID
@@ -16,6 +17,7 @@ from layoutscope.image.containers.placed import (
     MAX_TABLE_BYTES,
     SECTOR_BYTES,
     is_repeated,
+    open_piece,
     open_placed,
     read_structure,
     read_table,
@@ -148,14 +150,14 @@ def open_qcow(source: Source) -> Source:
     end = (packed_place // SECTOR_BYTES + (entry >> place_bits) + 1) * SECTOR_BYTES
     # The file may end within the last sector of the last cluster.
     stored = np.minimum(end, np.maximum(source.size_bytes, packed_place + 1)) - packed_place
+
+    def inflate(data: bytes, length: int) -> bytes:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, length)
+
     return open_placed(
         source, what, size, unit, numbers, offsets, first_offset=unit,
-        stored=np.where(is_packed, stored, 0), codecs=[_inflate_raw], **losses,
+        stored=np.where(is_packed, stored, 0), codecs=[inflate], **losses,
     )  # fmt: skip
-
-
-def _inflate_raw(data: bytes, length: int) -> bytes:
-    return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, length)
 
 
 NOT_STORED: Final = 0xFFFF_FFFF
@@ -204,13 +206,15 @@ SECTOR_SIZE_GUID: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
 def open_vhdx(source: Source) -> Source:
     """Open a dynamic disk of Hyper-V, or one that stores all of its blocks."""
     what, kinds = "Hyper-V disk", grammar.SparseDisks
+    head, entry = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
+    regions: Any = head, entry, [METADATA_GUID, BLOCK_TABLE_GUID]
     try:
-        place, table = _find_regions(source, what, REGION_TABLES[0])
+        metadata, table = _read_named_table(source, what, REGION_TABLES[0], *regions)
     except FormatError:
-        place, table = _find_regions(source, what, REGION_TABLES[1])
+        metadata, table = _read_named_table(source, what, REGION_TABLES[1], *regions)
     named = (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
-    places = [place + item.ofs_item for item in _read_named_table(
-        source, what, place, *named, [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
+    places = [metadata.ofs_region + item.ofs_item for item in _read_named_table(
+        source, what, metadata.ofs_region, *named, [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
     )]  # fmt: skip
     facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, places[0], what)
     size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, places[1], what).len_disk
@@ -225,18 +229,10 @@ def open_vhdx(source: Source) -> Source:
     numbers = np.arange(blocks)
     entries = blocks + (blocks - 1) // blocks_per_bitmap
     fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
-    state, offsets = read_table(source, table, entries, VHDX_REFERENCE, fields, what)
+    state, offsets = read_table(source, table.ofs_region, entries, VHDX_REFERENCE, fields, what)
     own = numbers + numbers // blocks_per_bitmap
     used = np.isin(state[own], [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
     return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
-
-
-def _find_regions(source: Source, what: str, at: int) -> tuple[int, int]:
-    """Return the offsets of the metadata and of the block table in the file."""
-    kinds = grammar.SparseDisks
-    named = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
-    metadata, table = _read_named_table(source, what, at, *named, [METADATA_GUID, BLOCK_TABLE_GUID])
-    return metadata.ofs_region, table.ofs_region
 
 
 def _read_named_table(
@@ -304,17 +300,16 @@ def open_description(source: Source) -> Source:
 
 def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -> Source:
     """Open an extent with the length that its description gives."""
-    first_block = np.array([0])
     if kind == "ZERO":
-        return open_placed(MemorySource(b"", source.name), VMDK, size, size, first_block[:0], first_block[:0])
+        none = np.empty(0, np.int64)
+        return open_placed(MemorySource(b"", source.name), VMDK, size, size, none, none)
     if kind not in ("FLAT", "VMFS", "SPARSE"):
         _refuse(source, VMDK, f"has an extent of the kind {kind}")
     part: Source = RawFile(path)
     part.counter = source.counter
     try:
         part = _open_extent(part) if kind == "SPARSE" else part
-        is_fit = part.size_bytes == size and not offset
-        return part if is_fit else open_placed(part, VMDK, size, size, first_block, first_block + offset)
+        return part if part.size_bytes == size and not offset else open_piece(part, VMDK, offset, size)
     except (ImageError, FormatError):
         part.close()
         raise
@@ -377,32 +372,26 @@ def _open_extent(source: Source) -> Source:
         ends = np.append(np.unique(offsets), source.size_bytes)
         stored = ends[np.searchsorted(ends, offsets, side="right").clip(max=len(ends) - 1)] - offsets
         stored = stored.clip(1, VMDK_GRAIN.width + 2 * unit)
-    differing = _find_differing_table(source, header, places) if header.has_copy_of_tables else None
+    differing = None
+    if header.has_copy_of_tables:
+        at = header.second_directory_sector * SECTOR_BYTES
+        with suppress(FormatError):
+            (copies,) = read_table(source, at, tables, VMDK_REFERENCE, fields, VMDK)
+            for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
+                both = [read_table(source, each, count, VMDK_REFERENCE, fields, VMDK)[0] for each in pair if each]
+                if len(both) == 1 or not np.array_equal(both[:1], both[1:]):
+                    differing = int(pair[0] or pair[1])
+                    break
     if differing is not None:
         message = f"a table of {Path(source.name).name} and its copy differ; which is right is not known"
         finding = Finding("container-invalid", "error", VMDK, differing, message)
         losses["findings"] = [*losses.get("findings", ()), finding]
+
+    def inflate(data: bytes, length: int) -> bytes:
+        head = grammar.parse(grammar.SparseDisks.VmdkGrain, data[: VMDK_GRAIN.width], structure=VMDK)
+        return zlib.decompressobj().decompress(data[VMDK_GRAIN.width :][: head.len_data], length)
+
     return open_placed(
-        source, VMDK, size, unit, numbers, offsets, first_offset=SECTOR_BYTES, stored=stored, codecs=[_inflate_grain],
+        source, VMDK, size, unit, numbers, offsets, first_offset=SECTOR_BYTES, stored=stored, codecs=[inflate],
         **losses,
     )  # fmt: skip
-
-
-def _inflate_grain(data: bytes, length: int) -> bytes:
-    head = grammar.parse(grammar.SparseDisks.VmdkGrain, data[: VMDK_GRAIN.width], structure=VMDK, image_offset=0)
-    return zlib.decompressobj().decompress(data[VMDK_GRAIN.width :][: head.len_data], length)
-
-
-def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
-    """Find the first table that differs from its copy, and return its place in the file."""
-    fields, count = (VMDK_REFERENCE.sector,), header.num_references
-    at = header.second_directory_sector * SECTOR_BYTES
-    try:
-        (copies,) = read_table(source, at, len(places), VMDK_REFERENCE, fields, VMDK)
-        for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
-            tables = [read_table(source, each, count, VMDK_REFERENCE, fields, VMDK)[0] for each in pair if each]
-            if len(tables) == 1 or not np.array_equal(tables[:1], tables[1:]):
-                return int(pair[0] or pair[1])
-    except FormatError:
-        pass
-    return None

@@ -85,41 +85,33 @@ class StoredSource(PieceSource):
         self._set_around(files[0], size_bytes)
         self._files, self._pieces, self._codecs, self._what = files, pieces, codecs, what
         self._starts, self._ends = pieces["start"], pieces["start"] + pieces["length"]
-        self._unread = union([self._unread, *unread, *self._list_unread_ranges()])
+        # Ranges that are stored as they are in unread ranges of the files are unread, too.
+        lost = list(unread)
+        for number, file in enumerate(files):
+            plain = pieces[(pieces["file"] == number) & (pieces["codec"] == 0)]
+            place, length = plain["place"], plain["length"]
+            for low, size in file.unread_ranges().tolist():
+                first, last = np.maximum(place, low), np.minimum(place + length, low + size)
+                is_unread = last > first
+                lost.append(runs_of((plain["start"] + first - place)[is_unread], (last - first)[is_unread]))
+        self._unread = union([self._unread, *lost])
         self._bad: I64 = np.empty((0, 2), np.int64)
         self._reason = ""
         self._cache: dict[int, bytes] = {}
         self._numbers, self._cached_bytes = list[int](), 0  # of the pieces that are kept, ascending
         self._first_findings = self.own_findings = tuple(findings)
 
-    def _list_unread_ranges(self) -> list[I64]:
-        """List the unpacked ranges of the disk that are stored in unread ranges of the files."""
-        ranges = []
-        for number, file in enumerate(self._files):
-            plain = self._pieces[(self._pieces["file"] == number) & (self._pieces["codec"] == 0)]
-            place, length = plain["place"], plain["length"]
-            for low, size in file.unread_ranges().tolist():
-                first, last = np.maximum(place, low), np.minimum(place + length, low + size)
-                is_unread = last > first
-                ranges.append(runs_of((plain["start"] + first - place)[is_unread], (last - first)[is_unread]))
-        return ranges
-
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
-        _, _, file, place, _, codec = self._pieces[number].tolist()
+        start, length, file, place, _, codec = self._pieces[number].tolist()
         if not codec:
             self._files[file].read_into(place + offset, target)
             return
-        data = self._get_unpacked(number)[offset : offset + len(target)]
-        target[:] = data.ljust(len(target), b"\0")
-
-    def _get_unpacked(self, number: int) -> bytes:
-        """Unpack a piece or take it from the cache; a damaged piece is empty, and counts as never read."""
         if number not in self._cache:
             try:
                 self._cache[number] = self._unpack(number)
             except FormatError as error:
+                # A damaged piece is empty, and counts as never read.
                 self._cache[number] = b""
-                start, length, file, place, *_ = self._pieces[number].tolist()
                 self._bad = union([self._bad, np.array([[start, length]], np.int64)])
                 where = f"such as that at byte {place:,} of {Path(self._files[file].name).name}"
                 self._reason = self._reason or f"{where}, which {error.reason}"
@@ -134,7 +126,7 @@ class StoredSource(PieceSource):
                 # Passes go up the disk, so the piece before this one is needed last, then the one at the end.
                 evicted = self._numbers.pop(bisect_left(self._numbers, number) - 1)
                 self._cached_bytes -= len(self._cache.pop(evicted))
-        return self._cache[number]
+        target[:] = self._cache[number][offset : offset + len(target)].ljust(len(target), b"\0")
 
     def _unpack(self, number: int) -> bytes:
         _, length, file, place, stored, codec = self._pieces[number].tolist()
@@ -216,10 +208,24 @@ def open_placed(
             f"an end at byte {int((pieces['place'] + needed)[cut].max()):,}", f"{source.size_bytes:,}",
         ))  # fmt: skip
         lost.append(runs_of((pieces["start"] + pieces["length"])[cut], missing[cut]))
-    return StoredSource(
-        [source], size_bytes, _join_blocks(pieces), what=what, codecs=codecs,
-        unread=lost, findings=reports,
-    )  # fmt: skip
+    pieces = pieces[pieces["length"] > 0]
+    if len(pieces):
+        # Blocks that are contiguous both on the disk and in the file are joined.
+        before, after = pieces[:-1], pieces[1:]
+        follows = (before["codec"] == 0) & (after["codec"] == 0)
+        for name in ("start", "place"):
+            follows &= after[name] == before[name] + before["length"]
+        first = np.flatnonzero(np.concatenate([[True], ~follows]))
+        length = np.add.reduceat(pieces["length"], first)
+        pieces = pieces[first]
+        pieces["length"] = length
+    return StoredSource([source], size_bytes, pieces, what=what, codecs=codecs, unread=lost, findings=reports)
+
+
+def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
+    """Open the disk in one piece of a file; missing bytes count as never read."""
+    one = np.zeros(1, np.int64)
+    return open_placed(source, what, length, length, one, one + offset)
 
 
 def is_repeated(values: I64) -> NDArray[np.bool_]:
@@ -227,21 +233,6 @@ def is_repeated(values: I64) -> NDArray[np.bool_]:
     _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
     repeated: NDArray[np.bool_] = times[inverse] > 1
     return repeated
-
-
-def _join_blocks(pieces: NDArray[np.void]) -> NDArray[np.void]:
-    """Join blocks that are contiguous both on the disk and in the file."""
-    pieces = pieces[pieces["length"] > 0]
-    if not len(pieces):
-        return pieces
-    before, after = pieces[:-1], pieces[1:]
-    follows = (before["codec"] == 0) & (after["codec"] == 0)
-    for name in ("start", "place"):
-        follows &= after[name] == before[name] + before["length"]
-    first = np.flatnonzero(np.concatenate([[True], ~follows]))
-    joined = pieces[first]
-    joined["length"] = np.add.reduceat(pieces["length"], first)
-    return joined
 
 
 def read_structure(kind: type[T], record: RecordType, source: Source, at: int, structure: str = "") -> T:

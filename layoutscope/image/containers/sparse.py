@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,6 +18,7 @@ from layoutscope.image.containers.encrypted import DecryptedSource, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     SECTOR_BYTES,
+    open_piece,
     open_placed,
     read_structure,
     read_table,
@@ -38,11 +40,12 @@ from layoutscope.structs.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from layoutscope.findings import Level
+    from layoutscope.image.containers.encrypted import Keys
     from layoutscope.structs.grammar import Struct
 
     I64 = NDArray[np.int64]
@@ -83,11 +86,19 @@ def open_sparse_image(source: Source) -> Source:
         if not following:
             break
         at, width = following, SPARSE_IMAGE_INDEX.width
-        try:
-            following = _find_next_table(source, at, visited)
-        except FormatError as error:
-            message = f"{error.reason}; bands that no table before it names count as not read"
-            is_cut = at > source.size_bytes - TABLE_BYTES
+        is_cut, reason = at > source.size_bytes - TABLE_BYTES, ""
+        if at in visited:
+            reason = "the tables of bands lead in a loop"
+        elif is_cut:
+            reason = "a table of bands is not within the file"
+        else:
+            try:
+                kind = grammar.SparseDisks.SparseImageIndex
+                following = read_structure(kind, SPARSE_IMAGE_INDEX, source, at, what).ofs_next_index
+            except FormatError as error:
+                reason = error.reason
+        if reason:
+            message = f"{reason}; bands that no table before it names count as not read"
             code = "image-incomplete" if is_cut else "container-invalid"
             findings.append(Finding(code, "error", what, at, message))
             unread.append(np.array([[0, size]], np.int64))
@@ -104,16 +115,6 @@ def open_sparse_image(source: Source) -> Source:
     starts = number * unit
     unread = [subtract(runs, runs_of(starts, np.minimum(unit, size - starts))) for runs in unread]
     return open_placed(source, what, size, unit, number, offset, unread=unread, findings=findings)
-
-
-def _find_next_table(source: Source, at: int, visited: set[int]) -> int:
-    """Return the offset of the table of bands after the table at `at`."""
-    if at in visited:
-        raise FormatError("the tables of bands lead in a loop", structure="sparse image", image_offset=at)
-    if at + TABLE_BYTES > source.size_bytes:
-        raise FormatError("a table of bands is not within the file", structure="sparse image", image_offset=at)
-    kind = grammar.SparseDisks.SparseImageIndex
-    return int(read_structure(kind, SPARSE_IMAGE_INDEX, source, at, "sparse image").ofs_next_index)
 
 
 def open_parallels(source: Source) -> Source:
@@ -208,21 +209,16 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
     try:
         if part.read(0, min(16, part.size_bytes)) in PARALLELS:
             part = open_parallels(part)
-        is_fit = part.size_bytes == length or (is_last and part.size_bytes > length)
-        return part if is_fit else _fit_to_length(part, name, length)
+        if part.size_bytes == length or (is_last and part.size_bytes > length):
+            return part
+        placed = open_piece(part, f"Parallels disk, {name}", 0, length)
+        if part.size_bytes > length:
+            message = f"{name} is longer than its part of the disk; the rest is left out"
+            sides = f"{length:,} bytes", f"{part.size_bytes:,}"
+            placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
     except (ImageError, FormatError):
         part.close()
         raise
-
-
-def _fit_to_length(part: Source, name: str, length: int) -> Source:
-    """Give a part of a disk the length in the description; missing bytes count as never read."""
-    one = np.zeros(1, np.int64)
-    placed = open_placed(part, f"Parallels disk, {name}", length, length, one, one)
-    if part.size_bytes > length:
-        message = f"{name} is longer than its part of the disk; the rest is left out"
-        sides = f"{length:,} bytes", f"{part.size_bytes:,}"
-        placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
     return placed
 
 
@@ -262,8 +258,28 @@ class SparseBundle(PieceSource):
         self.counter = ReadCounter()
         self._bands = path / "bands"
         self._open: OrderedDict[int, Source] = OrderedDict()
-        self._decrypt = _make_decryption(path, self.size_bytes, password)
-        self._stored = self._list_bands(log)
+        # the keys and the length of the chunks of encrypted bands, which count from the start of their band
+        self._decryption: tuple[Keys, int] | None = None
+        token = b""
+        with suppress(OSError), inputs.open_file(path / "token") as file:
+            token = file.read(MAX_PLIST_BYTES)
+        header = signatures.header_of(token)
+        if header is not None and password is None:
+            what = f"{path}: is an encrypted sparse bundle"
+            raise signatures.make_encrypted_refusal(what, header.key_bits, self.size_bytes)
+        if header is not None and password is not None:
+            keys = unlock_keys(MemorySource(token, str(path)), header, password)
+            self._decryption = keys, header.len_block
+        # the names of each band
+        self._stored: dict[int, list[str]] = {}
+        others: list[str] = []
+        for name in sorted(inputs.list_folder(self._bands)):
+            number = band_number(name)
+            self._stored.setdefault(number, []).append(name) if number is not None else others.append(name)
+        if others:
+            # Hidden files of file managers hold no part of a disk.
+            level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
+            log.add(CODE, level, f"bands/ holds what is not a band: {_quote_names(others)}")
         lost = self._find_bad_bands(log)
         self._unread = union([self._ranges(lost)])
         self._numbers = self._select_inside(self._stored.keys() - lost)
@@ -271,24 +287,13 @@ class SparseBundle(PieceSource):
         self._ends = self._starts + lengths
         self.own_findings = tuple(log.findings)
 
-    def _list_bands(self, log: FindingLog) -> dict[int, list[str]]:
-        """List the names of each band."""
-        names_by_number: dict[int, list[str]] = {}
-        others: list[str] = []
-        for name in sorted(inputs.list_folder(self._bands)):
-            number = band_number(name)
-            names_by_number.setdefault(number, []).append(name) if number is not None else others.append(name)
-        if others:
-            # Hidden files of file managers hold no part of a disk.
-            level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
-            log.add(CODE, level, f"bands/ holds what is not a band: {_quote_names(others)}")
-        return names_by_number
-
     def _find_bad_bands(self, log: FindingLog) -> set[int]:
         """Compare the bands with their size, and return those whose state is unknown."""
-        lengths = {
-            number: max(_get_length(self._bands / name) for name in names) for number, names in self._stored.items()
-        }
+        lengths = dict.fromkeys(self._stored, 0)
+        for number, names in self._stored.items():
+            for name in names:
+                with suppress(OSError):  # opening a band that cannot be reached raises the reason
+                    lengths[number] = max(lengths[number], (self._bands / name).stat().st_size)
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
         size = self._band_bytes
         while size < longest:
@@ -322,22 +327,24 @@ class SparseBundle(PieceSource):
         return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
-        band = self._band(self._numbers[number])
+        band_number = self._numbers[number]
+        # The most recent bands stay open.
+        if band_number not in self._open:
+            if len(self._open) >= KEPT_BANDS:
+                self._open.popitem(last=False)[1].close()
+            file = RawFile(self._bands / self._stored[band_number][0])
+            file.counter = self.counter
+            self._open[band_number] = file
+            if self._decryption is not None:
+                keys, chunk = self._decryption
+                size = file.size_bytes
+                self._open[band_number] = DecryptedSource(file, 0, size, chunk, size // chunk * chunk, keys)
+        self._open.move_to_end(band_number)
+        band = self._open[band_number]
         stored = max(0, min(len(target), band.size_bytes - offset))
         if stored:
             band.read_into(offset, target[:stored])
         self._fill_hole(target[stored:])
-
-    def _band(self, number: int) -> Source:
-        """Return an open band; the most recent ones stay open."""
-        if number not in self._open:
-            if len(self._open) >= KEPT_BANDS:
-                self._open.popitem(last=False)[1].close()
-            band = RawFile(self._bands / self._stored[number][0])
-            band.counter = self.counter
-            self._open[number] = band if self._decrypt is None else self._decrypt(band)
-        self._open.move_to_end(number)
-        return self._open[number]
 
     def close(self) -> None:
         """Close the bands that are open."""
@@ -346,66 +353,33 @@ class SparseBundle(PieceSource):
         self._open.clear()
 
 
-def _make_decryption(path: Path, size_bytes: int, password: str | None) -> Callable[[Source], Source] | None:
-    """Return the decryption of the bands if the token says that they are encrypted; None otherwise."""
-    try:
-        with inputs.open_file(path / "token") as file:
-            token = file.read(MAX_PLIST_BYTES)
-    except OSError:
-        return None
-    header = signatures.header_of(token)
-    if header is None:
-        return None
-    if password is None:
-        what = f"{path}: is an encrypted sparse bundle"
-        raise signatures.make_encrypted_refusal(what, header.key_bits, size_bytes)
-    keys, chunk = unlock_keys(MemorySource(token, str(path)), header, password), header.len_block
-    # Chunks count from the start of their band.
-    return lambda band: DecryptedSource(band, 0, band.size_bytes, chunk, band.size_bytes // chunk * chunk, keys)
-
-
-def _get_length(path: Path) -> int:
-    """Return the length of a band; 0 if it cannot be reached, for opening it raises the reason."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def _quote_names(names: list[str]) -> str:
     more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
     return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
 
 
 def _read_sizes(path: Path, log: FindingLog) -> tuple[int, int]:
-    """Return the sizes of the disk and of its bands, in bytes."""
-    reasons = []
-    for name in LISTS:
-        try:
-            sizes = _parse_sizes(path / name)
-        except ImageError as error:
-            reasons.append(str(error))
-            continue
-        if reasons:
-            log.add(CODE, "warning", f"its {reasons[0]}; {name} is used in its place")
-        return sizes
-    raise ImageError(f"{path}: its {reasons[0]}")
-
-
-def _parse_sizes(path: Path) -> tuple[int, int]:
-    """Read the sizes of the disk and of its bands, in bytes, from one of the property lists."""
+    """Return the sizes of the disk and of its bands, in bytes, from one of the property lists."""
     import plistlib
     from xml.parsers.expat import ExpatError
 
-    try:
-        with inputs.open_file(path) as file:
-            facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
-        size, band = facts["size"], facts["band-size"]
-    except FileNotFoundError as error:
-        raise ImageError(f"{path.name} is missing") from error
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, ExpatError,
-            plistlib.InvalidFileException) as error:  # fmt: skip
-        raise ImageError(f"{path.name} is not that of a sparse bundle") from error
-    if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
-        raise ImageError(f"{path.name} gives impossible sizes")
-    return size, band
+    reasons = []
+    for name in LISTS:
+        try:
+            with inputs.open_file(path / name) as file:
+                facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
+            size, band = facts["size"], facts["band-size"]
+        except FileNotFoundError:
+            reasons.append(f"{name} is missing")
+            continue
+        except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
+                ExpatError, plistlib.InvalidFileException):  # fmt: skip
+            reasons.append(f"{name} is not that of a sparse bundle")
+            continue
+        if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
+            reasons.append(f"{name} gives impossible sizes")
+            continue
+        if reasons:
+            log.add(CODE, "warning", f"its {reasons[0]}; {name} is used in its place")
+        return size, band
+    raise ImageError(f"{path}: its {reasons[0]}")

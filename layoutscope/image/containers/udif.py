@@ -34,7 +34,7 @@ from layoutscope.structs.records import (
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -91,7 +91,17 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     ]
     start, ends, storage, offset, length = _list_pieces(heads, maps, trailer, at, base)
     size = ends - start
-    findings += tuple(_report_uncovered(heads, trailer, at, runs_of(start, size)))
+    # Sectors that a block map covers may have no piece.
+    starts = np.array([head.start_sector for head in heads], np.int64)
+    limits = (trailer.num_sectors - starts).tolist()
+    counts = np.array([min(head.num_sectors, limit) for head, limit in zip(heads, limits, strict=True)], np.int64)
+    missing = subtract(runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES), runs_of(start, size))
+    if len(missing):
+        message = (
+            f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
+            f"zeros, the first at byte {int(missing[0, 0]):,} of the disk"
+        )
+        findings += (Finding("container-invalid", "warning", "disk image block map", at, message),)
     kinds = grammar.Udif.Storage
     # Ignored pieces were free when the image was made: they are not stored, and a restored disk reads zeros there.
     is_stored = ~np.isin(storage, [int(kinds.zeros), int(kinds.ignored)])
@@ -113,23 +123,6 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     codecs = [_get_codec(kind) for kind in kinds_stored.tolist()]
     return StoredSource([source], trailer.len_disk, pieces, what=WHAT, codecs=codecs, unread=[outside],
                         findings=findings)  # fmt: skip
-
-
-def _report_uncovered(
-    heads: list[Udif.BlockMap], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
-) -> Iterator[Finding]:
-    """Report sectors that a block map covers without assigning them to a piece."""
-    starts = np.array([head.start_sector for head in heads], np.int64)
-    limits = (trailer.num_sectors - starts).tolist()
-    counts = np.array([min(head.num_sectors, limit) for head, limit in zip(heads, limits, strict=True)], np.int64)
-    stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
-    missing = subtract(stated, named)
-    if len(missing):
-        message = (
-            f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
-            f"zeros, the first at byte {int(missing[0, 0]):,} of the disk"
-        )
-        yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
 def _list_pieces(
@@ -169,21 +162,31 @@ def _read_block_maps(
             raise too_long
         return 0, _parse_maps(source.read(start, length), start), ()
     except FormatError as error:
-        located = _find_list(source, trailer, trailer_at)
-        if located is None and trailer.len_resource_fork:
+        # The list may be between the data fork and the trailer, or elsewhere in the file.
+        end = trailer_at or source.size_bytes
+        fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
+        where, maps = -1, list[bytes]()
+        for least in dict.fromkeys((fork, 0)):
+            first = max(least, end - MAX_SEARCHED_BYTES)
+            text = source.read(first, end - first)
+            stop = text.rfind(LIST_END)
+            begin = text.rfind(LIST_START, 0, stop) if stop >= 0 else -1
+            if begin >= 0:
+                where = first + begin
+                try:
+                    maps = _parse_maps(text[begin : stop + len(LIST_END)], where)
+                except FormatError:
+                    raise error from None
+                break
+        if where < 0 and trailer.len_resource_fork:
             return 0, _read_resource_maps(source, trailer), ()
-        if located is None and not length:
+        if where < 0 and not length:
             raise FormatError(
                 "names neither a property list nor a resource fork, which would list the pieces of the disk",
                 structure="disk image trailer", image_offset=trailer_at,
             ) from error  # fmt: skip
-        if located is None:
+        if where < 0:
             raise
-        where, text = located
-        try:
-            maps = _parse_maps(text, where)
-        except FormatError:
-            raise error from None
     # An image with something before it is sound in itself: its list follows the data fork, as the trailer says.
     if where > start == trailer.ofs_data_fork + trailer.len_data_fork:
         return where - start, maps, ()
@@ -225,20 +228,6 @@ def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
                               image_offset=start + place)  # fmt: skip
         maps.append(fork[data_at : data_at + size])
     return maps
-
-
-def _find_list(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, bytes] | None:
-    """Search for a property list between the data fork and the trailer, then in the whole file."""
-    end = trailer_at or source.size_bytes
-    fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
-    for start in dict.fromkeys((fork, 0)):
-        first = max(start, end - MAX_SEARCHED_BYTES)
-        text = source.read(first, end - first)
-        stop = text.rfind(LIST_END)
-        begin = text.rfind(LIST_START, 0, stop) if stop >= 0 else -1
-        if begin >= 0:
-            return first + begin, text[begin : stop + len(LIST_END)]
-    return None
 
 
 def _parse_maps(text: bytes, where: int) -> list[bytes]:
@@ -295,6 +284,9 @@ def _decode_map(
 
 
 def _get_codec(storage: int) -> Callable[[bytes, int], bytes]:
+    def refuse(*_: object) -> bytes:
+        raise ImageError(f"unknown way of storage {storage:#x}")
+
     kinds = grammar.Udif.Storage
     known: dict[int, Callable[[bytes, int], bytes]] = {
         kinds.zlib: lambda data, limit: zlib.decompressobj().decompress(data, limit),
@@ -303,11 +295,7 @@ def _get_codec(storage: int) -> Callable[[bytes, int], bytes]:
         kinds.adc: adc,
         kinds.lzfse: _decompress_lzfse,
     }
-    return known.get(storage, lambda *_: _refuse_storage(storage))
-
-
-def _refuse_storage(storage: int) -> bytes:
-    raise ImageError(f"unknown way of storage {storage:#x}")
+    return known.get(storage, refuse)
 
 
 def _decompress_lzfse(data: bytes, limit: int) -> bytes:

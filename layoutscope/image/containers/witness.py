@@ -113,18 +113,29 @@ class Segment:
         at, following = 0, SEGMENT_HEADER.width
         while following > at:
             at = following
-            section = self._read_section(at)
-            if section is None:
-                is_cut = at + SECTION.width > source.size_bytes
-                name = Path(source.name).name
-                self.problem = (
-                    f"{name} ends at byte {source.size_bytes:,}, before its last section"
-                    if is_cut
-                    else f"the section header at byte {at:,} of {name} is damaged"
-                )
+            name = Path(source.name).name
+            if at + SECTION.width > source.size_bytes:
+                self.problem = f"{name} ends at byte {source.size_bytes:,}, before its last section"
+                break
+            data = source.read(at, SECTION.width)
+            section = grammar.parse(grammar.ExpertWitness.Section, data, structure="section", image_offset=at)
+            if zlib.adler32(data[:-CHECKSUM_BYTES]) != section.checksum:
+                self.problem = f"the section header at byte {at:,} of {name} is damaged"
                 break
             self.last = section.kind.rstrip(b"\0").decode("ascii", "replace")
-            self._read_contents(self.last, at, section)
+            start, stop = at + SECTION.width, min(at + section.len_section, source.size_bytes)
+            if self.last in ("volume", "disk") and self.volume is None:
+                self.volume = read_structure(
+                    grammar.ExpertWitness.VolumeSection, VOLUME_SECTION, source, start, "volume section"
+                )
+                self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
+                self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
+            elif self.last == "sectors":
+                self._find_unlisted_chunks()
+                self._unlisted = start, stop
+            # The second table is a copy of the first one.
+            elif self.last == "table" or (self.last == "table2" and self._unlisted is not None):
+                self._read_table(start, stop)
             following = section.ofs_next
         self._find_unlisted_chunks()
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
@@ -132,30 +143,6 @@ class Segment:
         count = np.arange(len(offset))
         # What it stores, numbered by chunks in the segment.
         self.chunks = make_pieces(count, length, offset, file=place, stored=length, codec=np.where(packed, 1, 2))
-
-    def _read_section(self, at: int) -> ExpertWitness.Section | None:
-        """Read the header of a section; None if its checksum is wrong or it exceeds the file."""
-        if at + SECTION.width > self._source.size_bytes:
-            return None
-        data = self._source.read(at, SECTION.width)
-        section = grammar.parse(grammar.ExpertWitness.Section, data, structure="section", image_offset=at)
-        return section if zlib.adler32(data[:-CHECKSUM_BYTES]) == section.checksum else None
-
-    def _read_contents(self, kind: str, at: int, section: ExpertWitness.Section) -> None:
-        start, stop = at + SECTION.width, min(at + section.len_section, self._source.size_bytes)
-        if kind in ("volume", "disk") and self.volume is None:
-            data = self._source.read(start, max(0, min(VOLUME_SECTION.width, self._source.size_bytes - start)))
-            self.volume = grammar.parse(
-                grammar.ExpertWitness.VolumeSection, data, structure="volume section", image_offset=start
-            )
-            self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
-            self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
-        elif kind == "sectors":
-            self._find_unlisted_chunks()
-            self._unlisted = start, stop
-        # The second table is a copy of the first one.
-        elif kind == "table" or (kind == "table2" and self._unlisted is not None):
-            self._read_table(start, stop)
 
     def _read_table(self, start: int, stop: int) -> None:
         if stop - start < TABLE_SECTION.width:

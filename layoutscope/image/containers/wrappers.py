@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import open_placed
+from layoutscope.image.containers.placed import open_piece, open_placed
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of
@@ -30,8 +30,6 @@ from layoutscope.structs.records import (
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import Struct
 
@@ -66,14 +64,14 @@ def open_wrapped(source: Source, head: bytes) -> Source | None:
     what = "MacBinary file"
     binary = _parse_head(grammar.FileWrappers.MacBinary, head, what)
     if binary is not None and binary.len_data and crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) == binary.checksum:
-        return _open_piece(source, what, MAC_BINARY.width, binary.len_data)
+        return open_piece(source, what, MAC_BINARY.width, binary.len_data)
     what = "Disk Copy 4.2 image"
     copy = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
     if copy is not None and copy.len_data and not copy.len_data % 512:
         # Two bytes are weak evidence: the file must have the length that it claims, apart from padding.
         padding = source.size_bytes - DISK_COPY.width - copy.len_data - copy.len_tags
         if 0 <= padding < 512:
-            return _open_piece(source, what, DISK_COPY.width, copy.len_data)
+            return open_piece(source, what, DISK_COPY.width, copy.len_data)
     return _open_im4p(source, head)
 
 
@@ -85,17 +83,11 @@ def open_apple_single(source: Source) -> Source:
         at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
         entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
-            return _open_piece(source, what, entry.ofs_part, entry.len_part)
+            return open_piece(source, what, entry.ofs_part, entry.len_part)
     raise UnsupportedError(
         f"{source.name}: the AppleSingle file has no data fork", code="container",
         advice="copy the file once more, with its data",
     )  # fmt: skip
-
-
-def _open_piece(source: Source, what: str, offset: int, length: int) -> Source:
-    """Open the disk in one piece of a file; missing bytes count as never read."""
-    one = np.zeros(1, np.int64)
-    return open_placed(source, what, length, length, one, one + offset)
 
 
 def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
@@ -105,51 +97,42 @@ def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
         return None
 
 
-class _Der:
-    """Reader of the DER elements in the first bytes of a file."""
+def _open_im4p(source: Source, head: bytes) -> Source | None:
+    at = 0
 
-    def __init__(self, head: bytes) -> None:
-        self._head, self.at = head, 0
-
-    def enter(self, tag: int) -> int | None:
-        """Enter the next element if it has this tag, and return the length of its contents."""
-        if self._head[self.at : self.at + 1] != bytes([tag]):
-            return None
-        first = self._head[self.at + 1 : self.at + 2]
-        if not first:
+    def enter(tag: int) -> int | None:
+        """Enter the next element of DER if it has this tag, and return the length of its contents."""
+        nonlocal at
+        first = head[at + 1 : at + 2]
+        if head[at : at + 1] != bytes([tag]) or not first:
             return None
         more = first[0] & 0x7F if first[0] & 0x80 else 0
-        length = self._head[self.at + 2 : self.at + 2 + more]
+        length = head[at + 2 : at + 2 + more]
         if more > 8 or len(length) < more:
             return None
-        self.at += 2 + more
+        at += 2 + more
         return int.from_bytes(length, "big") if more else first[0]
 
-    def text(self) -> bytes | None:
-        """Return the next element if it is a text."""
-        length = self.enter(TEXT)
-        if length is None:
+    if enter(SEQUENCE) is None:
+        return None
+    texts = []
+    for _ in range(3):
+        size = enter(TEXT)
+        if size is None:
             return None
-        self.at += length
-        return self._head[self.at - length : self.at]
-
-
-def _open_im4p(source: Source, head: bytes) -> Source | None:
-    der = _Der(head)
-    if der.enter(SEQUENCE) is None or der.text() != b"IM4P" or der.text() is None or der.text() is None:
+        texts.append(head[at : at + size])
+        at += size
+    length = enter(OCTETS)
+    if texts[0] != b"IM4P" or not length:
         return None
-    length = der.enter(OCTETS)
-    if not length:
-        return None
-    start, stop = der.at, der.at + length
     name = f"{source.name}: the payload of an IM4P file"
     for magic, method in COMPRESSED.items():
-        if head.startswith(magic, start):
+        if head.startswith(magic, at):
             raise UnsupportedError(f"{name} is compressed ({method})", code="container", advice=_IM4P_ADVICE)
     # The wrapped key of an encrypted payload follows it.
-    if stop < source.size_bytes and source.read(stop, 1) == bytes([OCTETS]):
+    if at + length < source.size_bytes and source.read(at + length, 1) == bytes([OCTETS]):
         raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P_ADVICE)
-    return _open_piece(source, "IM4P file", start, length)
+    return open_piece(source, "IM4P file", at, length)
 
 
 def open_disc(source: Source) -> Source:
@@ -171,21 +154,10 @@ def _open_sectors(source: Source, start: int, stop: int, stride: int, before: in
     count = -(-(stop - start) // stride)
     if count > MAX_CD_SECTORS:
         raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
-    number = np.arange(count, dtype=np.int64)
-    wrong = _find_wrong_sectors(source, start, stop, stride, mode) if mode else number[:0]
-    right = np.setdiff1d(number, wrong)
-    return open_placed(
-        source, WHAT_CD, count * CD_BYTES, CD_BYTES, right, start + right * stride + before,
-        unread=[runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES))],
-        findings=_report_wrong_sectors(wrong, count, start, stride, mode),
-    )  # fmt: skip
-
-
-def _find_wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int) -> NDArray[np.int64]:
-    """Return the numbers of the sectors without a sync pattern, or with another mode or form."""
-    wrong = [np.empty(0, np.int64)]
+    # Wrong are sectors without a sync pattern, or with another mode or form.
+    found = [np.empty(0, np.int64)]
     fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
-    for first in range(start, stop, SECTORS_PER_READ * stride):
+    for first in range(start, stop, SECTORS_PER_READ * stride) if mode else ():
         # The last sector may be incomplete.
         data = bytearray(SECTORS_PER_READ * stride)
         length = min(len(data), stop - first)
@@ -197,12 +169,10 @@ def _find_wrong_sectors(source: Source, start: int, stop: int, stride: int, mode
         is_wrong = (marks != np.frombuffer(CD_SYNC, np.uint8)).any(axis=1) | (heads[fields[0]] != mode)
         # The second form has more data instead of error correction.
         is_wrong |= heads[fields[1]].astype(bool) & (mode == 2)
-        wrong.append(np.flatnonzero(is_wrong) + (first - start) // stride)
-    return np.concatenate(wrong)
-
-
-def _report_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stride: int, mode: int) -> list[Finding]:
-    """Report sectors that count as not read; without a track list, other tracks may end the file."""
+        found.append(np.flatnonzero(is_wrong) + (first - start) // stride)
+    wrong = np.concatenate(found)
+    right = np.setdiff1d(np.arange(count, dtype=np.int64), wrong)
+    # Without a track list, other tracks may end the file.
     is_behind = wrong == np.arange(count - len(wrong), count)
     findings = []
     if not is_behind.all():
@@ -210,10 +180,12 @@ def _report_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stri
         findings.append(Finding("container-invalid", "error", WHAT_CD, start + int(wrong[0]) * stride, message))
     if is_behind.any():
         message = f"{format_count(int(is_behind.sum()), 'sector')} at the end of another track, or damaged; not read"
-        findings.append(
-            Finding("container-invalid", "warning", WHAT_CD, start + int(wrong[is_behind][0]) * stride, message)
-        )
-    return findings
+        at = start + int(wrong[is_behind][0]) * stride
+        findings.append(Finding("container-invalid", "warning", WHAT_CD, at, message))
+    return open_placed(
+        source, WHAT_CD, count * CD_BYTES, CD_BYTES, right, start + right * stride + before,
+        unread=[runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES))], findings=findings,
+    )  # fmt: skip
 
 
 _FILE: Final = re.compile(r'^\s*FILE\s+(?:"([^"]+)"|(\S+))\s+(\w+)', re.IGNORECASE)
@@ -279,5 +251,5 @@ def open_cue(source: Source) -> Source:
         raise ImageError(f"{source.name}: its track begins at byte {start:,} of {path.name}, which has {stop:,}")
     source.close()
     if stride == CD_BYTES:
-        return _open_piece(data, WHAT_CD, start, stop - start)
+        return open_piece(data, WHAT_CD, start, stop - start)
     return _open_sectors(data, start, stop, stride, before, mode)

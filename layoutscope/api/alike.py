@@ -23,8 +23,8 @@ from layoutscope.metrics.history import (
     writing_metrics,
 )
 from layoutscope.progress import phase
+from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.walk.orders import trace
-from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     from layoutscope.aging.volume import AgingVolume, Policy

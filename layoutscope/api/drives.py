@@ -14,7 +14,7 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import open_output, write_page
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
-from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
+from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError, reason_of
 from layoutscope.options import FitOptions, fill
 from layoutscope.results.predict import DriveFacts

@@ -86,7 +86,7 @@ def measure(
     from layoutscope.api.measure import list_mounted_parts
     from layoutscope.api.measure import measure as run
     from layoutscope.api.outputs import check_output
-    from layoutscope.drive.fit import profile_text
+    from layoutscope.drive.profile import profile_text
 
     if output is not None:
         check_output(output, force=force, reads=[device])

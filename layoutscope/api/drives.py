@@ -21,7 +21,7 @@ from layoutscope.api.outputs import open_output, write_page
 from layoutscope.drive import list_profiles, load_profile, service
 from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, calibrate, describe, judge_log
 from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
-from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
+from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError, reason_of
 from layoutscope.options import FitOptions, MeasureOptions, fill
 from layoutscope.results.predict import DriveFacts

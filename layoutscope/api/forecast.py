@@ -49,6 +49,7 @@ from layoutscope.metrics.history import (
 from layoutscope.metrics.space import select_own_nodes
 from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
+from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.report.plots import forecast_page
 from layoutscope.results.forecast import (
     Churn,
@@ -61,7 +62,6 @@ from layoutscope.results.forecast import (
 from layoutscope.results.predict import PLACEMENT
 from layoutscope.walk.host import HOST_WORDS
 from layoutscope.walk.orders import trace
-from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     import os

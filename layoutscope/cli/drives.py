@@ -85,7 +85,7 @@ def measure(
     from layoutscope.api.drives import list_mounted_parts, write_text
     from layoutscope.api.drives import measure as run
     from layoutscope.api.outputs import check_output
-    from layoutscope.drive.fit import profile_text
+    from layoutscope.drive.profile import profile_text
 
     if output is not None:
         check_output(output, force=force, reads=[device])

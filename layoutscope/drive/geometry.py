@@ -120,19 +120,20 @@ class Zones(Struct, frozen=True):
     cylinder_skew: NDArray[np.float64]
 
 
-def turn_ms(profile: DriveProfile) -> float:
-    """Return the time of a revolution."""
-    return 60_000 / profile.number("rpm")
-
-
 def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> hdd.Surface:
     """Lay out the part of a disk between two sectors.
 
     A map is used whole. With zones, only the necessary part is laid out, which saves memory for large disks.
     """
     # All times are in ticks, so an angle is a time: the platter's position is the clock with a mask.
-    ticks_per_ms = hdd.TURN / turn_ms(profile)
-    runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
+    ticks_per_ms = hdd.TURN / profile.turn_ms
+    if profile.geometry == "map":
+        runs = read_mapped_runs(profile)
+        cylinders = int(runs[:-1, hdd.CYLINDER].max()) + 1
+    else:
+        zones = _zones_of(profile)
+        cylinders = check_cylinders(profile.name, num_cylinders(zones))
+        runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + _margin(profile, zones), zones.num_sectors))
     # The index of runs by sector has about two entries per run.
     first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
     shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
@@ -212,17 +213,6 @@ def outer_track_sectors(profile: DriveProfile) -> int:
     return int(zones.sectors[0])
 
 
-def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
-    """Return the runs between two sectors and the number of cylinders of the disk."""
-    if profile.geometry == "map":
-        runs = read_mapped_runs(profile)
-        return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
-    zones = _zones_of(profile)
-    check_cylinders(profile.name, num_cylinders(zones))
-    runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + _margin(profile, zones), zones.num_sectors))
-    return runs, num_cylinders(zones)
-
-
 def _zones_of(profile: DriveProfile) -> Zones:
     return read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
 
@@ -259,7 +249,7 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
     cylinder. The skew hides the track change.
     """
     return _datasheet_zones(
-        turn_ms(profile),
+        profile.turn_ms,
         max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0)),
         (profile.number("outer_mb_s"), profile.number("inner_mb_s")),
         profile.capacity_bytes // SECTOR_BYTES,
@@ -297,34 +287,30 @@ def num_cylinders(zones: Zones) -> int:
 def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
     """Lay out the tracks that contain the sectors `first_lbn` to `last_lbn`."""
     ends = np.append(zones.first_lbn[1:], zones.num_sectors)
-    parts = [
-        _zone_tracks(zones, int(zone), int(ends[zone]), first_lbn, last_lbn)
-        for zone in np.flatnonzero((zones.first_lbn < last_lbn) & (ends > first_lbn))
-    ]
-    runs = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
-    runs[-1, hdd.LBN] = runs[-2, hdd.TRACK_END]
-    return runs
-
-
-def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
-    begin, sectors = int(zones.first_lbn[zone]), int(zones.sectors[zone])
-    track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, zone_end) - begin) // sectors))
-    cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
-    inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
-    head_skew, cylinder_skew = (round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew))
-    # Each track change adds its own skew, depending on whether it goes to another head or to another cylinder.
-    angle = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
-    runs = np.empty((len(track), 8), np.int64)
-    runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
-    runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
-    runs[:, hdd.HEAD] = head
-    # Whole ticks: the rest of a revolution, fewer ticks than there are sectors, follows the last sector. It is too
-    # short to measure.
-    runs[:, hdd.SECTOR] = hdd.TURN // sectors
-    runs[:, hdd.ANGLE] = angle
-    runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
-    runs[:, hdd.TRACK_SECTORS] = sectors
-    return runs
+    parts = []
+    for zone in np.flatnonzero((zones.first_lbn < last_lbn) & (ends > first_lbn)).tolist():
+        begin, end, sectors = int(zones.first_lbn[zone]), int(ends[zone]), int(zones.sectors[zone])
+        track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, end) - begin) // sectors))
+        cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
+        inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
+        head_skew, cylinder_skew = (
+            round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew)
+        )
+        runs = np.empty((len(track), 8), np.int64)
+        runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
+        runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
+        runs[:, hdd.HEAD] = head
+        # Whole ticks: the rest of a revolution, fewer ticks than there are sectors, follows the last sector. It is too
+        # short to measure.
+        runs[:, hdd.SECTOR] = hdd.TURN // sectors
+        # Each track change adds its own skew, depending on whether it goes to another head or to another cylinder.
+        runs[:, hdd.ANGLE] = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
+        runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, end)
+        runs[:, hdd.TRACK_SECTORS] = sectors
+        parts.append(runs)
+    closed = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
+    closed[-1, hdd.LBN] = closed[-2, hdd.TRACK_END]
+    return closed
 
 
 def place_tracks(

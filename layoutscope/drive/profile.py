@@ -4,11 +4,13 @@ A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``co
 ``take_for`` (which drives it represents, in words) and ``models`` (the model numbers that such drives report),
 ``[sources]`` (short names for long references) and ``[figures]``, one number per line:
 ``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``. Figures that were extracted from a
-drive for a simulator are read as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``.
+drive for a simulator are read as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``. Profiles
+are also made from a data sheet, from fio's JSON, and from the figures of ioping and dd.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
@@ -23,6 +25,7 @@ from msgspec.structs import replace
 from layoutscope import inputs
 from layoutscope.display import Displayed, Struct
 from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
+from layoutscope.units import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -195,23 +198,6 @@ class Spread(Struct, frozen=True):
     figures: tuple[str, ...]  # names of figures, with an index for lists: `rpm`, `seek_ms[3]`
     covariance: tuple[tuple[float, ...], ...]  # of the natural logarithms of the figures
 
-    def drawn(self, values: Mapping[str, Any], normal: NDArray[np.float64]) -> dict[str, Any]:
-        """Return one draw of the figures."""
-        eigenvalues, vectors = np.linalg.eigh(np.array(self.covariance, np.float64))
-        # A covariance that was rounded for its file may have tiny negative eigenvalues.
-        root = np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0)))
-        factors = np.exp(root @ np.asarray(normal, np.float64))
-        changed: dict[str, Any] = {}
-        for figure, factor in zip(self.figures, factors.tolist(), strict=True):
-            name, index = split_name(figure)
-            value = changed.get(name, values[name])
-            if index is None:
-                low, high = _FIGURES[name][1] or (0, np.inf)
-                changed[name] = min(max(value * factor, low), high)
-            else:
-                changed[name] = [item * factor if k == index else item for k, item in enumerate(value)]
-        return changed
-
 
 def split_name(figure: str) -> tuple[str, int | None]:
     """Return name and index of a figure: ``rpm`` has no index, that of ``seek_ms[3]`` is 3."""
@@ -345,6 +331,11 @@ class DriveProfile(Displayed, Struct, frozen=True):
         return "map" if "map_file" in self else "zones" if "zones" in self else "datasheet"
 
     @property
+    def turn_ms(self) -> float:
+        """Time of a revolution."""
+        return 60_000 / self.number("rpm")
+
+    @property
     def capacity_bytes(self) -> int:
         """Bytes that the host can address."""
         if self.members and "capacity_bytes" not in self:
@@ -363,8 +354,20 @@ class DriveProfile(Displayed, Struct, frozen=True):
         """Return a draw of this drive by its `spread`, from one standard normal number for each of its figures."""
         if self.spread is None:
             return self
-        values = {name: figure.value for name, figure in self.figures.items()}
-        return replace(self.with_figures(**self.spread.drawn(values, normal)), spread=None)
+        eigenvalues, vectors = np.linalg.eigh(np.array(self.spread.covariance, np.float64))
+        # A covariance that was rounded for its file may have tiny negative eigenvalues.
+        root = np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0)))
+        factors = np.exp(root @ np.asarray(normal, np.float64))
+        changed: dict[str, Any] = {}
+        for figure, factor in zip(self.spread.figures, factors.tolist(), strict=True):
+            name, index = split_name(figure)
+            value = changed.get(name, self.figures[name].value)
+            if index is None:
+                low, high = _FIGURES[name][1] or (0, np.inf)
+                changed[name] = min(max(value * factor, low), high)
+            else:
+                changed[name] = [item * factor if k == index else item for k, item in enumerate(value)]
+        return replace(self.with_figures(**changed), spread=None)
 
     def with_cache(self, cache: str) -> DriveProfile:
         """Return the profile with another buffer.
@@ -572,3 +575,165 @@ def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -
     if not isinstance(entry["source"], str):
         raise UsageError(f"drive profile {profile}: the source of {key} is not a text")
     return Figure(entry["value"], entry["kind"], str(sources.get(entry["source"], entry["source"])))
+
+
+OVERHEAD_MS: Final = 0.15
+"""Command overhead if nothing is known; measured drives have 0.07 to 0.28 ms."""
+
+
+LEAST_COVERED: Final = 0.05
+"""Least share of a drive for which random reads represent all of it: errors grow by the root of its inverse."""
+INNER_PART: Final = 0.7
+"""From this share of the drive on, a sequential rate counts as that of the inner edge."""
+
+
+def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
+    """Make the profile of a disk from its data sheet, with assumed values for figures that data sheets lack."""
+    needed = ("capacity_bytes", "rpm", "track_to_track_ms", "average_seek_ms", "outer_mb_s", "inner_mb_s")
+    missing = [figure for figure in needed if figure not in figures]
+    if missing:
+        raise UsageError(f"a datasheet profile needs {', '.join(missing)}")
+    assumed: dict[str, Any] = {
+        "read_miss_ms": OVERHEAD_MS,
+        "read_hit_ms": OVERHEAD_MS,
+        "buffer_bytes": 8 << 20,
+        "look_ahead": "segment",
+        "on_arrival": "none",
+        "join": "window",
+    }
+    known = {key: Figure(value, "assumed", "no datasheet says this") for key, value in assumed.items()}
+    known |= {key: Figure(value, "datasheet", source) for key, value in figures.items()}
+    return DriveProfile(name, title or name, "hdd", known, Path())
+
+
+def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:
+    """Fit a profile to the report of ``fio --output-format=json``.
+
+    Uses the jobs whose options describe their reads: random reads at queue depth 1, whose median fits the average seek
+    of a disk or the latency of flash; and sequential reads, whose rate fits the outer rate or the bandwidth.
+    """
+    fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
+    options = dict(report.get("global options", {}))
+    num_fitted = 0
+    for job in report.get("jobs", []):
+        what = options | job.get("job options", {})
+        read = job.get("read", {})
+        # fio's own default is a depth of 1. With deeper queues, the drive chooses the nearest of several reads, so
+        # their latency says nothing about a single seek.
+        if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
+            # These options bound the part of the drive that a job reads from; without them, it is all of it.
+            covered = [_part(what[key], fitted.capacity_bytes) for key in ("size", "filesize") if what.get(key)]
+            length = parse_size(str(what.get("bs", "4k")))
+            # Completion latency excludes the host's cost of submission, which is not a property of the drive.
+            latency = read.get("clat_ns") or read.get("lat_ns") or {}
+            median_ns = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
+            if not median_ns:
+                raise UsageError("the fio report has no read latency")
+            fitted = fit_latency(
+                fitted, float(median_ns) / 1e6, length, range_bytes=min(covered, default=None), source="fio JSON"
+            )
+            count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
+            if fitted.kind == "hdd" and count >= 2 and deviation > 0:
+                # The error of the average seek is the standard error of the mean of the reads.
+                error = min(deviation / count**0.5 / fitted.number("average_seek_ms"), 1.0)
+                fitted = replace(fitted, spread=Spread(("average_seek_ms",), ((error**2,),)))
+            num_fitted += 1
+        elif what.get("rw") == "read" and read.get("bw_bytes"):
+            at = _part(what.get("offset", "0"), fitted.capacity_bytes) / fitted.capacity_bytes
+            fitted = fit_rate(fitted, float(read["bw_bytes"]) / 1e6, at=at, source="fio JSON")
+            num_fitted += 1
+    if not num_fitted:
+        raise UsageError("the fio report has neither random reads at queue depth 1 nor sequential reads")
+    return fitted
+
+
+def _part(text: object, capacity_bytes: int) -> int:
+    """Parse a fio size, which may be a share of the drive."""
+    word = str(text)
+    if not word.endswith("%"):
+        return parse_size(word)
+    try:
+        return int(float(word[:-1]) / 100 * capacity_bytes)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{word!r} is not a share of a drive") from error
+
+
+def fit_latency(
+    profile: DriveProfile,
+    random_ms: float,
+    length_bytes: int = 4096,
+    *,
+    range_bytes: int | None = None,
+    source: str,
+) -> DriveProfile:
+    """Fit a profile to the latency of single random reads, as ioping and fio measure it.
+
+    Disk: mean seek = latency - half a revolution - overhead, which assumes the other figures of the profile. If the
+    reads covered only part of the drive, the seek is scaled: seek time above the track-to-track time rises with the
+    square root of the distance. Flash: the latency of that read size.
+    """
+    if profile.kind == "ssd":
+        return _fit_profile(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
+    overhead = profile.number("read_miss_ms", OVERHEAD_MS)
+    # When the arm has settled, a sector at a random place is half a revolution away on average.
+    seek = random_ms - profile.turn_ms / 2 - overhead
+    shortest = profile.number("track_to_track_ms", 0.0)
+    if seek <= shortest:
+        raise UsageError(f"a random read of {random_ms:g} ms leaves no time for a seek at this rotation speed")
+    covered = min((range_bytes or profile.capacity_bytes) / profile.capacity_bytes, 1.0)
+    if covered < LEAST_COVERED:
+        raise UsageError(
+            f"the random reads covered {covered:.2%} of the drive, which says nothing of its seeks; "
+            f"read from at least {LEAST_COVERED:.0%} of it, such as with size=100% on the device itself"
+        )
+    seek = shortest + (seek - shortest) / covered**0.5
+    # A full stroke that belongs to another average would bend the curve; without it, it follows from the other two.
+    return _fit_profile(profile, source, average_seek_ms=seek, full_stroke_ms=None)
+
+
+def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
+    """Fit a profile to a sequential rate, as dd measures it, in 10^6 bytes a second.
+
+    The inner rate keeps its ratio to the outer rate, and rates in between are assumed to fall linearly. A rate measured
+    in the inner part counts as the inner rate.
+    """
+    if profile.kind == "ssd":
+        return _fit_profile(profile, source, bandwidth_mb_s=rate_mb_s)
+    if at >= INNER_PART:
+        return _fit_profile(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
+    ratio = profile.number("inner_mb_s") / profile.number("outer_mb_s")
+    outer = rate_mb_s / (1 - (1 - ratio) * at)
+    return _fit_profile(profile, source, outer_mb_s=outer, inner_mb_s=ratio * outer)
+
+
+def _fit_profile(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
+    figures = {key: figure for key, figure in profile.figures.items() if key not in values}
+    figures |= {key: Figure(value, "fitted", source) for key, value in values.items() if value is not None}
+    return replace(profile, figures=figures)
+
+
+def profile_text(profile: DriveProfile) -> str:
+    """Return a profile as the TOML text that `load_profile` reads."""
+    lines = [f"name = {_toml(profile.title)}", f"kind = {_toml(profile.kind)}"]
+    if profile.take_for:
+        lines.append(f"take_for = {_toml(profile.take_for)}")
+    if profile.models:
+        lines.append(f"models = {_toml(list(profile.models))}")
+    if profile.members:
+        lines.append(f"members = {_toml([member.name for member in profile.members])}")
+    if profile.note:
+        lines.append(f"note = {_toml(profile.note)}")
+    lines += ["", "[figures]"]
+    lines += [
+        f"{key} = {{ value = {_toml(figure.value)}, kind = {_toml(figure.kind)}, source = {_toml(figure.source)} }}"
+        for key, figure in profile.figures.items()
+    ]
+    if profile.spread is not None:
+        rows = (f"  {_toml([float(f'{item:.3g}') for item in row])}," for row in profile.spread.covariance)
+        lines += ["", "[spread]", f"figures = {_toml(list(profile.spread.figures))}", "covariance = [", *rows, "]"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Return a string, a number or a list of these as TOML; their JSON is also valid TOML."""
+    return json.dumps(value, ensure_ascii=False)

@@ -18,7 +18,7 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,17 +60,9 @@ class LineCounts(Displayed, Struct, frozen=True):
     lost: int = 0  # lines in which the recorder says that it lost events
 
 
-class Read(NamedTuple):
-    """One read, from a line of a recording; times in microseconds of the recorder's clock, NaN if not recorded."""
-
-    block: int
-    length_bytes: int
-    device: str
-    process: str
-    issued_us: float
-    done_us: float
-    is_metadata: bool = False
-    layer: int = FILE_SYSTEM
+Read: TypeAlias = "tuple[int, int, str, str, float, float, bool, int]"
+"""One read, from a line of a recording: block, length in bytes, device, process, when it was issued and complete (in
+microseconds of the recorder's clock, NaN if not recorded), whether it is of metadata, and its origin."""
 
 
 class Place(Displayed, Struct, frozen=True):
@@ -117,17 +109,11 @@ class Recorded(Displayed, Struct, frozen=True):
     def select_devices(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some devices, named with or without their folder."""
         wanted = {name.removeprefix("/dev/") for name in names}
-        found: NDArray[np.bool_] = np.isin(
-            self.device, [code for code, name in enumerate(self.devices) if name in wanted]
-        )
-        return found
+        return np.asarray(np.isin(self.device, [code for code, name in enumerate(self.devices) if name in wanted]))
 
     def select_processes(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some processes."""
-        found: NDArray[np.bool_] = np.isin(
-            self.process, [code for code, name in enumerate(self.processes) if name in set(names)]
-        )
-        return found
+        return np.asarray(np.isin(self.process, [code for code, name in enumerate(self.processes) if name in names]))
 
     def offsets(self, places: Sequence[Place]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.bool_]]:
         """Return the offsets of the reads on an image, their image of a set, and which of them have a place."""
@@ -183,12 +169,12 @@ def _record(lines: Iterable[Read | str], *, form: str, host: str, unit_bytes: in
     counts: Counter[str] = Counter()
     first_unparsed = 0
     for number, line in enumerate(lines, 1):
-        if isinstance(line, Read):
+        if isinstance(line, tuple):
             reads.append(line)
         elif line:
             counts[line] += 1
             first_unparsed = first_unparsed or (number if line == "unparsed" else 0)
-    columns = zip(*reads, strict=True) if reads else [()] * len(Read._fields)
+    columns = zip(*reads, strict=True) if reads else [()] * 8
     block, length_bytes, named_device, named_process, issued_us, done_us, is_metadata, layer = columns
     devices, device = np.unique(np.array(named_device, np.str_), return_inverse=True)
     processes, process = np.unique(np.array(named_process, np.str_), return_inverse=True)
@@ -286,7 +272,7 @@ def _parse_read(titles: Sequence[str], line: str) -> Read | str:
     issued = done - elapsed if math.isnan(issued) else issued
     done = issued + elapsed if math.isnan(done) else done
     device, process = (cells.get(name, ("", ""))[1] for name in ("device", "process"))
-    return Read(block, length, device, process, issued, done)
+    return block, length, device, process, issued, done, False, FILE_SYSTEM
 
 
 def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -382,16 +368,9 @@ def _parse_disk_line(begin: re.Match[str], line: str, now_us: float) -> Read | s
     block, length = int(rest["block"], 16), int(rest["length"], 16)
     if block >= HIGHEST_BLOCK or length > LONGEST_READ:
         return "unparsed"
-    return Read(
-        block=block,
-        length_bytes=length,
-        device=rest["device"],
-        process=rest["process"].strip(),
-        issued_us=now_us - float(rest["elapsed"]) * 1e6,
-        done_us=now_us,
-        is_metadata=begin["call"] == "RdMeta",
-        layer=LAYERS[begin["call"]],
-    )
+    process, call = rest["process"].strip(), begin["call"]
+    issued_us = now_us - float(rest["elapsed"]) * 1e6
+    return block, length, rest["device"], process, issued_us, now_us, call == "RdMeta", LAYERS[call]
 
 
 OFFSET_NAMES: Final = ("image_offset", "offset_bytes", "offset")
@@ -403,25 +382,16 @@ BLKPARSE: Final = re.compile(
 )
 
 
-def read_trace(
-    path: str | Path, *, form: str = "", think_us: float | None = None, block_bytes: int = SECTOR_BYTES
-) -> AccessTrace:
-    """Read a trace file whose blocks are counted from the start of the image, or of one disk."""
-    found = load_trace(path, form=form)
-    if isinstance(found, Recorded):
-        unit = found.unit_bytes or block_bytes
-        found = found.trace([Place(device, unit) for device in found.devices])
-    check_reads(path, found)
-    if think_us is not None:
-        found.think_us[:] = think_us
-        found.think_us[:1] = 0
-    return found
-
-
 def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
-    """Read a trace file, or a recording as far as possible without an image; see :func:`read_trace`."""
-    data = _read_unpacked(Path(path))
-    name = form or guess_form(Path(path).name, data)
+    """Read a trace file, or a recording as far as possible without an image."""
+    file = Path(path)
+    try:
+        data = inputs.read_bytes(file, MAX_TRACE_BYTES)
+        data = unpack(data) if file.suffix == ".zst" else data
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or error)
+        raise ImageError(f"{path}: {reason[0].lower()}{reason[1:]}") from error
+    name = form or guess_form(file.name, data)
     if name not in FORMS:
         raise UsageError(f"unknown trace format {name!r}. Choose from: {', '.join(FORMS)}")
     try:
@@ -458,15 +428,6 @@ MAX_DRIVE_BYTES: Final = 10**16
 MAX_THINK_US: Final = MAX_THINK_S * 1e6
 MAX_DEVICES: Final = 256
 """Anything larger is not a trace of a drive."""
-
-
-def _read_unpacked(path: Path) -> bytes:
-    try:
-        data = inputs.read_bytes(path, MAX_TRACE_BYTES)
-        return unpack(data) if path.suffix == ".zst" else data
-    except (OSError, ValueError) as error:
-        reason = str(getattr(error, "strerror", None) or error)
-        raise ImageError(f"{path}: {reason[0].lower()}{reason[1:]}") from error
 
 
 def guess_form(name: str, data: bytes) -> str:
@@ -546,7 +507,7 @@ def read_fio(data: bytes) -> AccessTrace:
         elif len(line) == 4 and line[1] == "read":
             reads.append((int(line[2]), int(line[3]), wait))
             wait = 0
-    return _build_from_rows(np.array(reads, np.float64).reshape(-1, 3))
+    return _build_from_rows(reads)
 
 
 def read_blkparse(data: bytes) -> AccessTrace:
@@ -563,12 +524,14 @@ def read_blkparse(data: bytes) -> AccessTrace:
         elif event["action"] == begun:
             think = max(second - completed, 0.0) * 1e6 if completed >= 0 else 0.0
             rows.append((int(event["sector"]) * SECTOR_BYTES, int(event["sectors"]) * SECTOR_BYTES, think))
-    return _build_from_rows(np.array(rows, np.float64).reshape(-1, 3))
+    return _build_from_rows(rows)
 
 
-def _build_from_rows(rows: NDArray[np.float64]) -> AccessTrace:
-    trace = AccessTrace.from_reads(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64))
-    trace.think_us[:] = rows[:, 2]
+def _build_from_rows(rows: Sequence[tuple[int, int, float]]) -> AccessTrace:
+    """Make a trace of offsets, lengths and think times."""
+    table = np.array(rows, np.float64).reshape(-1, 3)
+    trace = AccessTrace.from_reads(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64))
+    trace.think_us[:] = table[:, 2]
     return trace
 
 

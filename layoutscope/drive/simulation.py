@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
-from layoutscope.drive.geometry import find_surface, num_segments, single_drives, split, total_cylinders, turn_ms
+from layoutscope.drive.geometry import find_surface, num_segments, single_drives, split, total_cylinders
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
@@ -218,6 +218,10 @@ def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> Se
         float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
     )
     shares = np.bincount(times.outcome, minlength=3) / max(len(times.outcome), 1)
+    # The head travels from the end of each read that the buffer did not serve to the start of the next.
+    medium = times.outcome == hdd.MISS
+    start = trace.image_offset[medium]
+    travel = np.abs(start[1:] - (start + trace.length_bytes[medium])[:-1]).sum()
     seconds = service_s + host_s
     return ServiceResult(
         drive=profile.name,
@@ -233,7 +237,7 @@ def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> Se
         host_s=host_s,
         reads=len(trace),
         seeks=int((times.cylinders != 0).sum()),
-        head_travel_bytes=head_travel_bytes(trace, times.outcome) if profile.geometry != "none" else 0,
+        head_travel_bytes=int(travel) if profile.geometry != "none" else 0,
         head_travel_strokes=float(times.cylinders.sum()) / max(total_cylinders(profile), 1),
         reads_ms=times,
         whole_hit=float(shares[hdd.WHOLE_HIT]),
@@ -241,14 +245,6 @@ def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> Se
         miss=float(shares[hdd.MISS]),
         nominal_s=seconds,
     )
-
-
-def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
-    """Sum the distances from the end of each read that the buffer did not serve to the start of the next."""
-    medium = outcome == hdd.MISS
-    start = trace.image_offset[medium]
-    end = start + trace.length_bytes[medium]
-    return int(np.abs(start[1:] - end[:-1]).sum())
 
 
 def service(
@@ -361,7 +357,7 @@ def place_reads(
         disk = drives[rotating[0]]
         if any(drives[number].figures != disk.figures for number in rotating):
             raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
-        per_ms = TURN / turn_ms(disk)
+        per_ms = TURN / disk.turn_ms
         number_of = np.full(len(drives), -1, np.int64)
         number_of[rotating] = np.arange(len(rotating))
         first, stop = offset // SECTOR_BYTES, -(-(offset + length_bytes) // SECTOR_BYTES)
@@ -391,37 +387,19 @@ def place_reads(
 
 def serve(work: Placed, angle: int) -> ReadTimes:
     """Serve the pieces of the reads from a start angle, one read at a time or several."""
-    if work.disk is None or work.surface is None:
-        nothing = np.zeros((len(work.flash_ms), 5))
-        return _times_by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
-    if work.queue_depth > 1 and work.num_drives > 1:
-        raise UsageError("a queue is modelled for single drives and for flash only")
-    times, outcomes = _serve_disks(work, work.disk, work.surface, angle)
-    milliseconds = times / (TURN / turn_ms(work.disk))
-    milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
-    return _times_by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
-
-
-def _service_ms(work: Placed, angle: int) -> F64:
-    """Return only the service times, of reads served one at a time if possible."""
-    if work.queue_depth > 1 or work.disk is None or work.surface is None or not work.is_in_one_piece:
-        return serve(work, angle).service_ms
-    times, _ = _serve_disks(work, work.disk, work.surface, angle)
-    return np.asarray(times[:, hdd.SERVICE] / (TURN / turn_ms(work.disk)))
-
-
-def _serve_disks(
-    work: Placed, disk: DriveProfile, surface: Surface, angle: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    window = min(int(disk.number("queue_window", 1)), work.queue_depth) if work.queue_depth > 1 else 0
-    segments = num_segments(disk, surface.segment_sectors)
-    return hdd.serve_pieces(surface, work.num_disks, segments, work.pieces, work.think, angle, window, work.start_run)
-
-
-def _times_by_read(
-    work: Placed, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
-) -> ReadTimes:
-    """Assign to each read the times of its slowest piece."""
+    service_ms, times, outcomes = (
+        work.flash_ms,
+        np.zeros((len(work.flash_ms), 5)),
+        np.zeros(len(work.flash_ms), np.uint8),
+    )
+    if work.disk is not None and work.surface is not None:
+        if work.queue_depth > 1 and work.num_drives > 1:
+            raise UsageError("a queue is modelled for single drives and for flash only")
+        ticks, outcomes = _serve_disks(work, work.disk, work.surface, angle)
+        times = ticks / (TURN / work.disk.turn_ms)
+        times[:, hdd.TRAVEL] = ticks[:, hdd.TRAVEL]
+        service_ms = times[:, hdd.SERVICE]
+    # Each read takes as long as its slowest piece.
     slowest: NDArray[np.int64] | slice = slice(None)
     if not work.is_in_one_piece:
         slowest = slowest_parts(service_ms, work.read)
@@ -435,6 +413,22 @@ def _times_by_read(
         cylinders=times[slowest, hdd.TRAVEL].astype(np.int64),
         outcome=outcomes[slowest],
     )
+
+
+def _service_ms(work: Placed, angle: int) -> F64:
+    """Return only the service times, of reads served one at a time if possible."""
+    if work.queue_depth > 1 or work.disk is None or work.surface is None or not work.is_in_one_piece:
+        return serve(work, angle).service_ms
+    times, _ = _serve_disks(work, work.disk, work.surface, angle)
+    return np.asarray(times[:, hdd.SERVICE] / (TURN / work.disk.turn_ms))
+
+
+def _serve_disks(
+    work: Placed, disk: DriveProfile, surface: Surface, angle: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    window = min(int(disk.number("queue_window", 1)), work.queue_depth) if work.queue_depth > 1 else 0
+    segments = num_segments(disk, surface.segment_sectors)
+    return hdd.serve_pieces(surface, work.num_disks, segments, work.pieces, work.think, angle, window, work.start_run)
 
 
 def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64]) -> NDArray[np.int64]:

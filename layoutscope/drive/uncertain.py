@@ -457,7 +457,14 @@ def contributions(
         for count in range(len(names) + 1)
         for chosen in combinations(names, count)
     }
-    added = {name: max(_mean_gain(name, names, explained), 0.0) for name in names}
+    added = dict.fromkeys(names, 0.0)
+    for name in names:
+        others = [other for other in names if other != name]
+        gain = 0.0
+        for before in (chosen for count in range(len(names)) for chosen in combinations(others, count)):
+            both = tuple(each for each in names if each == name or each in before)
+            gain += (explained[both] - explained[before]) / comb(len(others), len(before)) / len(names)
+        added[name] = max(gain, 0.0)
     total = sum(added.values())
     most = max(explained[tuple(names)], 0.0) if names else 0.0
     scale = min(most / total, 1.0) if total else 0.0
@@ -494,17 +501,6 @@ def _explained_share(log: F64, tables: list[F64]) -> float:
     slope, _, rank, _ = np.linalg.lstsq(table, log, rcond=None)
     left = float(((log - table @ slope) ** 2).sum()) / float(log @ log)
     return 1 - left * (len(log) - 1) / max(len(log) - 1 - int(rank), 1)
-
-
-def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], float]) -> float:
-    """Return what a group adds to those before it, averaged over all orders."""
-    others = [other for other in names if other != name]
-    gain = 0.0
-    for count in range(len(names)):
-        for before in combinations(others, count):
-            both = tuple(each for each in names if each == name or each in before)
-            gain += (explained[both] - explained[before]) / comb(len(others), count) / len(names)
-    return gain
 
 
 def _standard(values: NDArray[Any]) -> F64:

@@ -148,7 +148,17 @@ class Case:
         made = requests(found.model)
         is_listing = self.order in LISTINGS and bool((self.by_node.node >= 0).all())
         if is_listing and not made.are_shared and nodes.is_moved(self.model.nodes):
-            found.reads = made.read_again(self.by_node.trace, self.by_node.node, self.by_node.within == 0)
+            # Each read of the walk is of a node or continues in it.
+            trace, first = self.by_node.trace, np.flatnonzero(self.by_node.within == 0)
+            place, source = made.of(self.by_node.node[first])
+            found.reads = replace(
+                trace[first[source]],
+                device=made.device[place],
+                image_offset=made.image_offset[place],
+                length_bytes=made.length_bytes[place],
+                think_us=np.where(np.diff(source, prepend=-1) != 0, trace.think_us[first[source]], 0.0),
+                after_us=trace.after_us,
+            )
         return found
 
 
@@ -275,10 +285,18 @@ def stream_rate(drive: DriveProfile) -> float:
 
 def reading_everything_s(case: Case, listing_s: float) -> float:
     """Return what reading all files takes: the listing, and their data file by file in the order of the walk."""
-    files = _files(case)
+    entries = case.model.entries
+    listed = entries_in_walk_order(case)
+    files = entries.file_id[listed[entries.is_file[listed] & (entries.size_bytes[listed] > 0)]]
     if not len(files):
         return listing_s
-    chosen = _stretches(files)
+    # Some stretches of many files, all of few; each file once.
+    chosen = files
+    if len(files) > SAMPLE_FILES:
+        long = SAMPLE_FILES // STRETCHES
+        starts = np.linspace(0, len(files) - long, STRETCHES).astype(np.int64)
+        chosen = files[(starts[:, None] + np.arange(long)).ravel()]
+    chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
     table = case.layout.columns("extents")
     rows = np.flatnonzero(np.isin(table["file_id"].data, chosen) & table["image_offset"].is_known)
     if not len(rows):
@@ -289,23 +307,6 @@ def reading_everything_s(case: Case, listing_s: float) -> float:
     reads = AccessTrace.from_reads(table["image_offset"].signed()[rows], table["length_bytes"].signed()[rows])
     served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
     return listing_s + served * len(files) / len(chosen)
-
-
-def _files(case: Case) -> NDArray[np.uint64]:
-    """Numbers of the files with data, in the order of the walk."""
-    entries, descent = case.model.entries, case.descent
-    listed = ranges(descent.first, descent.count)
-    listed = listed[entries.is_file[listed] & (entries.size_bytes[listed] > 0)]
-    return entries.file_id[listed]
-
-
-def _stretches(files: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Take some stretches of many files, all of few; each file once."""
-    if len(files) > SAMPLE_FILES:
-        long = SAMPLE_FILES // STRETCHES
-        starts = np.linspace(0, len(files) - long, STRETCHES).astype(np.int64)
-        files = files[(starts[:, None] + np.arange(long)).ravel()]
-    return files[np.sort(np.unique(files, return_index=True)[1])]
 
 
 def data_bytes(case: Case) -> int:

@@ -1,20 +1,21 @@
 """The registry of changes: what each makes of the work, or why it does not apply; and the list of files by place.
 
 A cause is a change shown as a share of the time, a what-if one that was asked for, a remedy one with cost and
-instructions. All are served alike, so that their times agree.
+instructions. All are served alike, so that their times agree. A changed layout has nodes in other places: addresses
+change and contents do not. A layout that would not change is returned as it is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
-from layoutscope.access.trace import AccessTrace, concatenate, device_and_offset, interleave_touches, nothing, place_of
+from layoutscope.access.trace import AccessTrace, device_and_offset, nothing, place_of
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem, filesystem_of
@@ -46,24 +47,23 @@ from layoutscope.remedies.case import (
 from layoutscope.results.explanation import list_node_pieces, merge_partial_leaves, merge_reads_of_nodes
 from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import EmittedOrder, MissingFiles
-from layoutscope.structs.arrays import GAP_BYTES, find, is_head, order_of, ranges, request_bounds
-from layoutscope.tables import Values
+from layoutscope.structs.arrays import GAP_BYTES, distinct, find, is_head, order_of, ranges, request_bounds, starts_of
+from layoutscope.tables import LIVE_STATES, Values
+from layoutscope.tables.columns import are_walked
 from layoutscope.units import GIB, MIB, format_count
-from layoutscope.walk.data import data_trace, files_in_turn, places_by_turn, read_in_turn
-from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, stat_walk
+from layoutscope.walk.data import data_trace, files_in_turn, merge_by_turn, read_in_turn
+from layoutscope.walk.directories import drop_unlisted_entries, lookups, names_alone, names_and_folders, stat_walk
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 from layoutscope.walk.visits import metadata_reads
-from layoutscope.walk.whatif import clump_nodes, drop_snapshot_nodes, lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.trace import Touches
     from layoutscope.filesystems.contract import FileSystem
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -97,6 +97,16 @@ def remedy(apply: Change) -> Change:
     """Register a change that is a remedy."""
     REMEDIES.append(apply.__name__.replace("_", "-"))
     return change(apply)
+
+
+def of_listings(apply: Change) -> Change:
+    """Refuse work that lists no attributes."""
+
+    @wraps(apply)
+    def apply_to_listing(case: Case, /) -> Changed | str:
+        return apply(case) if case.order in LISTINGS else NO_LISTING
+
+    return apply_to_listing
 
 
 def with_effort(changed: Changed | str, effort: Effort | None) -> Changed | str:
@@ -192,10 +202,9 @@ def full_leaves(case: Case) -> Changed:
 
 
 @remedy
+@of_listings
 def names_only(case: Case) -> Changed | str:
     """Walk with FTS_NOSTAT, or with readdir where fts asks for inodes all the same, as Apple's does."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     if case.order in OF_ATTRIBUTES:
         return "the work is about sizes or dates"
     if case.host.listing_carries_attributes:
@@ -204,44 +213,39 @@ def names_only(case: Case) -> Changed | str:
 
 
 @remedy
+@of_listings
 def attributes_at_once(case: Case) -> Changed | str:
     """Walk as getattrlistbulk does, where the system has it."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     if not case.host.listing_carries_attributes:
         return f"{case.host.name} has no such call"
     return change_reads(case, case.walk("bulk"))
 
 
 @remedy
+@of_listings
 def stat_by_inode(case: Case) -> Changed | str:
     """Walk with the stats of a directory sorted."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     return change_reads(case, stat_by_number(case, is_whole=False))
 
 
 @remedy
+@of_listings
 def stat_all_by_inode(case: Case) -> Changed | str:
     """Walk the names, then stat by number."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     return change_reads(case, stat_by_number(case, is_whole=True))
 
 
 @remedy
+@of_listings
 def tree_in_key_order(case: Case) -> Changed | str:
     """Walk the leaves, as searchfs does where the system has it."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     return change_reads(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
 
 
 @change
+@of_listings
 def one_sweep(case: Case) -> Changed | str:
     """Read what leads to leaves as a walk does, level by level, then the leaves by address."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     nodes = case.by_node
     level = nodes.of_node(nodes.nodes.level, 0)
     place = np.empty(len(nodes.trace), np.int64)
@@ -251,10 +255,9 @@ def one_sweep(case: Case) -> Changed | str:
 
 
 @remedy
+@of_listings
 def list_from_disk(case: Case) -> Changed | str:
     """Read all nodes as `layoutscope list` does: maps by address, then the nodes that they name."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     nodes = case.by_node.nodes
     place, length, owner, _ = list_node_pieces(case.layout, nodes)
     maps = [nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map"]
@@ -280,7 +283,7 @@ def files_by_place(case: Case) -> Changed | str:
         return NO_DATA
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
-    walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).lay_out()
+    walked, per_buffer = stat_walk(model, descent).lay_out()
     files, _ = files_in_turn(model, descent, model.entries.is_file)
     place = first_places_on_disk(case.layout, model.entries.file_id[files])
     files = files[np.argsort(place, kind="stable")]
@@ -323,10 +326,9 @@ CHANGED_SHARE: Final = 20
 
 
 @remedy
+@of_listings
 def remembered_walk(case: Case) -> Changed | str:
     """Go down to every twentieth directory, and look at its content."""
-    if case.order not in LISTINGS:
-        return NO_LISTING
     if case.layout.facts.view != "live":
         return "an older state does not change"
     descent = case.descent
@@ -557,19 +559,10 @@ def on_other_file_system(name: str) -> Change:
 
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
-    needed = _touches_by_number(case, is_whole=is_whole)
-    return metadata_reads(case.model, [(needed, _one_thread(len(needed)))])
-
-
-def _touches_by_number(case: Case, *, is_whole: bool) -> Touches:
-    """Lay out which nodes are needed one after the other; what that takes of memory is let go before they are read."""
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
-    cut = buffers(model, descent)
-    walk = replace(stat_walk(model, descent, cut), wanted=np.zeros(len(model.entries), bool))
-    if is_whole:
-        # A folder that was not stat'ed is looked up when it is opened.
-        walk = replace(walk, before=np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1))
+    # A folder that was not stat'ed is looked up when it is opened.
+    walk = names_and_folders(model, descent) if is_whole else names_alone(model, descent)
     listed, per_buffer = walk.lay_out()
     shown = ranges(descent.first, descent.count)
     turn = np.repeat(np.arange(len(descent)), descent.count)
@@ -577,13 +570,11 @@ def _touches_by_number(case: Case, *, is_whole: bool) -> Touches:
     shown, turn = shown[seen], np.zeros(int(seen.sum()), np.int64) if is_whole else turn[seen]
     order = np.lexsort((model.entries.file_id[shown], turn))
     found, each = lookups(model, shown[order])
-    when = cut.directory - len(descent) if is_whole else cut.directory
-    counts = [per_buffer, np.full(len(shown), each)]
-    return interleave_touches([listed, found], places_by_turn([when, turn[order]], counts))
-
-
-def _one_thread(count: int) -> NDArray[np.uint16]:
-    return np.zeros(count, np.uint16)
+    when = walk.directory - len(descent) if is_whole else walk.directory
+    needed = merge_by_turn([(listed, when, per_buffer), (found, turn[order], each)])
+    # The parts take much memory, and are not needed while the nodes are read.
+    del walk, listed, found
+    return metadata_reads(model, [(needed, np.zeros(len(needed), np.uint16))])
 
 
 def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
@@ -592,11 +583,10 @@ def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     is_below = np.flatnonzero(descent.entry >= 0)
     needed, owner = find_needed_entries(case, descent.entry[is_below])
     found, each = lookups(model, needed)
-    cut = buffers(model, descent)
-    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).lay_out()
-    turns = [2 * is_below[owner], 2 * cut.directory + 1]
-    touches = interleave_touches([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
-    return metadata_reads(model, [(concatenate([touches]), _one_thread(len(touches)))])
+    walk = stat_walk(model, drop_unlisted_entries(model, descent))
+    listed, per_buffer = walk.lay_out()
+    touches = merge_by_turn([(found, 2 * is_below[owner], each), (listed, 2 * walk.directory + 1, per_buffer)])
+    return metadata_reads(model, [(touches, np.zeros(len(touches), np.uint16))])
 
 
 def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
@@ -668,9 +658,25 @@ def file_list(
     entries = case.model.entries
     files = entries_in_walk_order(case)
     files = files[~entries.is_directory[files]]
-    rows = np.arange(len(entries))[entries.order]
-    paths, flaws, shown = _spell_paths(case.layout, rows[files], is_null_separated=is_null_separated)
-    windows = _windows(paths, memory_bytes)
+    # Each path as the list has it, its flaw if any, and the first path of each flaw.
+    paths: list[bytes] = []
+    flaws: list[str] = []
+    shown: dict[str, str] = {}
+    spelling, table = Paths(case.layout), case.layout.columns("entries")
+    rows = np.arange(len(entries))[entries.order][files]
+    for first in range(0, len(rows), BATCH_ROWS):
+        part = table.take(rows[first : first + BATCH_ROWS])
+        for row in zip(*map(part.listed, NAMED), strict=True):
+            text, flaw = spelled = spelling.entry(*row)
+            flaw = flaw or ("" if is_null_separated or "\n" not in text else LINE_END)
+            if flaw:
+                shown.setdefault(flaw, text)
+            paths.append(b"." + spelled.to_bytes())
+            flaws.append(flaw)
+    # The pieces of the walk that memory holds at once.
+    windows = np.zeros(len(paths), np.int64)
+    if memory_bytes is not None:
+        windows = (np.cumsum([ENTRY_BYTES + len(each) for each in paths]) - 1) // max(memory_bytes, 1)
     at = first_places_on_disk(case.layout, entries.file_id[files])
     order = np.lexsort((entries.file_id[files], at, windows))
     by_name = entries_by_name(case)
@@ -685,43 +691,131 @@ def file_list(
     return listed, EmittedOrder(path, len(listed), tuple(missing), int(windows.max(initial=0)) + 1, seconds)
 
 
-def _spell_paths(
-    layout: VolumeLayout, rows: I64, *, is_null_separated: bool
-) -> tuple[list[bytes], list[str], dict[str, str]]:
-    """Spell the path of each row of the entries: as a list has it, its flaw if any, and the first path of each flaw."""
-    spelling, entries = Paths(layout), layout.columns("entries")
-    paths: list[bytes] = []
-    flaws: list[str] = []
-    shown: dict[str, str] = {}
-    for first in range(0, len(rows), BATCH_ROWS):
-        part = entries.take(rows[first : first + BATCH_ROWS])
-        for row in zip(*map(part.listed, NAMED), strict=True):
-            text, flaw = path = spelling.entry(*row)
-            flaw = flaw or ("" if is_null_separated or "\n" not in text else LINE_END)
-            if flaw:
-                shown.setdefault(flaw, text)
-            paths.append(b"." + path.to_bytes())
-            flaws.append(flaw)
-    return paths, flaws, shown
-
-
-def _windows(paths: list[bytes], memory_bytes: int | None) -> I64:
-    """Number the pieces of the walk that memory holds at once."""
-    if memory_bytes is None:
-        return np.zeros(len(paths), np.int64)
-    end = np.cumsum([ENTRY_BYTES + len(path) for path in paths])
-    return np.asarray((end - 1) // max(memory_bytes, 1), np.int64)
-
-
 def _seconds(case: Case, files: I64) -> float:
     """Look each file up by its path, and read it when its turn comes."""
     model = case.model
     needed, owner = find_needed_entries(case, files)
     found, each = lookups(model, needed)
-    step = found, owner, np.full(len(needed), each)
+    step = found, owner, each
     _, first = np.unique(model.entries.file_id[files], return_index=True)
     has_data = model.entries.is_file[files] & (model.entries.size_bytes[files] > 0)
     wanted = np.sort(first)
     wanted = wanted[has_data[wanted]]
     reads = data_trace(model, read_in_turn(model, [step], (files[wanted], wanted), nothing()))
     return service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
+
+
+def _list_walked_maps(layout: VolumeLayout) -> list[str]:
+    """Return the walked trees that map the addresses of the others."""
+    return [tree.name for tree in filesystem_of(layout).traits.trees if tree.is_walked and tree.role == "map"]
+
+
+def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
+    """Place index nodes from the root down, then maps, then leaves in key order, end to end."""
+    places = _walked_rows(layout)
+    moved = layout.columns("nodes").take(places)
+    tree, level = moved["tree"], moved["level"].signed()
+    is_leaf = (level == 0) & tree.equals(filesystem_of(layout).traits.main_tree)
+    codes, words = tree.numbered()
+    spelled = np.argsort(np.argsort(np.array(words, np.str_)))[codes] if words else codes
+    keys = (moved["key_rank"].signed(), -level, spelled, tree.is_in(_list_walked_maps(layout)), is_leaf)
+    return _lay_end_to_end(layout, places[np.lexsort(keys)])
+
+
+def clump_nodes(layout: VolumeLayout) -> VolumeLayout:
+    """Place the same nodes in the same order without the data between them, separately on each device of a set."""
+    places = _walked_rows(layout)
+    ordered = places[_order_by_address(layout.columns("nodes").take(places))]
+    return _lay_end_to_end(layout, ordered, keeps_device=True)
+
+
+def lay_in_read_order(layout: VolumeLayout, reads: AccessTrace) -> VolumeLayout:
+    """Lay nodes end to end in the order of their first reads; nodes that are not read follow."""
+    places = _walked_rows(layout)
+    moved = layout.columns("nodes").take(places)
+    offset = moved["image_offset"].signed()
+    turn = first_reads(reads, moved["device"].filled(0), offset)
+    return _lay_end_to_end(layout, places[np.lexsort((offset, turn))])
+
+
+def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDArray[Any]) -> I64:
+    """Return the number of the read that first touches each node, or the number of reads if none does."""
+    place = place_of(device, image_offset)
+    order = np.argsort(place, kind="stable")
+    begin = place_of(reads.device, reads.image_offset)
+    # A read may begin within a node (the previous one in order) and extend over several nodes.
+    first = np.maximum(np.searchsorted(place[order], begin, side="right") - 1, 0)
+    stop = np.maximum(np.searchsorted(place[order], begin + reads.length_bytes, side="left"), first + 1)
+    turn = np.full(len(place), len(reads), np.int64)
+    for step in range(int((stop - first).max(initial=0))):
+        going_on = np.flatnonzero(first + step < np.minimum(stop, len(place)))
+        np.minimum.at(turn, order[first[going_on] + step], going_on)
+    return turn
+
+
+def _walked_rows(layout: VolumeLayout) -> I64:
+    """Return the places, in the table of nodes, of the nodes that enumerations read."""
+    nodes = layout.columns("nodes")
+    trees = filesystem_of(layout).traits.walked_trees
+    is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(trees)
+    return np.flatnonzero(nodes["level"].is_known & is_walked & are_walked(nodes))
+
+
+def _order_by_address(nodes: Table) -> I64:
+    return np.lexsort((nodes["image_offset"].signed(), nodes["device"].filled(0)))
+
+
+def _lay_end_to_end(
+    layout: VolumeLayout,
+    places: I64,  # places of the nodes in the table
+    *,
+    keeps_device: bool = False,  # whether each node stays on its device; if not, all are on that of the first
+) -> VolumeLayout:
+    """Lay nodes end to end from the current address of the first of them."""
+    nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
+    maps_every_node = filesystem_of(layout).traits.maps_every_node
+    before, device = nodes["image_offset"].signed(), nodes["device"].filled(0).copy()
+    offset = before.copy()
+    if len(places) and not keeps_device:
+        device[places] = device[places[_order_by_address(nodes.take(places))[0]]]
+    own_device = nodes["device"].filled(0)
+    for each in distinct(device[places]):
+        mine = places[device[places] == each]
+        first = before[mine][own_device[mine] == each].min()
+        offset[mine] = first + starts_of(nodes["size_bytes"].data[mine])
+    are_located = nodes["locator_row"].is_known.any() and not maps_every_node
+    if np.array_equal(offset, before) and not len(fragments) and not are_located:
+        return layout
+    moved = nodes.changed("image_offset", Values(offset, offset >= 0)).changed("device", Values(device))
+    if not maps_every_node:
+        # Laid end to end, a tree is within the first extents of its file.
+        moved = moved.changed("locator_row", Values(np.zeros(len(nodes), np.uint32), np.zeros(len(nodes), np.bool_)))
+    kept = fragments.take(~np.isin(fragments["node_row"].data, nodes["row"].data[places]))
+    return layout.changed(nodes=moved, node_fragments=kept)
+
+
+def drop_snapshot_nodes(layout: VolumeLayout) -> VolumeLayout:
+    """Drop nodes that only snapshots use; neighbouring map leaves merge up to the capacity of the fullest one."""
+    nodes = layout.columns("nodes")
+    live = nodes.take(nodes["state"].is_in(LIVE_STATES))
+    if len(live) == len(nodes):
+        return layout
+    if not filesystem_of(layout).traits.maps_every_node:
+        return layout.changed(nodes=live)
+    leaves = live.take(live["tree"].is_in(_list_walked_maps(layout)) & (live["level"].signed() == 0))
+    leaves = leaves.take(np.argsort(leaves["key_rank"].signed(), kind="stable"))
+    rows, locator = leaves["row"].data, live["locator_row"]
+    needed = np.bincount(locator.present(), minlength=int(rows.max(initial=0)) + 1)
+    # The leaf that gets each leaf's records when neighbours are merged up to the capacity.
+    capacity = int(leaves["num_records"].filled(0).max(initial=0)) or 1
+    target = np.zeros(len(rows), np.int64)
+    head, held = 0, 0
+    for place, count in enumerate(needed[rows].tolist()):
+        if held + count > capacity:
+            head, held = place, 0
+        held += count
+        target[place] = head
+    merged = np.arange(max(len(needed), int(locator.filled(0).max(initial=0)) + 1), dtype=np.uint32)
+    merged[rows] = rows[target]
+    replaced = live.changed("locator_row", Values(merged[locator.filled(0)], locator.known))
+    return layout.changed(nodes=replaced)

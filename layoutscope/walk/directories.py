@@ -6,14 +6,13 @@ Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers a
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID, listing_sizes, pad_to_8, path_component, stored_sizes
 from layoutscope.access.trace import CODE, Touches, nothing
-from layoutscope.display import Struct
 from layoutscope.structs.arrays import first_places, starts_of
 from layoutscope.walk.cache import choose_evenly
 from layoutscope.walk.visits import Searches, Visits
@@ -25,56 +24,30 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Descent, Model
 
-
-class Buffers(Struct, frozen=True):
-    """Fills of the listing buffer, in the order of the walk; arrays of shape (n_buffers,)."""
-
-    directory: NDArray[np.int64]  # place of the directory in the descent
-    # first, count: entries that the buffer returns
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-    is_first: NDArray[np.bool_]  # whether it is the first of its directory
-    is_last: NDArray[np.bool_]  # whether no entry of its directory follows
-
-    def __len__(self) -> int:
-        return len(self.directory)
+    I64 = NDArray[np.int64]
 
 
-def whole_directories(descent: Descent) -> Buffers:
-    """Treat each directory as one buffer."""
-    every = np.ones(len(descent), bool)
-    return Buffers(np.arange(len(descent)), descent.first, descent.count, every, every)
-
-
-def buffers(model: Model, descent: Descent) -> Buffers:
-    """Cut each directory into the buffers in which the host returns its names."""
-    large = _larger_than_a_buffer(model, descent)
-    if not len(large):
-        return whole_directories(descent)
+def fill_buffers(model: Model, descent: Descent) -> tuple[I64, I64, I64]:
+    """Cut directories into fills of the host's listing buffer: the directory, the first entry and the count of each."""
+    host, every = model.host, np.arange(len(descent))
+    room = host.listing_buffer_bytes - host.listing_dots_bytes
+    longest = int(pad_to_8(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
+    # Few volumes have such a large directory; for the others no name needs to be measured.
+    if int(descent.count.max(initial=0)) * longest <= room:
+        return every, descent.first, descent.count
+    end = np.concatenate([[0], np.cumsum(stored_sizes(model.entries, host.listing_entry_bytes))])
+    large = np.flatnonzero(end[descent.first + descent.count] - end[descent.first] > room)
     fills = [_fills(model, int(descent.first[place]), int(descent.count[place])) for place in large]
     cuts = np.ones(len(descent), np.int64)
     cuts[large] = [len(sizes) for sizes in fills]
-    directory = np.repeat(np.arange(len(descent)), cuts)
+    directory = np.repeat(every, cuts)
     first, count = descent.first[directory], descent.count[directory]
     begins = starts_of(cuts)
     for place, sizes in zip(large, fills, strict=True):
         own = slice(begins[place], begins[place] + len(sizes))
         first[own] += starts_of(sizes)
         count[own] = sizes
-    change = directory[1:] != directory[:-1]
-    edge = np.ones(1, bool)
-    return Buffers(directory, first, count, np.concatenate([edge, change]), np.concatenate([change, edge]))
-
-
-def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
-    host = model.host
-    room = host.listing_buffer_bytes - host.listing_dots_bytes
-    longest = int(pad_to_8(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
-    # Few volumes have such a large directory; for the others no name needs to be measured.
-    if int(descent.count.max(initial=0)) * longest <= room:
-        return np.empty(0, np.int64)
-    end = np.concatenate([[0], np.cumsum(stored_sizes(model.entries, host.listing_entry_bytes))])
-    return np.flatnonzero(end[descent.first + descent.count] - end[descent.first] > room)
+    return directory, first, count
 
 
 LONGEST_NAME_BYTES = 3 * 255
@@ -98,35 +71,6 @@ def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
     return np.array(fills, np.int64)
 
 
-def read_ahead(cut: Buffers) -> NDArray[np.int64]:
-    """Return how many entries are read for each buffer, shape (n_buffers,): those that it returns and the next one."""
-    # The driver puts an entry into the buffer after it has read it. So it has read the entry that does not fit, and the
-    # leaf of that entry belongs to this call, not to the next.
-    return cut.count + ~cut.is_last
-
-
-def behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32] | None:
-    """Return the leaf in which a backward listing sees that it has passed a directory's first record, or -1.
-
-    It is the previous leaf if a leaf begins with the directory's own records.
-
-    None if nothing is listed backwards.
-    """
-    if not model.entries.backwards or not len(model.entries):
-        return None
-    own = descent.entry[cut.directory]
-    end = np.where(own >= 0, model.entries.listing_end_node[np.maximum(own, 0)], -1)
-    return np.where(cut.is_last, end, -1).astype(np.int32)
-
-
-def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Return the leaf in which the search for each buffer ends: the listing's start or that of the entry left over."""
-    start = model.driver.listing_start(model.entries, descent)[cut.directory]
-    if not model.driver.resumes_by_search or not len(model.entries):
-        return start
-    return np.where(cut.is_first, start, model.entries.name_node[np.minimum(cut.first, len(model.entries) - 1)])
-
-
 def searches_of_lookup(model: Model) -> Searches:
     """Return the searches that look up an entry by name and then by number, as ``lstat`` of a new name does.
 
@@ -135,26 +79,24 @@ def searches_of_lookup(model: Model) -> Searches:
     table, costs = model.entries, model.costs
     if model.names_are_cached:
         return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.stat_us,))
-    searches = model.driver.searches
-    host_us = [costs.stat_us + costs.vnode_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
-    nodes = [getattr(table, f"{cause}_node") for cause in searches]
-    causes = list(searches)
-    if model.host.reads_decmpfs_for_stat:
-        nodes.append(_decmpfs(model))
-        causes.append("xattr")
-        host_us.append(0.0)
-    return Searches(tuple(nodes), tuple(causes), tuple(host_us))
+    causes = tuple(model.driver.searches)
+    host_us = (costs.stat_us + costs.vnode_us + costs.search_us, *[costs.search_us] * (len(causes) - 1))
+    return _with_decmpfs(model, Searches(tuple(getattr(table, f"{cause}_node") for cause in causes), causes, host_us))
 
 
-def _decmpfs(model: Model) -> NDArray[np.int32]:
-    """Return the leaf with the attribute that stores the size of each compressed file."""
-    return np.where(model.entries.is_compressed, model.entries.xattr_node, -1).astype(np.int32)
+def _with_decmpfs(model: Model, searches: Searches) -> Searches:
+    """Add the search for the attribute that stores the size of a compressed file, if the host makes it."""
+    if not model.host.reads_decmpfs_for_stat:
+        return searches
+    leaf = np.where(model.entries.is_compressed, model.entries.xattr_node, -1).astype(np.int32)
+    return searches.with_search(leaf, "xattr")
 
 
-def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
+def lookups(model: Model, entries: I64) -> tuple[Touches, I64]:
     """Look up entries; also return the number of touches for each."""
     searches = searches_of_lookup(model)
-    return searches.of(entries, model.entries.parent_id[entries]), len(searches.nodes)
+    found = searches.of(entries, model.entries.parent_id[entries])
+    return found, np.full(len(entries), len(searches.nodes))
 
 
 def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
@@ -169,26 +111,43 @@ def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
     """List each directory, stat its entries buffer by buffer, and then descend."""
     descent = drop_unlisted_entries(model, model.descend(start_id))
-    walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
+    walk = stat_walk(model, descent, look_up_start(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
 
-def stat_walk(model: Model, descent: Descent, cut: Buffers, way: Touches | None = None) -> Visits:
+def stat_walk(model: Model, descent: Descent, way: Touches | None = None) -> Visits:
     """List directories and stat all their entries, buffer by buffer."""
-    costs = model.costs
+    table, costs = model.entries, model.costs
+    directory, first, count = fill_buffers(model, descent)
+    is_first, is_last = np.ones((2, len(directory)), bool)
+    is_first[1:] = directory[1:] != directory[:-1]
+    is_last[:-1] = is_first[1:]
+    start, behind = model.driver.listing_start(table, descent)[directory], None
+    if model.driver.resumes_by_search and len(table):
+        # The search for the next buffer ends at the entry that was left over.
+        start = np.where(is_first, start, table.name_node[np.minimum(first, len(table) - 1)])
+    if table.backwards and len(table):
+        # A backward listing sees in the previous leaf that it has passed the directory's first record, if that record
+        # begins a leaf.
+        own = descent.entry[directory]
+        end = np.where(own >= 0, table.listing_end_node[np.maximum(own, 0)], -1)
+        behind = np.where(is_last, end, -1).astype(np.int32)
     return Visits(
-        directory_id=descent.directory_id[cut.directory],
-        first=cut.first,
-        count=cut.count,
-        start=buffer_start(model, descent, cut),
-        start_us=(costs.search_us + costs.list_us * cut.count).astype(np.float32),
-        leaf=model.entries.name_node,
+        directory=directory,
+        directory_id=descent.directory_id[directory],
+        first=first,
+        count=count,
+        start=start,
+        start_us=(costs.search_us + costs.list_us * count).astype(np.float32),
+        leaf=table.name_node,
         looked_up=searches_of_lookup(model),
-        wanted=~model.entries.is_hidden,
-        parent_id=model.entries.parent_id,
+        wanted=~table.is_hidden,
+        parent_id=table.parent_id,
         way=nothing() if way is None else way,
-        ahead=read_ahead(cut),
-        behind=behind_the_first(model, descent, cut),
+        # The driver puts an entry into the buffer after it has read it. So it has read the entry that does not fit, and
+        # the leaf of that entry belongs to this call, not to the next.
+        ahead=count + ~is_last,
+        behind=behind,
     )
 
 
@@ -198,40 +157,32 @@ def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
     return table.is_directory | table.is_hard_link if model.driver.hard_link_type_unknown else table.is_directory
 
 
-def names(model: Model, start_id: int) -> Visits:
-    """List a directory to its end, then look up each sub-directory and list it in turn."""
-    descent = drop_unlisted_entries(model, model.descend(start_id))
-    cut = buffers(model, descent)
-    walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
-    before = np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1)
-    return replace(walk, before=before, wanted=np.zeros(len(model.entries), bool))
+def names_alone(model: Model, descent: Descent, way: Touches | None = None) -> Visits:
+    """List directories without look-ups."""
+    return replace(stat_walk(model, descent, way), wanted=np.zeros(len(model.entries), bool))
+
+
+def names_and_folders(model: Model, descent: Descent, way: Touches | None = None) -> Visits:
+    """List each directory to its end, then look up each sub-directory and list it in turn."""
+    walk = names_alone(model, descent, way)
+    return replace(walk, before=np.where(walk.is_first & (walk.directory > 0), descent.entry[walk.directory], -1))
 
 
 def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool = False) -> Visits:
     """Get attributes together with the names; with `descend_by_stat`, each sub-directory is then also looked up."""
     table, costs = model.entries, model.costs
-    descent = drop_unlisted_entries(model, descent)
-    cut = buffers(model, descent)
-    walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
-    wanted = walk.wanted & type_asks_for_stat(model) if descend_by_stat else np.zeros(len(table), bool)
+    walk = stat_walk(model, drop_unlisted_entries(model, descent), look_up_start(model, start_id))
+    listed = Searches(
+        (table.name_node, table.inode_node), ("next", "inode"), (costs.list_us + costs.bulk_entry_us, 0.0)
+    )
     return replace(
         walk,
-        start_us=np.full(len(cut), costs.search_us, np.float32),
-        listed=_list_with_inodes(model),
+        start_us=np.full(len(walk.start), costs.search_us, np.float32),
+        listed=_with_decmpfs(model, listed),
         ahead=None,
         behind=None,
-        wanted=wanted,
+        wanted=walk.wanted & type_asks_for_stat(model) if descend_by_stat else np.zeros(len(table), bool),
     )
-
-
-def _list_with_inodes(model: Model) -> Searches:
-    """Return the searches of a listing that also fetches the inode of each entry."""
-    table, costs = model.entries, model.costs
-    own, causes = (table.name_node, table.inode_node), ("next", "inode")
-    host_us = (costs.list_us + costs.bulk_entry_us, 0.0)
-    if not model.host.reads_decmpfs_for_stat:
-        return Searches(own, causes, host_us)
-    return Searches((*own, _decmpfs(model)), (*causes, "xattr"), (*host_us, 0.0))
 
 
 def look_up_start(model: Model, start_id: int) -> Touches:
@@ -255,35 +206,24 @@ def way_to(model: Model, file_id: int) -> list[int]:
     return way[::-1]
 
 
-def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
-    """Look paths up, component by component.
+def look_up_components(
+    model: Model,
+    components: I64,  # entries of each path from its start; -1 for none
+) -> tuple[Touches, NDArray[np.uint16]]:
+    """Look up the components of each path that are new, and return the thread of each touch.
 
     Several threads take one slice of the list each, as git's ``preload-index`` does, and are assumed to advance in
     step. The set of reads is certain, but their sequence differs from one run to the next (recorded).
     """
-    return look_up_components(model, entries_on_paths(model, wanted, start_id))
-
-
-def look_up_components(
-    model: Model,
-    components: NDArray[np.int64],  # entries of each path from its start; -1 for none
-) -> tuple[Touches, NDArray[np.uint16]]:
-    """Look up the components of each path that are new, as :func:`paths` does."""
-    order, thread = _interleave_threads(len(components), model.host.threads)
-    components = components[order]
+    size = -(-len(components) // max(model.host.threads, 1)) or 1
+    thread, step = np.divmod(np.arange(len(components)), size)
+    order = np.lexsort((thread, step))
+    components, thread = components[order], thread[order].astype(np.uint16)
     exists = components >= 0
     found, threads = components[exists], np.broadcast_to(thread[:, None], components.shape)[exists]
     new = first_places(found, len(model.entries))
     made, each = lookups(model, found[new])
     return made, np.repeat(threads[new], each)
-
-
-def _interleave_threads(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Return the order of the paths when threads advance in step through their slices, and the thread of each path."""
-    size = -(-count // max(threads, 1)) or 1
-    thread, step = np.divmod(np.arange(count), size)
-    order = np.lexsort((thread, step))
-    return order, thread[order].astype(np.uint16)
 
 
 def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
@@ -344,12 +284,9 @@ def _fold_name(name: str, model: Model) -> str:
     return name if facts.case_sensitive else name.lower()
 
 
-Beside = TypeVar("Beside", bound="NDArray[Any]")
-
-
 def repeat_order(
-    model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int
-) -> list[tuple[Touches, Beside]]:
+    model: Model, once: Callable[[Model], tuple[Touches, NDArray[Any]]], times: int
+) -> list[tuple[Touches, NDArray[Any]]]:
     """Make the touches of each pass of a workload.
 
     Each look-up takes a slot in the name cache. If the cache cannot hold them all, the host determines what it keeps.
@@ -386,7 +323,7 @@ def share_still_cached(names: int, room: int) -> float:
 FIXED_POINT_STEPS: Final = 2000
 
 
-def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) -> tuple[Touches, Beside]:
+def _partly_answered(model: Model, found: tuple[Touches, NDArray[Any]], share: float) -> tuple[Touches, NDArray[Any]]:
     """Let the name cache answer a share of the look-ups."""
     needed, beside = found
     if not share:
@@ -399,5 +336,4 @@ def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) 
     others = len(searches_of_lookup(model).nodes) - 1
     is_left = np.ones(len(needed), bool)
     is_left[(kept[:, None] + np.arange(1, others + 1)).ravel()] = False
-    answered = Touches(node[is_left], needed.cause[is_left], needed.directory_id[is_left], host_us[is_left])
-    return answered, cast("Beside", beside[is_left])
+    return replace(needed, node=node, host_us=host_us)[is_left], beside[is_left]

@@ -208,31 +208,20 @@ def read_value(
     if name in UNLIMITED and value.strip().lower() == "unlimited":
         return None
     try:
-        return _parse_value(value, usual)
+        if isinstance(usual, bool):
+            return TRUTH[value.strip().lower()]
+        if isinstance(usual, tuple):
+            return tuple(filter(None, value.split(",")))
+        return _positive(float(value)) if isinstance(usual, float) else int(_positive(parse_size(value)))
     except (KeyError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name}: {value!r} is not a {_kind(usual)}") from error
-
-
-def _parse_value(text: str, usual: object) -> object:
-    if isinstance(usual, bool):
-        return TRUTH[text.strip().lower()]
-    if isinstance(usual, float):
-        return _positive(float(text))
-    if isinstance(usual, tuple):
-        return tuple(filter(None, text.split(",")))
-    return int(_positive(parse_size(text)))
+        kind = "yes or no" if isinstance(usual, bool) else "number" if isinstance(usual, float) else "number or size"
+        raise ValueError(f"{name}: {value!r} is not a {kind}") from error
 
 
 def _positive(number: float) -> float:
     if not 0 <= number < float("inf"):
         raise ValueError(number)
     return number
-
-
-def _kind(usual: object) -> str:
-    if isinstance(usual, bool):
-        return "yes or no"
-    return "number" if isinstance(usual, float) else "number or size"
 
 
 class HostTime(Displayed, Struct, frozen=True):

@@ -8,7 +8,7 @@ An :class:`Order` names its inputs and makes the reads that reach the drive.
 
 from __future__ import annotations
 
-import unicodedata
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,14 +16,13 @@ import numpy as np
 
 from layoutscope.access.driver import Model, descend, turns_of
 from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
-from layoutscope.access.trace import concatenate, interleave_touches
+from layoutscope.access.trace import concatenate
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.structs.arrays import first_places
 from layoutscope.walk import data, directories, programs, visits
-from layoutscope.walk.data import FileTouches, files_in_turn, places_by_turn, read_in_turn
+from layoutscope.walk.data import FileTouches, files_in_turn, merge_by_turn, read_in_turn
 from layoutscope.walk.directories import (
-    buffers,
     bulk,
     components_of,
     drop_unlisted_entries,
@@ -31,12 +30,12 @@ from layoutscope.walk.directories import (
     look_up_components,
     look_up_start,
     lookups,
-    paths,
+    names_alone,
     repeat_order,
     searches_of_lookup,
 )
 from layoutscope.walk.host import host_profile
-from layoutscope.walk.programs import append_search, delete, least_written, names_alone, order_by_turn
+from layoutscope.walk.programs import delete, least_written, number_turns, order_by_turn, sort_siblings
 from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_for_visits
 
 if TYPE_CHECKING:
@@ -68,24 +67,20 @@ def archive(model: Model, start_id: int) -> FileTouches:
     """
     table = model.entries
     descent = drop_unlisted_entries(model, descend(table, start_id))
-    entry, turns = turns_of(descent, len(table))
-    turn = np.full(len(table) + 1, -1, np.int64)
-    turn[entry] = turns
-    listed, per_buffer, cut = names_alone(model, descent)
+    turn = number_turns(table, descent)
+    walk = names_alone(model, descent)
+    listed, per_buffer = walk.lay_out()
     shown = order_by_turn(model, descent, turn)
     searches, has_data = searches_of_lookup(model), table.is_file
     if model.driver.links_are_attributes:
         target = np.where(table.is_symlink, table.xattr_node, -1).astype(np.int32)
-        searches = append_search(searches, target, "xattr")
+        searches = searches.with_search(target, "xattr")
     else:
         has_data = has_data | table.is_symlink
     found = searches.of(shown, table.parent_id[shown])
     # A directory is read to its end in its turn; the start, which has no turn, comes before all others.
-    when = 2 * turn[descent.entry[cut.directory]] + 1
-    steps = [
-        (listed, when, per_buffer),
-        (found, 2 * turn[shown], np.full(len(shown), len(searches.nodes))),
-    ]
+    when = 2 * turn[descent.entry[walk.directory]] + 1
+    steps = [(listed, when, per_buffer), (found, 2 * turn[shown], np.full(len(shown), len(searches.nodes)))]
     files, file_turns = files_in_turn(model, descent, has_data)
     first = np.minimum(_space_left(model, descent, shown)[files], table.size_bytes[files])
     return read_in_turn(model, steps, (files, 2 * file_turns), look_up_start(model, start_id), first)
@@ -96,10 +91,10 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     table = model.entries
     name = _path_bytes(model, descent)[shown]
     # A long name is stored in its own member, followed by a zero byte.
-    header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_pages(name + 1), BLOCK_BYTES)
+    header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_blocks(name + 1), BLOCK_BYTES)
     is_first = np.zeros(len(shown), bool)
     is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
-    data = np.where(table.is_file[shown] & is_first, _round_up_to_pages(table.size_bytes[shown]), 0)
+    data = np.where(table.is_file[shown] & is_first, _round_up_to_blocks(table.size_bytes[shown]), 0)
     # The header of the start directory comes first.
     at = BLOCK_BYTES + np.cumsum(header + data) - data
     left = np.zeros(len(table), np.int64)
@@ -107,7 +102,7 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     return left
 
 
-def _round_up_to_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _round_up_to_blocks(size: NDArray[np.int64]) -> NDArray[np.int64]:
     found: NDArray[np.int64] = -(-size // BLOCK_BYTES) * BLOCK_BYTES
     return found
 
@@ -140,43 +135,28 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     Several threads share the first part, as in `paths`; git starts one for each 500 files,
     20 at most.
     """
-    descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, model.descend(start_id)))
-    files = _order_by_path(model.entries, descent, start_id)
-    components = _components(model.entries, descent, files)
+    entries, descent = model.entries, drop_unlisted_entries(model, model.descend(start_id))
+    first, count = int(descent.first[0]), int(descent.count[0])
+    names = entries.names(slice(first, first + count)).to_list()
+    # The start of the walk may have no entry, which is -1.
+    own = np.flatnonzero(descent.entry == (first + names.index(OWN) if OWN in names else -2))
+    if len(own):
+        # Git's own directory is left out.
+        begin = int(descent.turn[own[0]])
+        is_inside = (descent.turn >= begin) & (descent.turn <= begin + int(descent.under[own[0]]))
+        descent = descent.take(np.flatnonzero(~is_inside))
+    # The index is sorted by the bytes of paths. The slash after a directory's name is compared, too: "a-b" comes before
+    # "a/b", though "a" is less than "a-b".
+    place = sort_siblings(entries, np.arange(len(entries)), b"/")
+    entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
+    ordered = place[entry[np.argsort(turn, kind="stable")]]
+    is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
+    files = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
+    components = _components(entries, descent, files)
     stats, threads = look_up_components(model, components)
     way, later = look_up_start(model, start_id), _list_untracked(model, descent, np.unique(components))
     before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
     return concatenate([way, stats, later]), np.concatenate([before, threads, behind])
-
-
-def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
-    """Drop git's own directory."""
-    first, count = int(descent.first[0]), int(descent.count[0])
-    names = entries.names(slice(first, first + count)).to_list()
-    place = first + names.index(OWN) if OWN in names else -2  # the start has none, which is -1
-    own = np.flatnonzero(descent.entry == place)
-    if not len(own):
-        return descent
-    begin = int(descent.turn[own[0]])
-    is_inside = (descent.turn >= begin) & (descent.turn <= begin + int(descent.under[own[0]]))
-    return descent.take(np.flatnonzero(~is_inside))
-
-
-def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
-    """Return the entries of all files, sorted by the bytes of their paths."""
-    names = entries.names()
-    # What readdir returns on Linux, and what git makes of it on macOS (core.precomposeUnicode).
-    texts = (unicodedata.normalize("NFC", name or "").encode() for name in names.to_list())
-    # The slash after a directory's name is compared, too: "a-b" comes before "a/b", though "a" is less than "a-b".
-    keys = [text + b"/" * is_folder for text, is_folder in zip(texts, entries.is_directory.tolist(), strict=True)]
-    group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
-    place = np.array(sorted(range(len(entries)), key=keys.__getitem__), np.int64)
-    place = place[np.argsort(group[place], kind="stable")]
-    entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
-    ordered = place[entry[np.argsort(turn, kind="stable")]]
-    is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
-    found: NDArray[np.int64] = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
-    return found
 
 
 def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -198,18 +178,15 @@ def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64])
 
 def _list_untracked(model: Model, descent: Descent, known: NDArray[np.int64]) -> Touches:
     """List each directory in the turn of its name; those without tracked files are looked up first."""
-    entry, turns = turns_of(descent, len(model.entries))
-    turn = np.full(len(model.entries) + 1, -1, np.int64)
-    turn[entry] = turns
-    listed, per_buffer, cut = names_alone(model, descent)
-    own = turn[descent.entry[cut.directory]]
+    turn, walk = number_turns(model.entries, descent), names_alone(model, descent)
+    listed, per_buffer = walk.lay_out()
+    own = turn[descent.entry[walk.directory]]
     # Listing a directory continues only after everything below its earlier names has been walked.
-    later = turn[np.minimum(cut.first, len(turn) - 1)]
-    when = np.where(cut.is_first, 4 * own + 2, 4 * later - 1)
+    later = turn[np.minimum(walk.first, len(turn) - 1)]
+    when = np.where(walk.is_first, 4 * own + 2, 4 * later - 1)
     new = descent.entry[1:][~np.isin(descent.entry[1:], known)]
     found, each = lookups(model, new)
-    places = places_by_turn([when, 4 * turn[new]], [per_buffer, np.full(len(new), each)])
-    return interleave_touches([listed, found], places)
+    return merge_by_turn([(listed, when, per_buffer), (found, 4 * turn[new], each)])
 
 
 def list_folders(
@@ -225,29 +202,22 @@ def list_folders(
     exists = components >= 0
     new = first_places(components[exists], len(model.entries))
     found, each = lookups(model, components[exists][new])
-    folder, named = _folders(model, components, wanted)
-    every = model.descend(ROOT_ID)
-    row = np.full(len(model.entries) + 1, -1, np.int64)
-    row[every.entry] = np.arange(len(every))
-    chosen = every.take(row[folder])
-    listed, per_buffer = bulk(model, chosen, start_id=ROOT_ID).lay_out()
-    listings = named[buffers(model, drop_unlisted_entries(model, chosen)).directory]
-    turns = [2 * owner[exists][new], 2 * listings + 1]
-    return interleave_touches([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
-
-
-def _folders(
-    model: Model, components: NDArray[np.int64], wanted: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the entries of those paths that are folders (-1 for the root), and the numbers of these paths."""
-    found, named = [], []
+    # The entries of those paths that are folders (-1 for the root), and the numbers of these paths.
+    folders: list[int] = []
+    named: list[int] = []
     for number, path in enumerate(wanted):
         names = components_of(path)
         last = int(components[number, len(names) - 1]) if names else -1
         if not names or (last >= 0 and bool(model.entries.is_directory[last])):
-            found.append(last)
+            folders.append(last)
             named.append(number)
-    return np.array(found, np.int64), np.array(named, np.int64)
+    every = model.descend(ROOT_ID)
+    row = np.full(len(model.entries) + 1, -1, np.int64)
+    row[every.entry] = np.arange(len(every))
+    walk = bulk(model, every.take(row[np.array(folders, np.int64)]), start_id=ROOT_ID)
+    listed, per_buffer = walk.lay_out()
+    listings = np.array(named, np.int64)[walk.directory]
+    return merge_by_turn([(found, 2 * owner[exists][new], each), (listed, 2 * listings + 1, per_buffer)])
 
 
 class Work(Struct, frozen=True):
@@ -345,13 +315,9 @@ def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
     return Model(layout, host, driver, chosen.traits.main_tree, nodes, entries)
 
 
-def _readdir_stat(model: Model, work: Work) -> Visits:
-    return directories.fts(model, work.start_directory_id, stat=work.stat)
-
-
 def _fts(model: Model, work: Work) -> Visits:
     if not model.host.listing_carries_attributes:
-        return _readdir_stat(model, work)
+        return directories.fts(model, work.start_directory_id, stat=work.stat)
     # Apple's fts asks for the link count with each name, even with FTS_NOSTAT; the count is in the inode.
     return _visit_at_once(model, work, descend_by_stat=True)
 
@@ -361,65 +327,67 @@ def _visit_at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -
     return directories.bulk(model, model.descend(start), start_id=start, descend_by_stat=descend_by_stat)
 
 
-def _du(model: Model, work: Work) -> Visits | Touches:
-    # BSD's du uses what its fts returns, and this fts asks for all attributes with the names.
+def _stat_in_turn(model: Model, work: Work, *, stat: bool) -> Visits | Touches:
+    # BSD's du and find use what its fts returns, and this fts asks for all attributes with the names.
     if model.host.listing_carries_attributes:
         return _fts(model, work)
-    return programs.stat_in_turn(model, work.start_directory_id)
+    return programs.stat_in_turn(model, work.start_directory_id, stat=stat)
 
 
-def _find(model: Model, work: Work) -> Visits | Touches:
+def _ls(model: Model, work: Work, *, end: bytes | None) -> Visits | FileTouches:
+    start = work.start_directory_id
+    if not model.host.listing_carries_attributes:
+        return programs.visit_by_name(model, start, end)
+    # BSD's ls gets attributes with the names, and its fts sorts its results. Link targets are read when they are
+    # printed; these reads are left out.
+    return directories.bulk(model, programs.sort_directories(model, start, end), start_id=start)
+
+
+def _backup(model: Model, work: Work) -> Visits | FileTouches:
+    # Linux backs up with rsync. macOS uses Time Machine, which gets attributes together with the names.
     if model.host.listing_carries_attributes:
-        return _fts(model, work)
-    return programs.stat_in_turn(model, work.start_directory_id, stat=False)
+        return _visit_at_once(model, work)
+    return programs.visit_by_name(model, work.start_directory_id, b"/")
 
 
-def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.FileTouches:
-    if model.host.listing_carries_attributes:
-        return programs.ls_at_once(model, work.start_directory_id, is_deep=is_deep)
-    return programs.ls(model, work.start_directory_id, is_deep=is_deep)
+def _names(model: Model, work: Work) -> Visits:
+    descent = drop_unlisted_entries(model, model.descend(work.start_directory_id))
+    return directories.names_and_folders(model, descent, look_up_start(model, work.start_directory_id))
 
 
 def _search(model: Model, work: Work) -> AccessTrace:
     # Linux has no call that searches a catalog; a search by name on Linux is find.
-    return (_searchfs if model.host.listing_carries_attributes else make_run(_find))(model, work)
-
-
-def _backup(model: Model, work: Work) -> Visits | data.FileTouches:
-    # Linux backs up with rsync. macOS uses Time Machine, which gets attributes together with the names.
     if model.host.listing_carries_attributes:
-        return _visit_at_once(model, work)
-    return programs.backup(model, work.start_directory_id)
-
-
-def _catalog(model: Model, _: Work) -> Touches:
-    return visits.leaves(model)
+        return _searchfs(model, work)
+    return make_run(partial(_stat_in_turn, stat=False))(model, work)
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return visits.all_nodes(model) if model.driver.scans_by_number else make_run(_catalog)(model, work)
-
-
-def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:
-    return paths(model, work.paths or (), ROOT_ID)
-
-
-def _read_files(model: Model, work: Work) -> data.FileTouches:
-    return data.read(model, work.file_id or 0, work.records, work.record_bytes)
+    if model.driver.scans_by_number:
+        return visits.all_nodes(model)
+    return make_run(lambda model, _: visits.leaves(model))(model, work)
 
 
 ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
     {
         order.name: order
         for order in (
-            Order("readdir-stat", make_run(_readdir_stat), does="names and attributes: readdir, and stat of each"),
+            Order(
+                "readdir-stat",
+                make_run(lambda model, work: directories.fts(model, work.start_directory_id, stat=work.stat)),
+                does="names and attributes: readdir, and stat of each",
+            ),
             Order(
                 "fts",
                 make_run(_fts),
                 takes=("stat",),
                 does="names and attributes as fts(3) gets them: find -ls, chown -R",
             ),
-            Order("du", make_run(_du), does="names and attributes as du adds them up, entry by entry"),
+            Order(
+                "du",
+                make_run(partial(_stat_in_turn, stat=True)),
+                does="names and attributes as du adds them up, entry by entry",
+            ),
             Order("backup", make_run(_backup), does="all names and attributes, to find what changed"),
             Order(
                 "backup-events",
@@ -447,11 +415,19 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
                 is_done_once=True,
                 does="what the maker's checker reads of a sound volume",
             ),
-            Order("find", make_run(_find), does="names as find prints them: no stat where no test needs one"),
-            Order("ls", make_run(_ls), does="names and attributes as ls -lR prints them, folder by folder"),
+            Order(
+                "find",
+                make_run(partial(_stat_in_turn, stat=False)),
+                does="names as find prints them: no stat where no test needs one",
+            ),
+            Order(
+                "ls",
+                make_run(partial(_ls, end=b"")),
+                does="names and attributes as ls -lR prints them, folder by folder",
+            ),
             Order(
                 "ls-folder",
-                make_run(lambda model, work: _ls(model, work, is_deep=False)),
+                make_run(partial(_ls, end=None)),
                 is_whole=False,
                 does="names and attributes of one folder: ls -l",
             ),
@@ -467,20 +443,31 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             ),
             Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
             Order("bulk", make_run(_visit_at_once), does="names and attributes at once: getattrlistbulk"),
+            Order("names", make_run(_names), does="names alone: readdir without stat"),
             Order(
-                "names",
-                make_run(lambda model, work: directories.names(model, work.start_directory_id)),
-                does="names alone: readdir without stat",
+                "catalog",
+                make_run(lambda model, _: visits.leaves(model)),
+                does="the whole tree in the order of its keys",
             ),
-            Order("catalog", make_run(_catalog), does="the whole tree in the order of its keys"),
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
-            Order("paths", make_run(_paths), needs="paths", does="paths of a list, looked up one by one"),
+            Order(
+                "paths",
+                make_run(lambda model, work: look_up_components(model, entries_on_paths(model, work.paths or ()))),
+                needs="paths",
+                does="paths of a list, looked up one by one",
+            ),
             Order(
                 "copy",
                 make_run(lambda model, work: data.copy(model, work.start_directory_id)),
                 does="names, attributes and the contents of all files",
             ),
-            Order("read", make_run(_read_files), needs="file", takes=("records",), does="the contents of one file"),
+            Order(
+                "read",
+                make_run(lambda model, work: data.read(model, work.file_id or 0, work.records, work.record_bytes)),
+                needs="file",
+                takes=("records",),
+                does="the contents of one file",
+            ),
         )
     }
 )

@@ -17,22 +17,20 @@ from msgspec.structs import replace
 
 from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CODE, FixedPlaces, concatenate, interleave_touches, regions_of, touches
+from layoutscope.access.trace import CODE, FixedPlaces, concatenate, regions_of, touches
 from layoutscope.display import Displayed, Struct
 from layoutscope.structs.arrays import ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
-from layoutscope.walk.data import FileTouches, places_by_turn
+from layoutscope.walk.data import PAGE_BYTES, FileTouches, file_map, merge_by_turn, pieces, sequential_windows
 from layoutscope.walk.directories import (
-    buffers,
-    bulk,
     drop_unlisted_entries,
     look_up_start,
     lookups,
+    names_alone,
     stat_walk,
     type_asks_for_stat,
 )
-from layoutscope.walk.readahead import file_map, pieces, sequential_windows
-from layoutscope.walk.visits import Searches, clock_at, name_places, read_pages_once, request_reads, requests
+from layoutscope.walk.visits import clock_at, join_places, name_places, read_pages_once, request_reads, requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Model
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.trace import AccessTrace, Touches
-    from layoutscope.walk.directories import Buffers
     from layoutscope.walk.visits import Visits
 
     Also = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], tuple[Touches, NDArray[np.int64]]]
@@ -61,27 +58,47 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
     A directory of more than :data:`SORTED_ABOVE` entries is visited by inode number, at most :data:`LISTED_AT_ONCE`
     entries at a time.
     """
+    entries = model.entries
     descent = drop_unlisted_entries(model, model.descend(start_id))
-    turn = _turns(model.entries, descent, start_id)
-    listed, per_buffer, cut = names_alone(model, descent)
+    place = np.arange(len(entries))
+    for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
+        first, count = int(descent.first[large]), int(descent.count[large])
+        part = np.arange(count) // LISTED_AT_ONCE
+        place[first : first + count] = first + np.lexsort((entries.file_id[first : first + count], part))
+    turn = number_turns(entries, descend(entries.chosen(place), start_id), place)
+    walk = names_alone(model, descent)
+    # The turns of buffers are odd, so they fall between those of entries. The start of the walk has no turn, and is
+    # listed before all others.
+    when = 2 * turn[descent.entry[walk.directory]] + 1
+    start, held = descent.first[walk.directory], descent.count[walk.directory]
+    number = (walk.first - start) // LISTED_AT_ONCE
+    for late in np.flatnonzero(number > 0).tolist():
+        begin = int(number[late]) * LISTED_AT_ONCE
+        end = min(begin + LISTED_AT_ONCE, int(held[late]))
+        when[late] = 2 * int(turn[start[late] + begin : start[late] + end].min()) - 1
+    listed, per_buffer = walk.lay_out()
     shown = order_by_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
     found, each = lookups(model, shown)
-    when = _turns_of_buffers(cut, descent, turn)
-    turns, counts, parts = [when, 2 * turn[shown]], [per_buffer, np.full(len(shown), each)], [listed, found]
+    steps = [(listed, when, per_buffer), (found, 2 * turn[shown], each)]
     if also is not None:
-        under = np.zeros(len(model.entries) + 1, np.int64)
+        under = np.zeros(len(entries) + 1, np.int64)
         under[descent.entry] = descent.under
         more, then = also(shown, turn[shown], under[shown])
-        parts, turns, counts = [*parts, more], [*turns, then], [*counts, np.ones(len(then), np.int64)]
-    return concatenate([look_up_start(model, start_id), interleave_touches(parts, places_by_turn(turns, counts))])
+        steps.append((more, then, np.ones(len(then), np.int64)))
+    return concatenate([look_up_start(model, start_id), merge_by_turn(steps)])
 
 
-def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int64], Buffers]:
-    """List directories without look-ups; return the touches, the number for each buffer, and the buffers."""
-    cut, unseen = buffers(model, descent), np.zeros(len(model.entries), bool)
-    return *replace(stat_walk(model, descent, cut), wanted=unseen).lay_out(), cut
+def number_turns(entries: EntryTable, descent: Descent, place: I64 | None = None) -> I64:
+    """Return the depth-first place of each entry in a walk; -1 if it has none, and at the end.
+
+    With `place`, the walk is over the entries at these places.
+    """
+    entry, turns = turns_of(descent, len(entries))
+    turn = np.full(len(entries) + 1, -1, np.int64)
+    turn[entry if place is None else place[entry]] = turns
+    return turn
 
 
 def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -91,166 +108,108 @@ def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> ND
     return shown[np.argsort(turn[shown], kind="stable")]
 
 
-def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTouches:
+def visit_by_name(model: Model, start_id: int, end: bytes | None) -> Visits | FileTouches:
     """List a directory, stat each entry and read link targets in name order, then descend by name.
 
-    ``ls -lR`` does this, and ``ls -l`` for one directory; names sort by their bytes, as in the C locale.
+    ``ls -lR`` does this, and ``rsync -an`` if it finds nothing to copy. ``ls -l`` does it for one directory.
     """
-    return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"") if is_deep else None)
-
-
-def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
-    """Get attributes with the names, and descend by name.
-
-    BSD's ``ls`` does this, and its fts sorts its results. Link targets are read when they are printed; these reads are
-    left out.
-    """
-    return bulk(
-        model, _sort_by_name(model.entries, start_id, b"") if is_deep else _one(model, start_id), start_id=start_id
-    )
-
-
-def _one(model: Model, start_id: int) -> Descent:
-    """Return the descent of one directory without its sub-directories."""
-    return model.descend(start_id).take(np.zeros(1, np.int64))
-
-
-def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
-    """Return the depth-first place of each entry, by inode number in large directories; -1 if none and at the end."""
-    place = np.arange(len(entries))
-    for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
-        first, count = int(descent.first[large]), int(descent.count[large])
-        part = np.arange(count) // LISTED_AT_ONCE
-        place[first : first + count] = first + np.lexsort((entries.file_id[first : first + count], part))
-    entry, turns = turns_of(descend(entries.chosen(place), start_id), len(entries))
-    turn = np.full(len(entries) + 1, -1, np.int64)
-    turn[place[entry]] = turns
-    return turn
-
-
-def _turns_of_buffers(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the doubled turns of buffers; they are odd, so they fall between those of entries."""
-    first, count = descent.first[cut.directory], descent.count[cut.directory]
-    # The start of the walk has no turn, and is listed before all others.
-    when = 2 * turn[descent.entry[cut.directory]] + 1
-    part = (cut.first - first) // LISTED_AT_ONCE
-    for late in np.flatnonzero(part > 0).tolist():
-        begin = int(part[late]) * LISTED_AT_ONCE
-        end = min(begin + LISTED_AT_ONCE, int(count[late]))
-        when[late] = 2 * int(turn[first[late] + begin : first[late] + end].min()) - 1
-    return when
-
-
-def backup(model: Model, start_id: int) -> Visits | FileTouches:
-    """List a directory, stat each entry and read link targets in name order, then descend by name.
-
-    ``rsync -an`` does this when it finds nothing to copy.
-    """
-    return _visit_by_name(model, start_id, _sort_by_name(model.entries, start_id, b"/"))
-
-
-def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
-    descent = drop_unlisted_entries(model, _one(model, start_id) if directories is None else directories)
-    walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
+    descent = drop_unlisted_entries(model, sort_directories(model, start_id, end))
+    walk = stat_walk(model, descent, look_up_start(model, start_id))
     links = np.flatnonzero(model.entries.is_symlink)
-    if directories is None:
+    if end is None:
         links = links[np.isin(links, ranges(descent.first, descent.count))]
     if not len(links):
         return walk
     if model.driver.links_are_attributes:
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links] = model.entries.xattr_node[links]
-        return replace(walk, looked_up=append_search(walk.looked_up, targets, "xattr"))
+        return replace(walk, looked_up=walk.looked_up.with_search(targets, "xattr"))
     return _read_link_targets(model, walk, links)
-
-
-def append_search(
-    searches: Searches,
-    nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
-    cause: str,
-) -> Searches:
-    """Append a search to others."""
-    return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 
 def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
     """Read the blocks of link targets, numbered after the nodes, after the look-up of each link."""
     files = file_map(model, links)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
-    parts = pieces(files, begin, end)
-    owner, searches = file[parts.window], walk.looked_up
+    of_piece, _, parts = pieces(files, begin, end)
+    owner, searches = file[of_piece], walk.looked_up
     nth = np.arange(len(owner)) - np.searchsorted(owner, owner)
     for number in range(int(nth.max(initial=-1)) + 1):
         mine = np.flatnonzero((nth == number) & (parts.image_offset >= 0))
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links[owner[mine]]] = len(model.nodes) + mine
-        searches = append_search(searches, targets, "data")
+        searches = searches.with_search(targets, "data")
     needed = replace(walk, looked_up=searches).touches()
     # Touches of nodes have no window: the last element is for them.
-    window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
+    window = np.append(of_piece, -1)[np.maximum(needed.node - len(model.nodes), -1)]
     return FileTouches(needed, window, parts)
 
 
-def _sort_by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
-    """List directories as programs that sort visit them: siblings by name, followed by `end`."""
-    as_listed, place = descend(entries, start_id), _directories_by_name(entries, end)
-    own = descend(entries.chosen(place), start_id).entry
+def sort_directories(model: Model, start_id: int, end: bytes | None) -> Descent:
+    """Order directories as programs that sort visit them: siblings by name, followed by `end`.
+
+    ``ls`` compares plain names by their bytes, as in the C locale; rsync's ``f_name_cmp`` appends a slash. Without an
+    end, there is only the first directory.
+    """
+    entries = model.entries
+    if end is None:
+        return model.descend(start_id).take(np.zeros(1, np.int64))
+    place = sort_siblings(entries, np.flatnonzero(entries.is_directory & ~entries.is_hidden), end)
+    as_listed, own = descend(entries, start_id), descend(entries.chosen(place), start_id).entry
     row = np.full(len(entries) + 1, -1, np.int64)
     row[as_listed.entry] = np.arange(len(as_listed))
     order = row[np.append(place, -1)[own]]
     return replace(as_listed.take(order), turn=np.arange(len(order)))
 
 
-def _directories_by_name(entries: EntryTable, end: bytes) -> NDArray[np.int64]:
-    """Return the places of directories' entries, siblings sorted as rsync (slash) or ls (no end) sorts them."""
-    place = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
-    names = entries.stored_names.take(np.arange(len(entries))[entries.order][place]).to_list()
-    # Linux's driver returns composed names; f_name_cmp compares bytes, and appends a slash to directories.
-    keys = [unicodedata.normalize("NFC", name or "").encode("utf-8", "surrogatepass") + end for name in names]
+def sort_siblings(entries: EntryTable, place: I64, end: bytes) -> I64:
+    """Sort the entries at some places by group, and within a group by name, with `end` appended to directories."""
+    # What readdir returns on Linux, and what git makes of it on macOS (core.precomposeUnicode).
+    texts = [unicodedata.normalize("NFC", name or "") for name in entries.names(place).to_list()]
+    names = zip(texts, entries.is_directory[place].tolist(), strict=True)
+    keys = [text.encode("utf-8", "surrogatepass") + end * is_directory for text, is_directory in names]
     rank = np.empty(len(place), np.int64)
     rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-    group = np.searchsorted(entries.group_start, place, side="right")
-    return place[np.lexsort((rank, group))]
-
-
-PAGE_BYTES = 4096
+    return place[np.lexsort((rank, np.searchsorted(entries.group_start, place, side="right")))]
 
 
 def delete(model: Model, start_id: int) -> AccessTrace:
     """Make the reads of the removal of a directory and its contents."""
-    pages = _bitmap_pages(model)
-    header = _rest_of_header(model)
-    before = model.driver.first_write(model.layout)
-    pieces = [pages, header, *before]
-    first_page, first_header = len(model.nodes), len(model.nodes) + len(pages)
-    size = len(model.nodes) + sum(map(len, pieces))
+    nodes, pages, has_bitmap = model.nodes, _bitmap_pages(model), bool(model.driver.bitmap_region)
+    # The part of the main tree's header node that the mount has not read; it contains the map of its nodes.
+    own = np.flatnonzero(nodes.is_header & (nodes.tree == model.main_tree_code) & (nodes.size_bytes > PAGE_BYTES))
+    own = own if has_bitmap else own[:0]
+    rest = nodes.image_offset[own] + PAGE_BYTES, nodes.size_bytes[own] - PAGE_BYTES
+    header = FixedPlaces(model.main_tree, nodes.device[own], *rest).cut(PAGE_BYTES)
+    pieces = [pages, header, *model.driver.first_write(model.layout)]
+    first_page, first_header = len(nodes), len(nodes) + len(pages)
+    size = len(nodes) + sum(map(len, pieces))
 
     def free_entries(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
         found, when = _list_extent_reads(model, entries, turn, (first_page, first_header))
-        if not model.driver.bitmap_region:
-            # Listing the start changes its access time, which begins the first transaction.
-            begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
-            parts = [
-                (begun, np.full(len(begun), -1)),
-                _names(model, entries, turn),
-                (found, when),
-                _streams(model, entries, turn),
-            ]
-            return concatenate([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
-        neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
-        # The node map loses a bit when the first node becomes free; later changes find the map cached.
-        rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
-        linked = _of(np.concatenate([neighbours[:2], rest, neighbours[2:]]).astype(np.int32), "index")
-        then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(rest)), emptied[2:]])
-        return concatenate([linked, found]), np.concatenate([then, when])
+        if has_bitmap:
+            neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
+            # The node map loses a bit when the first node becomes free; later changes find the map cached.
+            bits = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
+            linked = _of(np.concatenate([neighbours[:2], bits, neighbours[2:]]).astype(np.int32), "index")
+            then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(bits)), emptied[2:]])
+            return concatenate([linked, found]), np.concatenate([then, when])
+        # Listing the start changes its access time, which begins the first transaction.
+        begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
+        # If a name has a number, the record that maps the number to its inode is removed.
+        number = model.layout.columns("entries")["link_id"].filled(0)[model.entries.order][entries]
+        names = _of(_leaves_by_key(model, model.main_tree, number[number > 0]), "inode")
+        # The record of each file's data stream is removed after its extents.
+        leaf = model.entries.dstream_node[entries]
+        is_streamed = np.isin(entries, entries[_files(model, entries)[1]]) & (leaf >= 0)
+        needed = concatenate([begun, names, found, _of(leaf[is_streamed], "dstream")])
+        return needed, np.concatenate([np.full(len(begun), -1), 2 * turn[number > 0], when, 2 * turn[is_streamed]])
 
     needed = stat_in_turn(model, start_id, free_entries)
-    made = requests(model)
-    for each in pieces:
-        made = made.append_requests(each.device, each.image_offset, each.length_bytes)
+    made = requests(model).append_requests(*join_places(pieces))
     reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
     trace, source = request_reads(model, made, reads, clock_at(needed, touch))
-    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
+    return name_places(trace, reads.node[source] - len(nodes), pieces)
 
 
 class LeastWritten(Displayed, Struct, frozen=True):
@@ -299,19 +258,6 @@ def _bitmap_pages(model: Model) -> FixedPlaces:
     return regions_of(model.layout if region else None, region).cut(PAGE_BYTES)
 
 
-def _rest_of_header(model: Model) -> FixedPlaces:
-    """Return the part of the main tree's header node (it contains the map of its nodes) that the mount has not read."""
-    nodes = model.nodes
-    header = np.flatnonzero(nodes.is_header & (nodes.tree == model.main_tree_code) & (nodes.size_bytes > PAGE_BYTES))
-    whole = FixedPlaces(
-        model.main_tree,
-        nodes.device[header],
-        nodes.image_offset[header] + PAGE_BYTES,
-        nodes.size_bytes[header] - PAGE_BYTES,
-    )
-    return whole.cut(PAGE_BYTES).chosen(slice(None) if model.driver.bitmap_region else slice(0))
-
-
 def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
     """Look up the extents of each file, last one first, in overflow tree and bitmap; also return the turns."""
     table = model.layout.columns("extents")
@@ -333,7 +279,14 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
         count = np.ones(len(rows), np.int64)
     else:
         searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
-        begin, count = _bits(model, offset[rows], length[rows], numbers)
+        # The bitmap pages with the bits of each extent.
+        bytes_each = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
+        inside = offset[rows] - model.layout.facts.image_offset
+        begin = inside // bytes_each
+        count = (inside + length[rows] - 1) // bytes_each - begin + 1
+        # An extent of a damaged file may end beyond the last block of the volume, where there are no bits.
+        count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
+        begin = numbers[0] + begin
     # For each extent: the leaf that records it, then the pages with its bits or the leaf that counts its references.
     starts = np.cumsum(count + 1) - count - 1
     touched = np.empty(int((count + 1).sum()), np.int32)
@@ -347,16 +300,6 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
     return found, 2 * turn[owner]
 
 
-def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> tuple[I64, I64]:
-    """Return the first bitmap page with bits of each extent, and the number of its pages."""
-    block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
-    begin = (offset - model.layout.facts.image_offset) // block
-    count = (offset + length - 1 - model.layout.facts.image_offset) // block - begin + 1
-    # An extent of a damaged file may end beyond the last block of the volume, where there are no bits.
-    count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
-    return numbers[0] + begin, count
-
-
 def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[np.int32]:
     """Return the leaves in which keys that begin with an address or number are looked up; -1 if there is none."""
     nodes = model.nodes
@@ -365,21 +308,6 @@ def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[
         return np.full(len(key), -1, np.int32)
     first = model.layout.columns("nodes")["first_key_id"].filled(0)[own]
     return own[np.maximum(np.searchsorted(first, key, side="right") - 1, 0)].astype(np.int32)
-
-
-def _names(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
-    """Remove the record that maps the number of a name to its inode, if the name has a number."""
-    number = model.layout.columns("entries")["link_id"].filled(0)[model.entries.order][entries]
-    has_one = number > 0
-    return _of(_leaves_by_key(model, model.main_tree, number[has_one]), "inode"), 2 * turn[has_one]
-
-
-def _streams(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
-    """Remove the record of each file's data stream, after its extents."""
-    leaf = model.entries.dstream_node[entries]
-    _, last = _files(model, entries)
-    gone = np.isin(entries, entries[last]) & (leaf >= 0)
-    return _of(leaf[gone], "dstream"), 2 * turn[gone]
 
 
 def _of(node: NDArray[np.int32], cause: str) -> Touches:
@@ -414,7 +342,12 @@ def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) 
     for level in range(int(nodes.level[main].max(initial=0))):
         here = main[(nodes.level[main] == level) & (nodes.parent[main] >= 0)]
         np.maximum.at(last, nodes.parent[here], last[here])
-    before, after = _neighbours(model, main)
+    # The nodes before and after each node on its level; none at the ends.
+    chained = main[nodes.level[main] >= 0]
+    order = chained[np.lexsort((nodes.key_rank[chained], nodes.level[chained]))]
+    same = nodes.level[order[1:]] == nodes.level[order[:-1]]
+    after = dict(zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True))
+    before = {right: left for left, right in after.items()}
     emptied = main[(last[main] > 0) & (last[main] < never)]
     read: list[int] = []
     when: list[int] = []
@@ -424,13 +357,3 @@ def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) 
         when += [int(last[node]) // steps] * 2
         after[left], before[right] = right, left
     return np.array(read, np.int32), np.array(when, np.int64)
-
-
-def _neighbours(model: Model, main: I64) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the nodes before and after each node of the main tree on its level; none at the ends."""
-    nodes = model.nodes
-    chained = main[nodes.level[main] >= 0]
-    order = chained[np.lexsort((nodes.key_rank[chained], nodes.level[chained]))]
-    same = nodes.level[order[1:]] == nodes.level[order[:-1]]
-    pairs = list(zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True))
-    return {right: left for left, right in pairs}, dict(pairs)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.tables import Table, VolumeLayout
+    from layoutscope.tables import VolumeLayout
 
 
 class Score(Displayed, Struct, frozen=True):
@@ -65,7 +65,11 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
     size = block_size(real, predicted)
     there, here = first_blocks(real, size), first_blocks(predicted, size)
     shared = np.isin(there, here)
-    follows = _steps_predicted(there, here)
+    # A step is predicted if it leads to the next block of the prediction, too.
+    order = np.argsort(here)
+    place = np.minimum(np.searchsorted(here[order], there), max(len(here) - 1, 0))
+    at = np.where(shared, order[place], -2) if len(here) else np.full(len(there), -2)
+    follows = (at[1:] == at[:-1] + 1) & shared[1:] & shared[:-1]
     missed, extra = there[~shared], here[~np.isin(here, there)]
     return Score(
         block_bytes=size,
@@ -122,20 +126,17 @@ def _blocks(trace: AccessTrace, block_bytes: int) -> tuple[NDArray[np.int64], ND
     return place_of(np.repeat(trace.device, counts), blocks), np.repeat(np.arange(len(trace)), counts)
 
 
-def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArray[np.bool_]:
-    order = np.argsort(here)
-    place = np.searchsorted(here[order], there)
-    place = np.minimum(place, max(len(here) - 1, 0))
-    known = here[order][place] == there if len(here) else np.zeros(len(there), bool)
-    at = np.where(known, order[place], -2) if len(here) else np.full(len(there), -2)
-    follows: NDArray[np.bool_] = (at[1:] == at[:-1] + 1) & known[1:] & known[:-1]
-    return follows
-
-
 def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
     """Count addresses by what is stored there: a tree with its level, file data, other metadata, or unknown."""
     names = np.full(len(image_offset), "unknown", dtype=object)
-    for table, length_bytes, label in _label_places(layout):
+    nodes, split, extents, regions = map(layout.columns, ("nodes", "node_fragments", "extents", "regions"))
+    kinds = [f"{tree} {kind}" for tree, kind in zip(nodes.listed("tree"), nodes.listed("kind"), strict=True)]
+    for table, length_bytes, label in (
+        (nodes, "size_bytes", np.array(kinds, object)),
+        (split, "length_bytes", np.full(len(split), "node fragment", dtype=object)),
+        (extents, "length_bytes", np.full(len(extents), "file data", dtype=object)),
+        (regions, "length_bytes", np.array(regions.listed("type"), object)),
+    ):
         start = table["image_offset"].signed()
         order = np.argsort(start)
         place = np.searchsorted(start[order], image_offset, side="right") - 1
@@ -147,14 +148,3 @@ def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dic
         names[inside] = label[hit[inside]]
     values, counts = np.unique(names.astype(str), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
-
-
-def _label_places(layout: VolumeLayout) -> list[tuple[Table, str, NDArray[np.object_]]]:
-    nodes, split, extents, regions = map(layout.columns, ("nodes", "node_fragments", "extents", "regions"))
-    kinds = [f"{tree} {kind}" for tree, kind in zip(nodes.listed("tree"), nodes.listed("kind"), strict=True)]
-    return [
-        (nodes, "size_bytes", np.array(kinds, object)),
-        (split, "length_bytes", np.full(len(split), "node fragment", dtype=object)),
-        (extents, "length_bytes", np.full(len(extents), "file data", dtype=object)),
-        (regions, "length_bytes", np.array(regions.listed("type"), object)),
-    ]

@@ -6,7 +6,7 @@ the native core asks the cache for each touch as it comes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Model
     from layoutscope.access.entries import NodeTable
-    from layoutscope.access.trace import MountStep
-    from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -64,11 +62,17 @@ class Searches(Struct, frozen=True):
         """Search for some entries in sequence."""
         return columns([each[entries] for each in self.nodes], self.causes, directory_id, self.host_us)
 
+    def with_search(self, nodes: NDArray[np.int32], cause: str) -> Searches:
+        """Add a search, which takes no host time."""
+        return Searches((*self.nodes, nodes), (*self.causes, cause), (*self.host_us, 0.0))
+
 
 class Visits(Struct, frozen=True):
     """The work for each fill of a listing buffer, in this order; arrays of shape (n_buffers,)."""
 
-    directory_id: NDArray[np.uint64]  # the directory that is listed
+    # directory, directory_id: the directory that is listed, as its place in the descent and its CNID or oid
+    directory: I64
+    directory_id: NDArray[np.uint64]
     # first, count: the entries that the buffer returns
     first: I64
     count: I64
@@ -84,51 +88,48 @@ class Visits(Struct, frozen=True):
     listed: Searches = Searches()  # searches for each entry while it is listed
     behind: NDArray[np.int32] | None = None  # leaf in which the listing ends, -1 for none
 
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Whether each buffer is the first of its directory."""
+        found = np.ones(len(self.directory), bool)
+        found[1:] = self.directory[1:] != self.directory[:-1]
+        return found
+
     def lay_out(self) -> tuple[Touches, I64]:
         """Lay out all touches except those on the path to the start; also return the number for each buffer."""
-        listed, per_listing = self._listings()
-        every = ranges(self.first, self.count)
-        is_wanted = self.wanted[every]
-        after, per_after = self._look_up(every[is_wanted], _sums(is_wanted, self.count))
-        found, per_buffer = merge_alternating(listed, after, per_listing, per_after), per_listing + per_after
+        every, parent_id = ranges(self.first, self.count), self.parent_id
+        if self.ahead is None:
+            body, per_body = self.listed.of(every, parent_id[every]), self.count * len(self.listed.nodes)
+        else:
+            # The listing enters each leaf of its names once.
+            leaf = self.leaf[ranges(self.first, self.ahead)]
+            is_new = np.ones(len(leaf), bool)
+            is_new[1:] = leaf[1:] != leaf[:-1]
+            is_new[starts_of(self.ahead)[self.ahead > 0]] = True
+            per_body = _sums(is_new, self.ahead)
+            body = touches(leaf[is_new], "next", np.repeat(self.directory_id, per_body))
+        begun = touches(self.start, "list", self.directory_id)
+        begun.host_us[:] = self.start_us
+        found, per_buffer = merge_alternating(begun, body, np.ones(len(self.start), np.int64), per_body), per_body + 1
+        if self.behind is not None:
+            is_there = self.behind >= 0
+            ends = touches(self.behind[is_there], "next", self.directory_id[is_there])
+            found = merge_alternating(found, ends, per_buffer, is_there.astype(np.int64))
+            per_buffer = per_buffer + is_there
+        is_wanted, num_searches = self.wanted[every], len(self.looked_up.nodes)
+        wanted, per_wanted = every[is_wanted], _sums(is_wanted, self.count) * num_searches
+        after = self.looked_up.of(wanted, parent_id[wanted])
+        found, per_buffer = merge_alternating(found, after, per_buffer, per_wanted), per_buffer + per_wanted
         if self.before is None:
             return found, per_buffer
-        before, per_before = self._look_up(self.before[self.before >= 0], (self.before >= 0).astype(np.int64))
-        return merge_alternating(before, found, per_before, per_buffer), per_before + per_buffer
+        has_before = self.before >= 0
+        first, per_first = self.before[has_before], has_before.astype(np.int64) * num_searches
+        before = self.looked_up.of(first, parent_id[first])
+        return merge_alternating(before, found, per_first, per_buffer), per_first + per_buffer
 
     def touches(self) -> Touches:
         """Lay out all touches, those on the path to the start first."""
         return concatenate([self.way, self.lay_out()[0]])
-
-    def _look_up(self, entries: I64, per_buffer: I64) -> tuple[Touches, I64]:
-        return self.looked_up.of(entries, self.parent_id[entries]), per_buffer * len(self.looked_up.nodes)
-
-    def _listings(self) -> tuple[Touches, I64]:
-        """Return where each listing starts, the touches of its entries or cursor, and the leaf where it ends."""
-        body, per_body = self._leaves_entered() if self.ahead is not None else self._search_with_names()
-        once = np.ones(len(self.start), np.int64)
-        begun = touches(self.start, "list", self.directory_id)
-        begun.host_us[:] = self.start_us
-        found, per_buffer = merge_alternating(begun, body, once, per_body), per_body + 1
-        if self.behind is None:
-            return found, per_buffer
-        is_there = self.behind >= 0
-        ends = touches(self.behind[is_there], "next", self.directory_id[is_there])
-        return merge_alternating(found, ends, per_buffer, is_there.astype(np.int64)), per_buffer + is_there
-
-    def _search_with_names(self) -> tuple[Touches, I64]:
-        every = ranges(self.first, self.count)
-        return self.listed.of(every, self.parent_id[every]), self.count * len(self.listed.nodes)
-
-    def _leaves_entered(self) -> tuple[Touches, I64]:
-        """Return the leaves of each buffer's names in sequence."""
-        ahead = self.count if self.ahead is None else self.ahead
-        leaf = self.leaf[ranges(self.first, ahead)]
-        is_new = np.ones(len(leaf), bool)
-        is_new[1:] = leaf[1:] != leaf[:-1]
-        is_new[starts_of(ahead)[ahead > 0]] = True
-        per_buffer = _sums(is_new, ahead)
-        return touches(leaf[is_new], "next", np.repeat(self.directory_id, per_buffer)), per_buffer
 
 
 def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
@@ -139,13 +140,8 @@ def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
     return found
 
 
-def find_reads(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find what a cache reads for a walk: an unlimited cache that starts empty, or a limited one after the mount."""
-    return find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
-
-
 def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find the reads from all touches, laid out, for paths that form loops."""
+    """Find what a cache reads for a walk: an unlimited cache that starts empty, or a limited one after the mount."""
     needed, room = visits.touches(), model.node_cache_bytes
     if room is None:
         reads, touch = read_once(needed, model, len(model.nodes))
@@ -187,8 +183,14 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
     causes = [CODE[name] for name in ("list", "next", "index", model.driver.locator_cause, *searches)]
     search_us = np.array([*visits.listed.host_us, *visits.looked_up.host_us], np.float32)
     clock, read_us = at_us[-1:].copy(), np.empty(rows)
+    # Missing columns are empty.
+    before = none[0] if visits.before is None else visits.before
+    before_id = visits.parent_id[np.maximum(before, 0)] if len(before) and len(visits.parent_id) else before
+    ahead = none[0] if visits.ahead is None else visits.ahead
+    columns_of = visits.directory_id, visits.first, visits.count, ahead, before, before_id
+    buffers = [np.ascontiguousarray(each).astype(np.int64, copy=False) for each in columns_of]
     count = VISIT_ONCE.attempt(
-        _buffers(visits), *map(_flat, (visits.start, visits.behind, visits.leaf)),
+        buffers, *map(_flat, (visits.start, visits.behind, visits.leaf)),
         np.ascontiguousarray(visits.wanted).view(np.uint8),
         [_flat(each) for each in visits.listed.nodes], [_flat(each) for each in visits.looked_up.nodes],
         np.array(causes, np.uint8), int(model.driver.leaves_are_chained),
@@ -207,17 +209,6 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
 
 def _flat(column: NDArray[np.int32] | None) -> NDArray[np.int32]:
     return np.empty(0, np.int32) if column is None else np.ascontiguousarray(column, np.int32)
-
-
-def _buffers(visits: Visits) -> list[NDArray[np.int64]]:
-    """Return the columns of buffers for the kernel; missing ones are empty."""
-    none = np.empty(0, np.int64)
-    before, before_id = none, none
-    if visits.before is not None:
-        before = visits.before
-        before_id = visits.parent_id[np.maximum(before, 0)].astype(np.int64) if len(visits.parent_id) else before
-    many = (visits.directory_id, visits.first, visits.count, none if visits.ahead is None else visits.ahead)
-    return [np.ascontiguousarray(each).astype(np.int64, copy=False) for each in (*many, before, before_id)]
 
 
 def metadata_reads(
@@ -245,7 +236,8 @@ def metadata_reads(
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
     """Apply the host's cache to a walk that runs once."""
     made = requests(model)
-    reads, at_us = find_reads(visits, model)
+    # The kernel refuses paths that form loops; these are followed with all touches laid out.
+    reads, at_us = find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
     if model.node_cache_bytes is not None:
         return request_reads(model, made, reads, at_us)[0]
     new = _lacking(made, reads.node, list_mount_cached_nodes(model))
@@ -266,7 +258,11 @@ def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) 
     fresh = np.ones(len(made.unit), bool)
     fresh[known] = False
     new = np.flatnonzero(fresh[node])
-    return new[made.new(node[new], known)] if made.are_shared else new
+    if not made.are_shared:
+        return new
+    unit = made.unit[node[new]]
+    first = np.sort(np.unique(unit, return_index=True)[1])
+    return new[first[~np.isin(unit[first], made.unit[known])]]
 
 
 def request_reads(
@@ -320,25 +316,6 @@ class Requests(Struct, frozen=True):
         count = self.start[units + 1] - self.start[units]
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
-    def read_again(self, trace: AccessTrace, node: I64, begins: NDArray[np.bool_]) -> AccessTrace:
-        """Return the touches of a trace in which each read is of a node or continues in it."""
-        first = np.flatnonzero(begins)
-        place, source = self.of(node[first])
-        return replace(
-            trace[first[source]],
-            device=self.device[place],
-            image_offset=self.image_offset[place],
-            length_bytes=self.length_bytes[place],
-            think_us=np.where(np.diff(source, prepend=-1) != 0, trace.think_us[first[source]], 0.0),
-            after_us=trace.after_us,
-        )
-
-    def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the places in a sequence of nodes whose units are neither known nor read before."""
-        unit = self.unit[nodes]
-        first = np.sort(np.unique(unit, return_index=True)[1])
-        return first[~np.isin(unit[first], self.unit[known])]
-
     def append_requests(
         self,
         device: NDArray[np.uint8],
@@ -358,15 +335,31 @@ class Requests(Struct, frozen=True):
 
 def requests(model: Model) -> Requests:
     """Compute the requests of every node of a layout."""
-    nodes, host, page_bytes = model.nodes, model.host, model.driver.page_bytes
+    nodes, page_bytes = model.nodes, model.driver.page_bytes
     unit = _units(nodes, page_bytes)
-    node, device, offset, length = _pieces(model.layout, nodes)
-    order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if page_bytes else np.arange(len(node))
-    owner, device, offset, length = _join_adjacent(unit[node][order], device[order], offset[order], length[order])
-    if host.node_read_bytes:
-        owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)
-    n_units = int(unit.max(initial=-1)) + 1
-    start = np.searchsorted(owner, np.arange(n_units + 1))
+    # The pieces of every node, in the order of its bytes.
+    split = model.layout.columns("node_fragments")
+    divided = nodes.nodes_of(split["node_row"]).astype(np.int64)
+    is_whole = nodes.image_offset >= 0
+    is_whole[divided] = False
+    kept = np.flatnonzero(is_whole)
+    node = np.concatenate([kept, divided])
+    device = np.concatenate([nodes.device[kept], split["device"].filled(0)])
+    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].data])
+    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].data])
+    order = np.argsort(node, kind="stable")
+    if page_bytes:
+        order = order[np.lexsort((nodes.node_id[node[order]], unit[node[order]]))]
+    owner, device, offset, length = unit[node][order], device[order], offset[order], length[order]
+    # Pieces of one unit that are adjacent on the drive are one request.
+    begins = np.ones(len(owner), bool)
+    begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
+    first = np.flatnonzero(begins)
+    owner, device, offset = owner[first], device[first], offset[first]
+    length = np.add.reduceat(length, first) if len(first) else length
+    if model.host.node_read_bytes:
+        owner, device, offset, length = _cut(owner, device, offset, length, model.host.node_read_bytes)
+    start = np.searchsorted(owner, np.arange(int(unit.max(initial=-1)) + 2))
     return Requests(unit, start, device, offset, length)
 
 
@@ -379,34 +372,6 @@ def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
     page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
     keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _pieces(
-    layout: VolumeLayout, nodes: NodeTable
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
-    split = layout.columns("node_fragments")
-    owner = nodes.nodes_of(split["node_row"]).astype(np.int64)
-    whole = np.ones(len(nodes), bool)
-    whole[owner] = False
-    kept = np.flatnonzero(whole & (nodes.image_offset >= 0))
-    node = np.concatenate([kept, owner])
-    device = np.concatenate([nodes.device[kept], split["device"].filled(0)])
-    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].data])
-    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].data])
-    order = np.argsort(node, kind="stable") if len(owner) else slice(None)
-    return node[order], device[order], offset[order], length[order]
-
-
-def _join_adjacent(
-    owner: NDArray[np.int64], device: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Join pieces of one unit that are adjacent on the drive."""
-    begins = np.ones(len(owner), bool)
-    begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
-    first = np.flatnonzero(begins)
-    lengths = np.add.reduceat(length, first) if len(first) else length
-    return owner[first], device[first], offset[first], lengths
 
 
 def _cut(
@@ -430,34 +395,13 @@ def _cut(
 
 
 def mount(model: Model) -> AccessTrace:
-    """Make the reads of a mount with nothing cached, including those that precede it on a newly attached disk."""
-    steps = model.driver.mount(model.layout, model.nodes, model.entries)
-    scan = make_fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
-    return trace_steps(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
+    """Make the reads of a mount with nothing cached, including those that precede it on a newly attached disk.
 
-
-def fsck(model: Model) -> AccessTrace:
-    """Make the reads of the vendor's checker, which has its own cache."""
-    pieces = model.driver.check(model.layout, model.nodes, model.entries)
-    kinds = tuple(dict.fromkeys(each.kind for each in pieces))
-    kind = np.repeat([kinds.index(each.kind) for each in pieces], [len(each) for each in pieces])
-    n = len(kind)
-    return AccessTrace(
-        device=_join_steps([each.device for each in pieces], np.uint8),
-        image_offset=_join_steps([each.image_offset for each in pieces], np.int64),
-        length_bytes=_join_steps([each.length_bytes for each in pieces], np.int64),
-        cause=np.full(n, CODE["check"], np.uint8),
-        tree=kind.astype(np.uint8),
-        directory_id=np.zeros(n, np.uint64),
-        issuer=np.zeros(n, np.uint16),
-        think_us=np.full(n, model.costs.node_us),
-        causes=CAUSES,
-        trees=kinds,
-    )
-
-
-def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
-    """Make a trace of steps; nodes are read once, and fixed places as often as they are listed."""
+    Nodes are read once, and fixed places as often as they are listed.
+    """
+    steps = list(model.driver.mount(model.layout, model.nodes, model.entries))
+    if model.host.partition_scan_bytes:
+        steps.insert(0, make_fixed_place("partition-scan", 0, model.host.partition_scan_bytes))
     pieces = [step for step in steps if isinstance(step, FixedPlaces)]
     first = len(model.nodes)
     needed: list[Touches] = []
@@ -469,19 +413,34 @@ def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
         else:
             node, cause = step
             needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
-    made = requests(model).append_requests(
-        _join_steps([each.device for each in pieces], np.uint8),
-        _join_steps([each.image_offset for each in pieces], np.int64),
-        _join_steps([each.length_bytes for each in pieces], np.int64),
-    )
+    made = requests(model).append_requests(*join_places(pieces))
     whole = concatenate(needed)
     reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
     trace, source = request_reads(model, made, reads, clock_at(whole, touch))
     return name_places(trace, reads.node[source] - len(model.nodes), pieces)
 
 
-def _join_steps(arrays: Sequence[NDArray[Any]], kind: type[np.integer[Any]]) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, kind), *arrays]).astype(kind)
+def fsck(model: Model) -> AccessTrace:
+    """Make the reads of the vendor's checker, which has its own cache."""
+    pieces = model.driver.check(model.layout, model.nodes, model.entries)
+    kinds = tuple(dict.fromkeys(each.kind for each in pieces))
+    _, offset, length_bytes = places = join_places(pieces)
+    return replace(
+        AccessTrace.from_reads(offset, length_bytes, think_us=model.costs.node_us),
+        device=places[0],
+        cause=np.full(len(offset), CODE["check"], np.uint8),
+        tree=np.repeat([kinds.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8),
+        causes=CAUSES,
+        trees=kinds,
+    )
+
+
+def join_places(pieces: Sequence[FixedPlaces]) -> tuple[NDArray[np.uint8], I64, I64]:
+    """Return image, offset and length of all places in sequence."""
+    none = np.empty(0, np.int64)
+    device = np.concatenate([none, *(each.device for each in pieces)]).astype(np.uint8)
+    offset = np.concatenate([none, *(each.image_offset for each in pieces)]).astype(np.int64)
+    return device, offset, np.concatenate([none, *(each.length_bytes for each in pieces)]).astype(np.int64)
 
 
 def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
@@ -512,31 +471,22 @@ def all_nodes(model: Model) -> AccessTrace:
     node = node[np.argsort(model.nodes.node_id[node], kind="stable")]
     units = made.unit[node]
     place, _ = made.of(units[np.sort(np.unique(units, return_index=True)[1])])
-    begins = _chunks(made.image_offset[place], made.length_bytes[place], model.host.scan_read_bytes)
+    offset, length = made.image_offset[place], made.length_bytes[place]
+    # Adjacent requests are joined up to the size of the scanner's reads.
+    begins = np.ones(len(offset), bool)
+    begins[1:] = offset[1:] != offset[:-1] + length[:-1]
+    run = np.cumsum(begins) - 1
+    chunk = (offset - offset[begins][run] if len(offset) else offset) // model.host.scan_read_bytes
+    begins[1:] |= (chunk[1:] != chunk[:-1]) & (run[1:] == run[:-1])
     first = np.flatnonzero(begins)
-    n = len(first)
-    length_bytes = np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64)
+    length_bytes = np.add.reduceat(length, first) if len(first) else np.empty(0, np.int64)
     nodes_each = length_bytes / model.nodes.size_bytes[node].max(initial=1)
-    return AccessTrace(
+    return replace(
+        AccessTrace.from_reads(offset[first], length_bytes),
         device=made.device[place][first],
-        image_offset=made.image_offset[place][first],
-        length_bytes=length_bytes,
-        cause=np.full(n, CODE["scan"], np.uint8),
-        tree=np.full(n, max(model.main_tree_code, 0), np.uint8),
-        directory_id=np.zeros(n, np.uint64),
-        issuer=np.zeros(n, np.uint16),
+        cause=np.full(len(first), CODE["scan"], np.uint8),
+        tree=np.full(len(first), max(model.main_tree_code, 0), np.uint8),
         think_us=model.costs.node_us * nodes_each,
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
     )
-
-
-def _chunks(offset: NDArray[np.int64], length: NDArray[np.int64], largest: int) -> NDArray[np.bool_]:
-    """Mark where requests begin when adjacent ones are joined up to `largest` bytes."""
-    begins = np.ones(len(offset), bool)
-    begins[1:] = offset[1:] != offset[:-1] + length[:-1]
-    run = np.cumsum(begins) - 1
-    within = offset - offset[begins][run] if len(offset) else offset
-    chunk = within // largest
-    begins[1:] |= (chunk[1:] != chunk[:-1]) & (run[1:] == run[:-1])
-    return begins

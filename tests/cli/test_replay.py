@@ -15,7 +15,7 @@ import pytest
 import layoutscope
 from fixtures.canvas import Canvas
 from fixtures.partitions import APFS_TYPE, gpt
-from layoutscope.drive.fit import profile_text
+from layoutscope.drive.profile import profile_text
 from tests.recordings import fs_usage_lines, line
 from tests.unit.drive.toys import disk as toy_disk
 

@@ -21,7 +21,7 @@ from fixtures.apfs import scenarios, writer
 from fixtures.apfs.plan import VolumePlan
 from fixtures.wrappers import expert_witness
 from layoutscope.drive import load_profile
-from layoutscope.drive.fit import profile_text
+from layoutscope.drive.profile import profile_text
 from layoutscope.zstd import zstd
 from tests.docs.imports import ROOT
 

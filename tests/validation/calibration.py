@@ -14,8 +14,8 @@ import numpy as np
 
 from layoutscope.api.drives import measure_drive
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.calibration.fitting import Disk, fit_disk, track_numbers
-from layoutscope.drive.geometry import build_surface, turn_ms
+from layoutscope.drive.calibration.fitting import SeekCurve, Tracks, fit_disk, track_numbers
+from layoutscope.drive.geometry import build_surface
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from tests.unit.drive.fakes import FakeDrive
 from tests.unit.native.reference.hdd import move_ticks, run_at
@@ -49,28 +49,30 @@ BEFORE: Final = {
 """The worst APFS and HFS+ workloads when the ways to read ahead were compared only at coarse segment sizes."""
 
 
-def curve_error(drive: DriveProfile, disk: Disk) -> float:
+def curve_error(drive: DriveProfile, tracks: Tracks, curve: SeekCurve) -> float:
     """Return the error of a measured curve of overhead and seeks: root mean square over distances.
 
     Parameters
     ----------
     drive : DriveProfile
         The drive.
-    disk : Disk
+    tracks : Tracks
         What was fitted to its reads.
+    curve : SeekCurve
+        The same of its seeks.
     """
     surface = build_surface(drive, 0, drive.capacity_bytes // SECTOR_BYTES - 1)
     random = np.random.default_rng(3)
     grid = np.linspace(0, drive.capacity_bytes, 20_001)
-    number = track_numbers(disk.tracks, grid, drive.capacity_bytes)
+    number = track_numbers(tracks, grid, drive.capacity_bytes)
     errors = []
     for distance in np.geomspace(SHORTEST, number[-1] * 0.9, 10):
         begins = random.uniform(0, number[-1] - distance, 200)
         places = [np.interp(at, number, grid) // SECTOR_BYTES for at in (begins, begins + distance)]
         runs = [[run_at(surface, int(sector), 0) for sector in column] for column in places]
         ticks = [surface.read_miss + move_ticks(surface, *pair) for pair in zip(*runs, strict=True)]
-        true = float(np.mean(ticks)) / (TURN / turn_ms(drive))
-        errors.append(float(disk.curve.at(np.array([distance]))[0]) / true - 1)
+        true = float(np.mean(ticks)) / (TURN / drive.turn_ms)
+        errors.append(float(curve.at(np.array([distance]))[0]) / true - 1)
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
@@ -99,7 +101,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
     return {
         "drive": name, "jitter_us": round(jitter_ms * 1000), "reads": len(found.log),
         "seconds": float(found.log.ns.sum()) / 1e9, "known": found.known, "uniform": uniform.ratio - 1,
-        "curve": curve_error(drive, fit_disk(found.log)), "walks": walks,
+        "curve": curve_error(drive, *fit_disk(found.log)), "walks": walks,
     }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.drive import load_profile, service
+from layoutscope.remedies.changes import clump_nodes, pack_nodes
 from layoutscope.walk import trace
-from layoutscope.walk.whatif import clump_nodes, pack_nodes
 from tests.validation.disksim import ATLAS, CHEETAHS, CLOSE, THINK_US, Witness
 
 if TYPE_CHECKING:

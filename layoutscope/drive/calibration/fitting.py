@@ -37,10 +37,9 @@ from layoutscope.drive.calibration.plan import (
     keeps_streams,
     quick_ms,
 )
-from layoutscope.drive.fit import fit_latency, fit_rate
-from layoutscope.drive.geometry import outer_track_sectors, turn_ms
+from layoutscope.drive.geometry import outer_track_sectors
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
-from layoutscope.drive.profile import DriveProfile, Figure, Spread, list_profiles, load_profile
+from layoutscope.drive.profile import DriveProfile, Figure, Spread, fit_latency, fit_rate, list_profiles, load_profile
 from layoutscope.drive.simulation import place_reads, serve, service
 from layoutscope.errors import UsageError
 from layoutscope.units import format_share
@@ -71,8 +70,9 @@ NEAR: Final = 0.02
 
 
 class Tracks(Struct, frozen=True):
-    """Tracks at places of a disk; arrays have shape (n_places,)."""
+    """Rotation, and tracks at places of a disk; arrays have shape (n_places,)."""
 
+    turn_ms: float  # time of a revolution
     offset: NDArray[np.float64]  # of the places, in bytes
     track_bytes: NDArray[np.float64]  # size of a track
     skew_turns: NDArray[np.float64]  # revolutions between the end of a track and the start of the next
@@ -171,7 +171,7 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
         angle = one.done_ms / turn_ms % 1
         rows.append((float(one.offset.mean()), *one_place(one.offset + one.length, angle)))
     columns = np.array(rows).T
-    return Tracks(*columns)
+    return Tracks(turn_ms, *columns)
 
 
 def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -189,7 +189,19 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
         best = min(best, _best_skew(ends, angle, float(rough)))
-    return _fit_line_between_steps(ends, angle, best)
+    misfit, size, skew, begin = best
+    crossed = np.floor((ends - begin) / size)
+    left = angle - ends / size - skew * crossed
+    centre = np.angle(np.exp(2j * np.pi * left).mean()) / (2 * np.pi)
+    left = (left - centre + 0.5) % 1 - 0.5
+    # Between the tried steps, a line through the residuals gives size and skew. Where zones meet, there is no line, so
+    # the tried values stay.
+    table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
+    change, *_ = np.linalg.lstsq(table, left, rcond=None)
+    if (np.abs(left) < NEAR).all():
+        misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
+        size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
+    return size, skew, float(np.sqrt(-2 * np.log(max(1 - misfit, 1e-12))) / (2 * np.pi))
 
 
 def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
@@ -202,24 +214,6 @@ def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float,
     misfit = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
     at = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
     return float(misfit[at]), size, float(at[0] / SKEWS), float(begins[at[1]])
-
-
-def _fit_line_between_steps(
-    ends: NDArray[np.int64], angle: F64, best: tuple[float, float, float, float]
-) -> tuple[float, float, float]:
-    """Return size and skew, interpolated between the tried steps with a line through the residuals."""
-    misfit, size, skew, begin = best
-    crossed = np.floor((ends - begin) / size)
-    left = angle - ends / size - skew * crossed
-    centre = np.angle(np.exp(2j * np.pi * left).mean()) / (2 * np.pi)
-    left = (left - centre + 0.5) % 1 - 0.5
-    table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
-    change, *_ = np.linalg.lstsq(table, left, rcond=None)
-    # Where zones meet, there is no line, so the tried value stays.
-    if (np.abs(left) < NEAR).all():
-        misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
-        size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
-    return size, skew, float(np.sqrt(-2 * np.log(max(1 - misfit, 1e-12))) / (2 * np.pi))
 
 
 SOFT: Final = (0.01, 0.02, 0.04)
@@ -354,14 +348,6 @@ SURE: Final = 0.03
 SOURCE: Final = "measured with layoutscope drives measure"
 
 
-class Disk(Struct, frozen=True):
-    """What the times of reads reveal about a disk."""
-
-    turn_ms: float
-    tracks: Tracks  # at places
-    curve: SeekCurve  # overhead and seek by distance
-
-
 def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F64:
     """Return the number of the track, with fractions, that contains each offset."""
     grid = np.linspace(0, capacity, 2001)
@@ -370,7 +356,7 @@ def track_numbers(tracks: Tracks, offset: NDArray[np.int64], capacity: int) -> F
     return np.asarray(np.interp(offset, grid, count))
 
 
-def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
+def moves(log: ReadLog, tracks: Tracks) -> tuple[F64, F64]:
     """Return the distance in tracks of each read that needs a seek, and its time without the transfer."""
     number = track_numbers(tracks, log.offset, log.capacity_bytes)
     ends = track_numbers(tracks, log.offset + log.length, log.capacity_bytes)
@@ -378,20 +364,18 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
     distance = np.abs(np.append(0, number[1:] - ends[:-1]))
     told = np.isin(log.step, ("pairs", "edge")) | ((log.step == "before") & (distance > LEAST_TRACKS))
     told[:1] = False
-    transfer = log.length / np.interp(log.offset, tracks.offset, tracks.track_bytes) * turn_ms
+    transfer = log.length / np.interp(log.offset, tracks.offset, tracks.track_bytes) * tracks.turn_ms
     return distance[told], (log.ms - transfer)[told]
 
 
-def fit_disk(log: ReadLog) -> Disk:
+def fit_disk(log: ReadLog) -> tuple[Tracks, SeekCurve]:
     """Fit turn, tracks and seeks to a log."""
-    turn = fit_turn_ms(log)
-    tracks = fit_tracks(log, turn)
-    return Disk(turn, tracks, fit_curve(*moves(log, tracks, turn), turn))
+    tracks = fit_tracks(log, fit_turn_ms(log))
+    return tracks, fit_curve(*moves(log, tracks), tracks.turn_ms)
 
 
-def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
+def disk_figures(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> dict[str, Any]:
     """Return the figures of a profile except those of the buffer."""
-    tracks = disk.tracks
     total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
     heads = int(np.ceil(total / MAX_CYLINDERS))
     starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
@@ -410,10 +394,10 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
             first_cylinder += cylinders
             first_lbn += cylinders * heads * int(held)
     distances = np.unique(np.rint(np.geomspace(1, total / heads - 1, SEEKS)))
-    positioning = np.maximum.accumulate(np.maximum(disk.curve.at(distances * heads), 0.01))
+    positioning = np.maximum.accumulate(np.maximum(curve.at(distances * heads), 0.01))
     return {
         "capacity_bytes": log.capacity_bytes,
-        "rpm": 60_000 / disk.turn_ms,
+        "rpm": 60_000 / tracks.turn_ms,
         "heads": heads,
         "band_cylinders": 0,
         "zones": zones,
@@ -424,18 +408,18 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
     }
 
 
-def longest_step_ms(log: ReadLog, disk: Disk) -> float:
+def longest_step_ms(log: ReadLog, tracks: Tracks) -> float:
     """Return an upper limit of the track-to-track seek time; infinite if no stream shows it.
 
     If a stream takes no more than a revolution and the skew per track, the arm arrived before the skew had passed.
     """
-    tracks, rates = disk.tracks, stream_rates(log)
+    rates = stream_rates(log)
     if len(rates) != len(tracks.track_bytes):
         return np.inf
-    turns = tracks.track_bytes / rates / disk.turn_ms
+    turns = tracks.track_bytes / rates / tracks.turn_ms
     skews = tracks.skew_turns % 1
     loses_none = (np.abs(turns - 1 - skews) < CLEAR_TURNS) & (tracks.error < SURE)
-    return float(skews[loses_none].min() * disk.turn_ms * STEP_SHARE) if loses_none.any() else np.inf
+    return float(skews[loses_none].min() * tracks.turn_ms * STEP_SHARE) if loses_none.any() else np.inf
 
 
 def select_buffered(log: ReadLog) -> ReadLog:
@@ -504,13 +488,13 @@ def count_streams(log: ReadLog) -> tuple[int, float]:
     return max((count for count in counts if is_kept[count]), default=0), lost
 
 
-def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
+def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> DriveProfile:
     """Make the profile of a disk."""
-    figures = disk_figures(log, disk)
+    figures = disk_figures(log, tracks, curve)
     near = log.of("before", "skips", "late", "hits", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
-    step_ms, track = longest_step_ms(log, disk), figures["zones"][0][2]
+    step_ms, track = longest_step_ms(log, tracks), figures["zones"][0][2]
     halves = overheads(known, 0.5, step_ms)
     finest = []
     # Between the sizes that are tried first, all ways to read ahead fit similarly: each is compared at its best size.
@@ -548,7 +532,7 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Sequ
 def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
     """Serve the reads of a log on a drive, from several angles, with the computer's delays."""
     placed = place_reads(replay_of(log), profile)
-    waits = np.rint(np.roll(late, 1, axis=1) * (TURN / turn_ms(profile))).astype(np.int64)
+    waits = np.rint(np.roll(late, 1, axis=1) * (TURN / profile.turn_ms)).astype(np.int64)
     return late + np.stack(
         [serve(replace(placed, think=placed.think + waits[k]), k * TURN // ANGLES).service_ms for k in range(ANGLES)]
     )
@@ -689,20 +673,45 @@ def judge_log(log: ReadLog, name: str) -> Calibrated:
         return _flash(log, name)
     if not len(log.of("tracks")):
         return _like_class(log, name)
-    disk = fit_disk(log)
-    profile = disk_profile(log, name, disk)
-    curves = bootstrap_curves(log, disk)
-    spread = _make_spread(*redraw_figures(log, curves, longest_step_ms(log, disk), profile))
-    distance, times = moves(log, disk.tracks, disk.turn_ms)
-    walked = log.of("walk")
+    tracks, curve = fit_disk(log)
+    profile, turn = disk_profile(log, name, tracks, curve), tracks.turn_ms
+    curves = bootstrap_curves(log, tracks, curve)
+    # The fitted figures from resampled reads.
+    places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
+    miss, step_ms = profile.number("read_miss_ms"), longest_step_ms(log, tracks)
+    hits, random = select_buffered(log), np.random.default_rng(SEED)
+    rows = []
+    for other in curves:
+        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
+        seeks = np.maximum.accumulate(np.maximum(other.at(places) - miss, 0.01))
+        seeks[0] = min(seeks[0], max(step_ms, 0.01))
+        rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
+    names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
+    spread = _make_spread(names, np.array(rows))
+    distance, times = moves(log, tracks)
+    walked, uniform, deep = (log.of(step) for step in ("walk", "uniform", f"depth{DEPTH}"))
     walk = list(zip(walked.offset.tolist(), walked.length.tolist(), strict=True))
+    held_back = []
+    if len(uniform):
+        number = track_numbers(tracks, uniform.offset, log.capacity_bytes)
+        transfer = uniform.length / np.interp(uniform.offset, tracks.offset, tracks.track_bytes) * turn
+        expected = curve.at(np.abs(np.diff(number))) + turn / 2 + transfer[1:]
+        held_back = [HeldBack("uniform", len(expected), float(uniform.ms[1:].mean()), float(expected.mean()))]
+    measured = replace(profile, spread=spread)
+    if len(deep) and len(uniform):
+        quicker = float(uniform.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
+        # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take
+        # longer than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
+        window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
+        queue = profile_of("", "hdd", {"queue_window": window})
+        measured = replace(measured, figures={**measured.figures, **queue.figures})
     return Calibrated(
-        profile=_fit_queue_window(log, replace(profile, spread=spread)),
+        profile=measured,
         log=log,
-        known=mean_half_range(curves, disk.turn_ms, moves_of(log, disk, walk)),
-        held_back=(*_compare_uniform(log, disk), *_compare_walk(log, profile)),
+        known=mean_half_range(curves, turn, moves_of(log, tracks, walk)),
+        held_back=(*held_back, *_compare_walk(log, profile)),
         tracks=distance,
-        residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
+        residual_ms=times - curve.at(distance) - turn / 2,
     )
 
 
@@ -712,12 +721,12 @@ def _make_spread(figures: tuple[str, ...], draws: F64) -> Spread:
     return Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
 
 
-def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
+def bootstrap_curves(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> list[SeekCurve]:
     """Fit the curve to pairs resampled from the measured ones (the bootstrap)."""
-    distance, times = moves(log, disk.tracks, disk.turn_ms)
+    distance, times = moves(log, tracks)
     random = np.random.default_rng(SEED)
     draws = (random.integers(0, len(times), len(times)) for _ in range(DRAWS))
-    return [refit_curve(disk.curve, distance[drawn], times[drawn], disk.turn_ms) for drawn in draws]
+    return [refit_curve(curve, distance[drawn], times[drawn], tracks.turn_ms) for drawn in draws]
 
 
 def mean_half_range(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray[np.float64]) -> float:
@@ -726,33 +735,15 @@ def mean_half_range(curves: Sequence[SeekCurve], turn_ms: float, tracks: NDArray
     return float(NORMAL_95 * np.std(means) / np.mean(means))
 
 
-def moves_of(log: ReadLog, disk: Disk, walk: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def moves_of(log: ReadLog, tracks: Tracks, walk: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     """Return the seek distances in tracks of the reads of a walk or, if it has none, of reads all over the drive."""
     reads = np.array(walk, np.int64).reshape(-1, 2)
     jumps = reads[1:, 0] != reads[:-1].sum(axis=1)
-    number = track_numbers(disk.tracks, reads[:, 0], log.capacity_bytes)
+    number = track_numbers(tracks, reads[:, 0], log.capacity_bytes)
     if jumps.any():
         return np.asarray(np.abs(np.diff(number))[jumps])
     offsets = np.random.default_rng(SEED).integers(0, log.capacity_bytes, 2000)
-    return np.abs(np.diff(track_numbers(disk.tracks, offsets, log.capacity_bytes)))
-
-
-def redraw_figures(
-    log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
-) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return the names of the fitted figures, and their values from resampled reads."""
-    places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
-    miss = profile.number("read_miss_ms")
-    hits = select_buffered(log)
-    rows = []
-    random = np.random.default_rng(SEED)
-    for curve in curves:
-        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
-        seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
-        seeks[0] = min(seeks[0], max(step_ms, 0.01))
-        rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
-    names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
-    return names, np.array(rows)
+    return np.abs(np.diff(track_numbers(tracks, offsets, log.capacity_bytes)))
 
 
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
@@ -767,17 +758,6 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     return fit_turn_ms(replace(log, ns=log.ns + late))
 
 
-def _compare_uniform(log: ReadLog, disk: Disk) -> tuple[HeldBack, ...]:
-    """Compare random reads with the sum of curve, half a revolution and transfer."""
-    part = log.of("uniform")
-    if not len(part):
-        return ()
-    number = track_numbers(disk.tracks, part.offset, log.capacity_bytes)
-    transfer = part.length / np.interp(part.offset, disk.tracks.offset, disk.tracks.track_bytes) * disk.turn_ms
-    expected = disk.curve.at(np.abs(np.diff(number))) + disk.turn_ms / 2 + transfer[1:]
-    return (HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean())),)
-
-
 def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
     """Compare the measured walk of an image with the drive model."""
     part = log.of("walk")
@@ -785,18 +765,6 @@ def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
         return ()
     expected = service(replay_of(part), profile).reads_ms.service_ms
     return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
-
-
-def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
-    """Set the number of commands among which the drive chooses, from the speed-up of many outstanding reads."""
-    deep, alone = log.of(f"depth{DEPTH}"), log.of("uniform")
-    if not len(deep) or not len(alone):
-        return profile
-    quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
-    # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take longer
-    # than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
-    window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
-    return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
 
 
 ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""
@@ -880,11 +848,11 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
         turn = None
 
     def differs(base: DriveProfile) -> float:
-        mean_ms = base.number("average_seek_ms") + turn_ms(base) / 2 + base.number("read_miss_ms")
+        mean_ms = base.number("average_seek_ms") + base.turn_ms / 2 + base.number("read_miss_ms")
         ratios = [
             random.mean() / mean_ms,
             rates[0] / base.number("outer_mb_s"),
-            (turn or turn_ms(base)) / turn_ms(base),
+            (turn or base.turn_ms) / base.turn_ms,
         ]
         return float(np.abs(np.log(ratios)).sum())
 
@@ -912,7 +880,7 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
     drawn, rows = np.random.default_rng(SEED), []
     for _ in range(DRAWS):
         again = hit_figures(hits.where(drawn.integers(0, len(hits), len(hits))))["read_hit_ms"]
-        seek = drawn.choice(random, len(random)).mean() - turn_ms(profile) / 2 - again
+        seek = drawn.choice(random, len(random)).mean() - profile.turn_ms / 2 - again
         rows.append([60_000 / _turn_again(log, drawn) if turn else 1.0, again, max(seek, 0.01)])
     figures = ("rpm", "read_hit_ms", "average_seek_ms")[0 if turn else 1 :]
     error = float(NORMAL_95 * random.std() / np.sqrt(len(random)) / random.mean())

@@ -16,8 +16,8 @@ from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import WORKLOADS
 from layoutscope.api.forecast import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.metrics import measure
+from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.walk import trace
-from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 IMAGES = {name: f"fixtures/images/{name}-scattered.img.zst" for name in ("hfsplus", "apfs")}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
-from layoutscope.drive.geometry import build_surface, num_segments, single_drives, split, turn_ms
+from layoutscope.drive.geometry import build_surface, num_segments, single_drives, split
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN, new_drives
 from layoutscope.drive.simulation import flash_ms
 from tests.unit.native.reference.hdd import Drives, drive_of, serve_read
@@ -33,7 +33,7 @@ class FakeDrive:
         leaves = single_drives(profile) * (2 if mirror else 1)
         if leaves[0].kind == "hdd":
             surface = build_surface(leaves[0], 0, leaves[0].capacity_bytes // SECTOR_BYTES - 1)
-            self.per_ms = TURN / turn_ms(leaves[0])
+            self.per_ms = TURN / leaves[0].turn_ms
             segments = num_segments(leaves[0], surface.segment_sectors)
             drives = Drives(surface, *new_drives(surface, len(leaves), segments))
             self.disks = [drive_of(drives, number) for number in range(len(leaves))]

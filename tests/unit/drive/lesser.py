@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.drive.fit import from_datasheet
-from layoutscope.drive.geometry import read_listed_zones, seek_curve, turn_ms
+from layoutscope.drive.geometry import read_listed_zones, seek_curve
+from layoutscope.drive.profile import from_datasheet
 
 if TYPE_CHECKING:
     from layoutscope.drive.geometry import Zones
@@ -23,7 +23,7 @@ def without_map(profile: DriveProfile) -> DriveProfile:
 def as_datasheet(profile: DriveProfile) -> DriveProfile:
     """Keep only datasheet figures: rotation, three seek times, two rates, buffer size."""
     curve = seek_curve(profile, int(profile.number("cylinders")))
-    outer, inner = edge_rates(read_listed_zones(profile), turn_ms(profile))
+    outer, inner = edge_rates(read_listed_zones(profile), profile.turn_ms)
     sheet = from_datasheet(
         profile.name,
         source="derived from the full profile",

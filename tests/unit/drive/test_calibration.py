@@ -35,9 +35,8 @@ from layoutscope.drive.calibration.fitting import (
     serve_log_ms,
 )
 from layoutscope.drive.calibration.plan import HIT_BYTES, STREAMS, Calibration, make_log, read_log
-from layoutscope.drive.fit import profile_text
 from layoutscope.drive.geometry import read_listed_zones
-from layoutscope.drive.profile import parse_profile
+from layoutscope.drive.profile import parse_profile, profile_text
 from layoutscope.errors import ImageError, UsageError
 from tests.unit.drive.fakes import FakeDrive
 from tests.unit.drive.lesser import without_map
@@ -64,7 +63,7 @@ def test_the_turn_is_found(found):
 
 def test_tracks_are_found(found, drive):
     """Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones."""
-    tracks = fit_disk(found.log).tracks
+    tracks, _ = fit_disk(found.log)
     zones = read_listed_zones(drive)
     true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
     assert np.median(np.abs(tracks.track_bytes / true - 1)) < 0.01
@@ -72,7 +71,7 @@ def test_tracks_are_found(found, drive):
 
 def test_the_seek_curve_is_within_three_per_cent(found, drive):
     """Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on."""
-    assert curve_error(drive, fit_disk(found.log)) < CURVE_MUST
+    assert curve_error(drive, *fit_disk(found.log)) < CURVE_MUST
 
 
 @pytest.mark.full
@@ -95,18 +94,19 @@ def test_it_is_known_better_by_more_reads(found):
     few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
     known = []
     for log in (few, found.log):
-        disk = fit_disk(log)
-        known.append(mean_half_range(bootstrap_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)))
+        tracks, curve = fit_disk(log)
+        curves = bootstrap_curves(log, tracks, curve)
+        known.append(mean_half_range(curves, tracks.turn_ms, moves_of(log, tracks, walk)))
     assert known[0] > 1.5 * known[1]
 
 
 def test_what_is_known_is_of_the_walk(found):
     """Sequential reads do not move the arm; for a walk without moves, reads all over the drive count."""
-    disk = fit_disk(found.log)
-    tracks = moves_of(found.log, disk, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
-    assert len(tracks) == 2
-    assert tracks[0] == pytest.approx(tracks[1], rel=1e-3)
-    assert len(moves_of(found.log, disk, [(0, 4096), (4096, 4096)])) == len(moves_of(found.log, disk, [])) == 1999
+    tracks, _ = fit_disk(found.log)
+    moved = moves_of(found.log, tracks, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
+    assert len(moved) == 2
+    assert moved[0] == pytest.approx(moved[1], rel=1e-3)
+    assert len(moves_of(found.log, tracks, [(0, 4096), (4096, 4096)])) == len(moves_of(found.log, tracks, [])) == 1999
 
 
 def test_segments_are_counted(found, drive):
@@ -296,7 +296,7 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
     assert one.profile.number("segments") == 3
     assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
-    assert curve_error(drive, fit_disk(one.log)) < CURVE_MUST
+    assert curve_error(drive, *fit_disk(one.log)) < CURVE_MUST
     assert keeping.now_ms < 1000 * LONGEST_S
     again = judge_log(read_log(one.log.text(), "log"), "mine")
     assert again.profile.figures == one.profile.figures
@@ -503,7 +503,7 @@ def test_a_log_without_streams_or_hits_gives_a_profile(found):
     for gone in (("rates",), ("again",), ("again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
         assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
-    assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)) == np.inf
+    assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)[0]) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])

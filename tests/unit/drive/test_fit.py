@@ -9,8 +9,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
-from layoutscope.drive.profile import parse_profile
+from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, parse_profile, profile_text
 from layoutscope.drive.simulation import flash_ms
 from layoutscope.errors import UsageError
 from tests.unit.drive.lesser import as_datasheet, without_map

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
-from layoutscope.drive.geometry import build_surface, datasheet_zones, place_tracks, read_listed_zones, turn_ms
+from layoutscope.drive.geometry import build_surface, datasheet_zones, place_tracks, read_listed_zones
 from layoutscope.drive.hdd import ANGLE, CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END, TRACK_SECTORS, TURN
 from tests.unit.drive.lesser import edge_rates
 from tests.unit.drive.toys import disk
@@ -64,7 +64,7 @@ def test_a_datasheet_is_given_back(name):
     """Zones made from two rates have these rates at the edges, within one of 24 zones, and the capacity."""
     profile = load_profile(name)
     zones = datasheet_zones(profile)
-    outer, inner = edge_rates(zones, turn_ms(profile))
+    outer, inner = edge_rates(zones, profile.turn_ms)
     step = (profile.number("outer_mb_s") - profile.number("inner_mb_s")) / 24
     assert outer == pytest.approx(profile.number("outer_mb_s"), abs=step)
     assert inner == pytest.approx(profile.number("inner_mb_s"), abs=step)

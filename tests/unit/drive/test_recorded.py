@@ -22,9 +22,9 @@ from layoutscope.drive.recordings import (
     load_trace,
     read_fs_usage,
     read_snoop,
-    read_trace,
 )
 from layoutscope.errors import ImageError
+from tests.unit.drive.toys import read_trace
 
 FOLDER = Path(__file__).parent / "recordings"
 APPLE_SILICON = (FOLDER / "fs_usage-apple-silicon.txt").read_text()

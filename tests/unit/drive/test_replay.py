@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.recordings import arrival_us, blkparse_lines, csv_text, fio_lines, read_trace
+from layoutscope.drive.recordings import arrival_us, blkparse_lines, csv_text, fio_lines
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.zstd import zstd
+from tests.unit.drive.toys import read_trace
 
 FIO2 = """fio version 2 iolog
 /dev/sdb add

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.drive.fit import profile_text
-from layoutscope.drive.profile import Spread, parse_profile
+from layoutscope.drive.profile import Spread, parse_profile, profile_text
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.profile import DriveProfile, Figure
+from layoutscope.drive.recordings import Place, Recorded, check_reads, load_trace
 
 SECTOR = 512
 TRACK = 100 * SECTOR
@@ -66,3 +67,16 @@ def trace(*sectors, count=8, think_ms=0.0):
     reads = AccessTrace.from_reads(offsets, np.full(len(offsets), count * SECTOR), think_us=think_ms * 1000)
     reads.think_us[:1] = 0
     return reads
+
+
+def read_trace(path, *, form="", think_us=None, block_bytes=SECTOR):
+    """Read a trace file whose blocks are counted from the start of the image, or of one disk."""
+    found = load_trace(path, form=form)
+    if isinstance(found, Recorded):
+        unit = found.unit_bytes or block_bytes
+        found = found.trace([Place(device, unit) for device in found.devices])
+    check_reads(path, found)
+    if think_us is not None:
+        found.think_us[:] = think_us
+        found.think_us[:1] = 0
+    return found

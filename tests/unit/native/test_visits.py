@@ -53,7 +53,8 @@ def walks(draw, *, with_loops: bool) -> tuple[Visits, SimpleNamespace]:
     is_listed_with_names = draw(st.booleans())
     has_before = num_entries > 0 and draw(st.booleans())
     walk = Visits(
-        directory_id=rng.choice(ids, num_buffers), first=first, count=rng.integers(0, num_entries - first + 1),
+        directory=np.arange(num_buffers), directory_id=rng.choice(ids, num_buffers),
+        first=first, count=rng.integers(0, num_entries - first + 1),
         start=some_nodes(num_buffers), start_us=rng.random(num_buffers).astype(np.float32),
         leaf=np.sort(some_nodes(num_entries)), looked_up=searches(draw(st.integers(1, 4))),
         wanted=rng.random(num_entries) < 0.7, parent_id=np.full(num_entries, ids[0]),

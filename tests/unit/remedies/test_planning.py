@@ -15,14 +15,13 @@ from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host, interval_of
 from layoutscope.remedies import planning
 from layoutscope.remedies.case import Case, Changed, Part, serve_change, words_of
-from layoutscope.remedies.changes import CHANGES, copied_in_walk_order, on_other_file_system
+from layoutscope.remedies.changes import CHANGES, clump_nodes, copied_in_walk_order, on_other_file_system, pack_nodes
 from layoutscope.remedies.planning import QUICK, Trial, plan_of
 from layoutscope.report.text.plan import lasting, print_plan
 from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
 from layoutscope.results.scan import ImageFacts, Prediction
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.orders import trace
-from layoutscope.walk.whatif import clump_nodes, pack_nodes
 from tests.layouts import entries, layout, leaves
 
 DISK = load_profile("generic-7200")

@@ -5,8 +5,8 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.hfsplus.layout import add_locators
+from layoutscope.remedies.changes import clump_nodes, drop_snapshot_nodes, first_reads, lay_in_read_order, pack_nodes
 from layoutscope.walk import trace
-from layoutscope.walk.whatif import clump_nodes, drop_snapshot_nodes, first_reads, lay_in_read_order, pack_nodes
 
 
 def test_packed_nodes_lie_in_key_order(apfs_plan):

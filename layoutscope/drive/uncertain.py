@@ -191,7 +191,14 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
     if error:
         factor[MODEL] = factors("drive.model", error)
     if host.name:
-        factor[HOST] = host_factors(host)
+        # The ratios of the host's elapsed time to its computed costs.
+        prior = priors()["host"][host.name]
+        machine = host.machine or drawn("host.machine", prior["machine"])
+        wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
+        if host.threads > 1:
+            usual = min(host.threads, host.processors)
+            wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
+        factor[HOST] = np.asarray(wall)
     angle = drawn("start.angle", {"span": [0.0, 1.0]})
     anywhere = priors()["placement"]["offset"]
     offset = None if knows_offset else _expand_to_draws(drawn("placement.offset", anywhere, GEOMETRIES))
@@ -246,17 +253,6 @@ def model_drives(geometry: str) -> int:
 
 T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015}
 """Quantile of Student's t at 95 %, by degrees of freedom."""
-
-
-def host_factors(host: Host) -> F64:
-    """Draw the ratios of the host's elapsed time to its computed costs."""
-    prior = priors()["host"][host.name]
-    machine = host.machine or drawn("host.machine", prior["machine"])
-    wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
-    if host.threads > 1:
-        usual = min(host.threads, host.processors)
-        wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
-    return np.asarray(wall)
 
 
 def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:

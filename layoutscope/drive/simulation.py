@@ -51,99 +51,50 @@ if TYPE_CHECKING:
 
 
 class ReadTimes(Displayed, Struct, frozen=True):
-    """Times of each read; all arrays have shape (n_reads,).
+    """Times of each read; all arrays have shape (n_reads,)."""
 
-    Attributes
-    ----------
-    service_ms, seek_ms, rotation_ms, transfer_ms : float64 arrays
-        Service time and its parts; the rest is overhead and waiting for the look-ahead. A read that the buffer
-        served has no parts.
-    cylinders : int64 array
-        Distance of the seek in cylinders.
-    outcome : uint8 array
-        `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`.
-    """
-
-    service_ms: NDArray[np.float64]
-    seek_ms: NDArray[np.float64]
-    rotation_ms: NDArray[np.float64]
-    transfer_ms: NDArray[np.float64]
-    cylinders: NDArray[np.int64]
-    outcome: NDArray[np.uint8]
+    service_ms: NDArray[np.float64]  # service time; what its parts leave is overhead and waiting for the look-ahead
+    seek_ms: NDArray[np.float64]  # seek; a read that the buffer served has no parts
+    rotation_ms: NDArray[np.float64]  # wait for the first sector
+    transfer_ms: NDArray[np.float64]  # transfer
+    cylinders: NDArray[np.int64]  # distance of the seek in cylinders
+    outcome: NDArray[np.uint8]  # `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`
 
 
 class ServiceResult(Displayed, Struct, frozen=True):
-    """Time of a trace on a drive.
+    """Time of a trace on a drive."""
 
-    Attributes
-    ----------
-    drive : str
-        Name of the profile.
-    geometry : str
-        How much of the drive's geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
-    seconds : float
-        Time from the start until the host has processed the last read: `service_s` + `host_s`.
-    seconds_low, seconds_high : float
-        The 90 % range of the simulations; equal to `seconds` for the nominal drive.
-    service_s : float
-        Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
-    seek_s, rotation_s, transfer_s : float
-        Times of seeks, of waits for the first sector, and of transfers.
-    overhead_s : float
-        Time of commands and of waits for the look-ahead.
-    host_s : float
-        Host time between the reads and after the last one.
-    host_factor : float
-        Host time on the computer of this simulation, as a multiple of the host time in the trace.
-    reads, seeks : int
-        Number of reads, and of reads that moved the arm.
-    head_travel_bytes : int
-        Sum of the distances between reads that the buffer did not serve, in bytes of address.
-    head_travel_strokes : float
-        Total seek distance in full strokes.
-    whole_hit, part_hit, miss : float
-        Shares of reads that the buffer served whole, in part, and not at all.
-    reads_ms : ReadTimes
-        Times of each read.
-    nominal_s : float
-        Time on the nominal drive.
-    draws_s : tuple of float
-        Time of each simulation, of which `seconds` is the median. Those of two traces on one drive are pairs. Empty for
-        a nominal drive.
-    sampling_error : float
-        Uncertainty from sampling the reads, as the logarithm of a factor; 0 if all reads were served.
-    largest_unknown : str
-        The drawn figure or setting that by itself explains most of the range, such as `look_ahead`; empty if none was
-        drawn.
-    largest_unknown_share : float
-        Its share of the variance of the time's logarithm.
-    """
-
-    drive: str
-    geometry: str
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    service_s: float
-    seek_s: float
-    rotation_s: float
-    transfer_s: float
-    overhead_s: float
-    host_s: float
-    reads: int
-    seeks: int
-    head_travel_bytes: int
-    head_travel_strokes: float
-    whole_hit: float
-    part_hit: float
-    miss: float
-    reads_ms: ReadTimes
-    nominal_s: float
+    drive: str  # name of the profile
+    geometry: str  # how much of the drive's geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` on flash
+    seconds: float  # time from the start until the host has processed the last read: `service_s` + `host_s`
+    seconds_low: float  # lower end of the 90 % range of the simulations; equal to `seconds` for the nominal drive
+    seconds_high: float  # upper end of that range
+    service_s: float  # sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`
+    seek_s: float  # time of seeks
+    rotation_s: float  # time of waits for the first sector
+    transfer_s: float  # time of transfers
+    overhead_s: float  # time of commands and of waits for the look-ahead
+    host_s: float  # host time between the reads and after the last one
+    reads: int  # number of reads
+    seeks: int  # number of reads that moved the arm
+    head_travel_bytes: int  # sum of the distances between reads that the buffer did not serve, in bytes of address
+    head_travel_strokes: float  # total seek distance in full strokes
+    whole_hit: float  # share of reads that the buffer served whole
+    part_hit: float  # share of reads that the buffer served in part
+    miss: float  # share of reads that the buffer did not serve
+    reads_ms: ReadTimes  # times of each read
+    nominal_s: float  # time on the nominal drive
+    # time of each simulation, of which `seconds` is the median. Those of two traces on one drive are pairs. Empty
+    # for a nominal drive
     draws_s: tuple[float, ...] = ()
+    # uncertainty from sampling the reads, as the logarithm of a factor; 0 if all reads were served
     sampling_error: float = 0.0
+    # host time on the computer of this simulation, as a multiple of the host time in the trace
     host_factor: float = 1.0
+    # the drawn figure or setting that by itself explains most of the range, such as `look_ahead`; empty if none
+    # was drawn
     largest_unknown: str = ""
-    largest_unknown_share: float = 0.0
+    largest_unknown_share: float = 0.0  # its share of the variance of the time's logarithm
 
     @property
     def knowledge(self) -> str:

@@ -319,30 +319,20 @@ LAYOUT, VOLUME = "layout", "volume"
 
 
 class Interval(Displayed, Struct, frozen=True):
-    """The range of a prediction.
+    """The range of a prediction."""
 
-    Attributes
-    ----------
-    of : str
-        ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
-        unknown way.
-    low_s, quarter_s, median_s, three_quarters_s, high_s : float
-        Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them are within the inner two, 90 % within the outer.
-    shares : tuple of (str, float)
-        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
-        together. What is left belongs to no single one.
-    draws : int
-        How many drives were tried.
-    """
-
+    # ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
+    # unknown way
     of: str
-    low_s: float
-    quarter_s: float
-    median_s: float
-    three_quarters_s: float
-    high_s: float
+    low_s: float  # the quantile of the draws at 5 %
+    quarter_s: float  # the quantile at 25 %
+    median_s: float  # the median of the draws
+    three_quarters_s: float  # the quantile at 75 %: half of the draws are between it and `quarter_s`
+    high_s: float  # the quantile at 95 %: 90 % of the draws are between it and `low_s`
+    # what contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at
+    # most 1 together. What is left belongs to no single one
     shares: tuple[tuple[str, float], ...]
-    draws: int
+    draws: int  # how many drives were tried
 
     @property
     def ratio(self) -> float:

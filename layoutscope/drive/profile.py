@@ -246,60 +246,27 @@ MAX_SETS: Final = 8
 
 
 class Figure(Displayed, Struct, frozen=True):
-    """One number of a profile.
+    """One number of a profile."""
 
-    Attributes
-    ----------
-    value : int, float, str or list
-        In the unit that the figure's name ends with.
-    kind : str
-        ``measured``, ``datasheet``, ``fitted`` or ``assumed``.
-    source : str
-        Where it comes from.
-    """
-
-    value: Any
-    kind: str
-    source: str
+    value: Any  # in the unit that the figure's name ends with
+    kind: str  # ``measured``, ``datasheet``, ``fitted`` or ``assumed``
+    source: str  # where it comes from
 
 
 class DriveProfile(Displayed, Struct, frozen=True):
-    """The known figures of a drive.
+    """The known figures of a drive."""
 
-    Attributes
-    ----------
-    name : str
-        By which it is loaded.
-    title : str
-        Maker, model, size.
-    kind : str
-        ``hdd``, ``ssd``; ``stripe``, ``concat`` and ``fusion`` have members.
-    figures : mapping of str to Figure
-        See `FIGURES`.
-    members : tuple of DriveProfile
-        Drives of a set, in order.
-    note : str
-        What a user must know before using it.
-    folder : Path
-        Folder of the files that it names.
-    take_for : str
-        Which drives it represents, in words; empty if only itself.
-    models : tuple of str
-        Model numbers that such drives report, without the makers' suffixes for sizes and firmware.
-    spread : Spread or None
-        Errors of figures that were measured together; None if unknown.
-    """
-
-    name: str
-    title: str
-    kind: str
-    figures: Mapping[str, Figure]
-    folder: Path
-    members: tuple[DriveProfile, ...] = field(default=())
-    note: str = ""
-    take_for: str = ""
+    name: str  # by which it is loaded
+    title: str  # maker, model, size
+    kind: str  # ``hdd``, ``ssd``; ``stripe``, ``concat`` and ``fusion`` have members
+    figures: Mapping[str, Figure]  # see `FIGURES`
+    folder: Path  # folder of the files that it names
+    members: tuple[DriveProfile, ...] = field(default=())  # drives of a set, in order
+    note: str = ""  # what a user must know before using it
+    take_for: str = ""  # which drives it represents, in words; empty if only itself
+    # model numbers that such drives report, without the makers' suffixes for sizes and firmware
     models: tuple[str, ...] = ()
-    spread: Spread | None = None
+    spread: Spread | None = None  # errors of figures that were measured together; None if unknown
 
     def __contains__(self, figure: str) -> bool:
         return figure in self.figures

@@ -51,99 +51,50 @@ if TYPE_CHECKING:
 
 
 class ReadTimes(Displayed, Struct, frozen=True):
-    """Times of each read; all arrays have shape (n_reads,).
+    """Times of each read; all arrays have shape (n_reads,)."""
 
-    Attributes
-    ----------
-    service_ms, seek_ms, rotation_ms, transfer_ms : float64 arrays
-        Service time and its parts; the rest is overhead and waiting for the look-ahead. A read that the buffer
-        served has no parts.
-    cylinders : int64 array
-        Distance of the seek in cylinders.
-    outcome : uint8 array
-        `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`.
-    """
-
-    service_ms: NDArray[np.float64]
-    seek_ms: NDArray[np.float64]
-    rotation_ms: NDArray[np.float64]
-    transfer_ms: NDArray[np.float64]
-    cylinders: NDArray[np.int64]
-    outcome: NDArray[np.uint8]
+    service_ms: NDArray[np.float64]  # service time; what its parts leave is overhead and waiting for the look-ahead
+    seek_ms: NDArray[np.float64]  # seek; a read that the buffer served has no parts
+    rotation_ms: NDArray[np.float64]  # wait for the first sector
+    transfer_ms: NDArray[np.float64]  # transfer
+    cylinders: NDArray[np.int64]  # distance of the seek in cylinders
+    outcome: NDArray[np.uint8]  # `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`
 
 
 class ServiceResult(Displayed, Struct, frozen=True):
-    """Time of a trace on a drive.
+    """Time of a trace on a drive."""
 
-    Attributes
-    ----------
-    drive : str
-        Name of the profile.
-    geometry : str
-        How much of the drive's geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
-    seconds : float
-        Time from the start until the host has processed the last read: `service_s` + `host_s`.
-    seconds_low, seconds_high : float
-        The 90 % range of the simulations; equal to `seconds` for the nominal drive.
-    service_s : float
-        Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
-    seek_s, rotation_s, transfer_s : float
-        Times of seeks, of waits for the first sector, and of transfers.
-    overhead_s : float
-        Time of commands and of waits for the look-ahead.
-    host_s : float
-        Host time between the reads and after the last one.
-    host_factor : float
-        Host time on the computer of this simulation, as a multiple of the host time in the trace.
-    reads, seeks : int
-        Number of reads, and of reads that moved the arm.
-    head_travel_bytes : int
-        Sum of the distances between reads that the buffer did not serve, in bytes of address.
-    head_travel_strokes : float
-        Total seek distance in full strokes.
-    whole_hit, part_hit, miss : float
-        Shares of reads that the buffer served whole, in part, and not at all.
-    reads_ms : ReadTimes
-        Times of each read.
-    nominal_s : float
-        Time on the nominal drive.
-    draws_s : tuple of float
-        Time of each simulation, of which `seconds` is the median. Those of two traces on one drive are pairs. Empty for
-        a nominal drive.
-    sampling_error : float
-        Uncertainty from sampling the reads, as the logarithm of a factor; 0 if all reads were served.
-    largest_unknown : str
-        The drawn figure or setting that by itself explains most of the range, such as `look_ahead`; empty if none was
-        drawn.
-    largest_unknown_share : float
-        Its share of the variance of the time's logarithm.
-    """
-
-    drive: str
-    geometry: str
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    service_s: float
-    seek_s: float
-    rotation_s: float
-    transfer_s: float
-    overhead_s: float
-    host_s: float
-    reads: int
-    seeks: int
-    head_travel_bytes: int
-    head_travel_strokes: float
-    whole_hit: float
-    part_hit: float
-    miss: float
-    reads_ms: ReadTimes
-    nominal_s: float
+    drive: str  # name of the profile
+    geometry: str  # how much of the drive's geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` on flash
+    seconds: float  # time from the start until the host has processed the last read: `service_s` + `host_s`
+    seconds_low: float  # lower end of the 90 % range of the simulations; equal to `seconds` for the nominal drive
+    seconds_high: float  # upper end of that range
+    service_s: float  # sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`
+    seek_s: float  # time of seeks
+    rotation_s: float  # time of waits for the first sector
+    transfer_s: float  # time of transfers
+    overhead_s: float  # time of commands and of waits for the look-ahead
+    host_s: float  # host time between the reads and after the last one
+    reads: int  # number of reads
+    seeks: int  # number of reads that moved the arm
+    head_travel_bytes: int  # sum of the distances between reads that the buffer did not serve, in bytes of address
+    head_travel_strokes: float  # total seek distance in full strokes
+    whole_hit: float  # share of reads that the buffer served whole
+    part_hit: float  # share of reads that the buffer served in part
+    miss: float  # share of reads that the buffer did not serve
+    reads_ms: ReadTimes  # times of each read
+    nominal_s: float  # time on the nominal drive
+    # time of each simulation, of which `seconds` is the median. Those of two traces on one drive are pairs. Empty
+    # for a nominal drive
     draws_s: tuple[float, ...] = ()
+    # uncertainty from sampling the reads, as the logarithm of a factor; 0 if all reads were served
     sampling_error: float = 0.0
+    # host time on the computer of this simulation, as a multiple of the host time in the trace
     host_factor: float = 1.0
+    # the drawn figure or setting that by itself explains most of the range, such as `look_ahead`; empty if none
+    # was drawn
     largest_unknown: str = ""
-    largest_unknown_share: float = 0.0
+    largest_unknown_share: float = 0.0  # its share of the variance of the time's logarithm
 
     @property
     def knowledge(self) -> str:
@@ -530,7 +481,14 @@ def draw_seconds(
         named = place_reads(sample, _split_by_device(profile, trace), start_offset_bytes, queue_depth)
         own = _sum_by_stretch(serve(named, 0).service_ms)
         scale = nominal.service_s / max(float(own.sum()), 1e-12)
-        error = _sampling_error(drawn[wanted], own, len(trace))
+        # The sampling error is the logarithm of the factor that contains 90 % of the ratios of a drawn drive to the
+        # nominal one: the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977,
+        # chapter 6).
+        total = drawn[wanted].sum(axis=1, keepdims=True)
+        off = drawn[wanted] - total / max(float(own.sum()), 1e-12) * own
+        left = 1 - (SAMPLE_READS - STRETCHES * WARM_UP) / len(trace)
+        spread = np.sqrt(left * STRETCHES / (STRETCHES - 1) * np.square(off).sum(axis=1))
+        error = float(np.median(spread / np.maximum(total[:, 0], 1e-12))) * T_95[STRETCHES - 1]
     drive_s = drawn.sum(axis=1) * scale * unknown.of(MODEL)
     seconds = drive_s + trace.host_us / 1e6 * unknown.of(HOST)
     return Draws(seconds[numbers], drive_s[numbers], nominal.seconds, error)
@@ -662,18 +620,6 @@ def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
 def _sum_by_stretch(service_ms: F64) -> F64:
     """Return the summed times, in seconds, of each stretch's reads after its warm-up."""
     return np.asarray(service_ms.reshape(STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
-
-
-def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
-    """Return the logarithm of the factor that contains 90 % of the ratios of a drawn drive to the nominal one.
-
-    It is the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
-    """
-    total = drawn.sum(axis=1, keepdims=True)
-    off = drawn - total / max(float(own.sum()), 1e-12) * own
-    left = 1 - (SAMPLE_READS - STRETCHES * WARM_UP) / num_reads
-    spread = np.sqrt(left * STRETCHES / (STRETCHES - 1) * np.square(off).sum(axis=1))
-    return float(np.median(spread / np.maximum(total[:, 0], 1e-12))) * T_95[STRETCHES - 1]
 
 
 def _each_draw(

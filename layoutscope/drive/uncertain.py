@@ -191,7 +191,14 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
     if error:
         factor[MODEL] = factors("drive.model", error)
     if host.name:
-        factor[HOST] = host_factors(host)
+        # The ratios of the host's elapsed time to its computed costs.
+        prior = priors()["host"][host.name]
+        machine = host.machine or drawn("host.machine", prior["machine"])
+        wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
+        if host.threads > 1:
+            usual = min(host.threads, host.processors)
+            wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
+        factor[HOST] = np.asarray(wall)
     angle = drawn("start.angle", {"span": [0.0, 1.0]})
     anywhere = priors()["placement"]["offset"]
     offset = None if knows_offset else _expand_to_draws(drawn("placement.offset", anywhere, GEOMETRIES))
@@ -246,17 +253,6 @@ def model_drives(geometry: str) -> int:
 
 T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015}
 """Quantile of Student's t at 95 %, by degrees of freedom."""
-
-
-def host_factors(host: Host) -> F64:
-    """Draw the ratios of the host's elapsed time to its computed costs."""
-    prior = priors()["host"][host.name]
-    machine = host.machine or drawn("host.machine", prior["machine"])
-    wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
-    if host.threads > 1:
-        usual = min(host.threads, host.processors)
-        wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
-    return np.asarray(wall)
 
 
 def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
@@ -323,30 +319,20 @@ LAYOUT, VOLUME = "layout", "volume"
 
 
 class Interval(Displayed, Struct, frozen=True):
-    """The range of a prediction.
+    """The range of a prediction."""
 
-    Attributes
-    ----------
-    of : str
-        ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
-        unknown way.
-    low_s, quarter_s, median_s, three_quarters_s, high_s : float
-        Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them are within the inner two, 90 % within the outer.
-    shares : tuple of (str, float)
-        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
-        together. What is left belongs to no single one.
-    draws : int
-        How many drives were tried.
-    """
-
+    # ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
+    # unknown way
     of: str
-    low_s: float
-    quarter_s: float
-    median_s: float
-    three_quarters_s: float
-    high_s: float
+    low_s: float  # the quantile of the draws at 5 %
+    quarter_s: float  # the quantile at 25 %
+    median_s: float  # the median of the draws
+    three_quarters_s: float  # the quantile at 75 %: half of the draws are between it and `quarter_s`
+    high_s: float  # the quantile at 95 %: 90 % of the draws are between it and `low_s`
+    # what contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at
+    # most 1 together. What is left belongs to no single one
     shares: tuple[tuple[str, float], ...]
-    draws: int
+    draws: int  # how many drives were tried
 
     @property
     def ratio(self) -> float:

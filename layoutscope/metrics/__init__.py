@@ -61,35 +61,25 @@ def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...
 
 
 def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    yield from _locality(layout)
-    for tree in _list_measured_trees(layout):
-        yield from order_metrics(layout, tree)
-        yield from health_metrics(layout, tree)
+    traits, main = filesystem_of(layout).traits, main_tree(layout)
+    pieces, volume_bytes = metadata_pieces(layout), layout.facts.size_bytes
+    yield from clump_metrics(pieces, "metadata")
+    yield from span_metrics(pieces, volume_bytes, "metadata")
+    nodes = select_own_nodes(layout)
+    own = locate_pieces(layout, nodes.take(nodes["tree"].equals(main)))
+    yield Metric(NEAREST, nearest_neighbour_ratio(own, volume_bytes), main)
+    if traits.has_metadata_zone:
+        yield zone_metric(layout)
+    # The trees with at least two nodes at level 0, the enumerated one first.
+    tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
+    shared = [tree.name for tree in traits.trees if tree.holds_several]
+    counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
+    names = [name for name, count in counts.items() if count > 1]
+    for name in sorted(names, key=lambda name: (name != main, -counts[name])):
+        yield from order_metrics(layout, name)
+        yield from health_metrics(layout, name)
     yield from writing_metrics(layout)
     yield from distance_metrics(layout)
     yield from file_metrics(layout)
     yield from creation_metrics(layout)
     yield from free_metrics(layout)
-
-
-def _locality(layout: VolumeLayout) -> Iterator[Metric]:
-    pieces, volume_bytes = metadata_pieces(layout), layout.facts.size_bytes
-    yield from clump_metrics(pieces, "metadata")
-    yield from span_metrics(pieces, volume_bytes, "metadata")
-    main = main_tree(layout)
-    yield Metric(
-        NEAREST, nearest_neighbour_ratio(locate_pieces(layout, select_own_nodes(layout, main)), volume_bytes), main
-    )
-    if filesystem_of(layout).traits.has_metadata_zone:
-        yield zone_metric(layout)
-
-
-def _list_measured_trees(layout: VolumeLayout) -> list[str]:
-    """List the trees with at least two nodes at level 0, the enumerated one first."""
-    nodes = select_own_nodes(layout)
-    tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
-    main = main_tree(layout)
-    shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]
-    counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
-    names = sorted((name for name, count in counts.items() if count > 1), key=lambda name: -counts[name])
-    return sorted(names, key=lambda name: name != main)

@@ -1,11 +1,12 @@
 """Metrics and their definitions: a metric is a number with its unit, denominator and source.
 
-Each module of this package defines its metrics next to the functions that compute them. :data:`DEFINITIONS` collects
-them, and docs/reference/metrics.md is generated from it.
+The words of each definition are in ``definitions.toml``, from which docs/reference/metrics.md is generated too.
 """
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -19,25 +20,23 @@ if TYPE_CHECKING:
 
 Needs = Literal["tables", "trace"]
 
-DEFINITIONS: Final[dict[str, Definition]] = {}
-"""All definitions by name."""
-
 
 class Definition(Displayed, Struct, frozen=True):
-    """The definition of a metric; creating it adds it to :data:`DEFINITIONS`."""
+    """The definition of a metric."""
 
     name: str  # unique, stable identifier
     title: str  # name in reports
     unit: str  # ``share`` is a number from 0 to 1
     denominator: str  # the quantity of which the number is a share, mean or count
     text: str  # the definition in one or two sentences, with typical values
-    citation: str  # the source of the definition
+    citation: str = "this project"  # the source of the definition
     needs: Needs = "tables"  # the input of its computation
 
-    def __post_init__(self) -> None:
-        if self.name in DEFINITIONS:
-            raise ValueError(f"metric {self.name!r} is defined twice")
-        DEFINITIONS[self.name] = self
+
+_WORDS: Final = tomllib.loads(Path(__file__).with_name("definitions.toml").read_text("utf-8"))
+
+DEFINITIONS: Final = {name: Definition(name, **fields) for name, fields in _WORDS.items()}
+"""All definitions by name."""
 
 
 class Metric(Displayed, Struct, frozen=True):
@@ -81,28 +80,15 @@ PERCENTILES: Final = (10, 50, 90, 99)
 
 def median_and_percentiles(values: NDArray[np.integer[Any]]) -> tuple[float, tuple[tuple[str, float], ...]]:
     """Compute the median and the labelled percentiles of at least one number."""
-    # A partial sort suffices: only the elements that these statistics use need their sorted places.
-    ordered = np.partition(values, distinct(_ranks(len(values))[1]))
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    return float(middle.mean()), _percentiles(ordered)
-
-
-def median(values: NDArray[np.integer[Any]]) -> float:
-    """Compute the median of at least one number."""
-    return median_and_percentiles(values)[0]
-
-
-def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the ranks of the percentiles among `count` values, and the places that they and the median use."""
+    count = len(values)
     rank = (count - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(rank).astype(np.int64)
-    return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
-
-
-def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
+    above = np.minimum(below + 1, count - 1)
+    first, last = (count - 1) // 2, count // 2
+    # A partial sort suffices: only the elements that these statistics use need their sorted places.
+    ordered = np.partition(values, distinct(np.concatenate([below, above, [first, last]])))
     # This interpolates like ``np.percentile``.
-    rank, places = _ranks(len(ordered))
-    below = places[: len(rank)]
-    low, high, share = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)], rank - below
-    values = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
-    return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, values, strict=True))
+    low, high, share = ordered[below], ordered[above], rank - below
+    found = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+    parts = tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
+    return float(ordered[first : last + 1].mean()), parts

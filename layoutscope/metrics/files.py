@@ -11,12 +11,13 @@ import numpy as np
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Definition, Metric, median_and_percentiles
+from layoutscope.metrics.definition import DEFINITIONS, Metric, median_and_percentiles
 from layoutscope.metrics.space import (
     clump_bytes,
     edge_distance,
     live_nodes,
     main_tree,
+    make_distance_metric,
     merge_pieces,
     node_edges,
     node_pieces,
@@ -36,38 +37,10 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import Table, VolumeLayout
 
-LAYOUT_SCORE = Definition(
-    "file-layout-score",
-    "Layout score of files",
-    unit="share",
-    denominator="blocks of files, but first ones",
-    text="Share of file blocks that directly follow the block before them: 1 means no fragmentation.",
-    citation="Smith & Seltzer, SIGMETRICS 1997 (aggregate layout score)",
-)
-FRAGMENTS = Definition(
-    "fragments-per-file",
-    "Fragments per file",
-    unit="fragments",
-    denominator="forks with blocks, mean",
-    text="Contiguous pieces of a fork; parts count the forks by pieces.",
-    citation="Sears & van Ingen, CIDR 2007",
-)
-FREE_EXTENTS = Definition(
-    "free-extents",
-    "Free extents",
-    unit="extents",
-    denominator="runs of free blocks",
-    text="Into how many pieces the free space falls; parts are free bytes by size of the piece, in powers of two.",
-    citation="e2freefrag(8), histogram of free extents",
-)
-FREE_LARGEST = Definition(
-    "free-largest-share",
-    "Largest free extent",
-    unit="share",
-    denominator="free bytes",
-    text="Share of the free space in its largest piece.",
-    citation="e2freefrag(8)",
-)
+LAYOUT_SCORE = DEFINITIONS["file-layout-score"]
+FRAGMENTS = DEFINITIONS["fragments-per-file"]
+FREE_EXTENTS = DEFINITIONS["free-extents"]
+FREE_LARGEST = DEFINITIONS["free-largest-share"]
 
 
 FIRST_USER_ID: Final = 16
@@ -76,19 +49,20 @@ FIRST_USER_ID: Final = 16
 
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
-    _, blocks, fragments = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
+    # The table may include special files, which have reserved ids.
+    extents = layout.columns("extents")
+    extents = extents.take(extents["file_id"].data >= FIRST_USER_ID)
+    _, blocks, fragments = fork_fragments(extents, layout.facts.block_size_bytes)
     # A fork of one block has no pair of blocks, so it does not affect the score (Smith & Seltzer).
     pairs = int((blocks - 1).sum())
     breaks = int((fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
     mean = float(fragments.mean()) if len(fragments) else None
-    yield Metric(FRAGMENTS, mean, "files", _count_by_fragments(fragments))
-
-
-def user_extents(layout: VolumeLayout) -> Table:
-    """Select the extents of user files; the table may include special files, with reserved ids."""
-    extents = layout.columns("extents")
-    return extents.take(extents["file_id"].data >= FIRST_USER_ID)
+    bounds = np.array([1, 2, 3, 5, 9, 17, 65])
+    labels = ("1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
+    counts = np.add.reduceat(np.bincount(np.minimum(fragments, bounds[-1]), minlength=bounds[-1] + 1), bounds)
+    parts = tuple((label, float(count)) for label, count in zip(labels, counts, strict=True) if count)
+    yield Metric(FRAGMENTS, mean, "files", parts)
 
 
 def fork_fragments(
@@ -125,13 +99,6 @@ def _sort_by_fork(extents: Table) -> Table:
     return extents.take(np.lexsort((logical, forks, file_id)))
 
 
-def _count_by_fragments(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
-    bounds = np.array([1, 2, 3, 5, 9, 17, 65])
-    labels = ("1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
-    counts = np.add.reduceat(np.bincount(np.minimum(fragments, bounds[-1]), minlength=bounds[-1] + 1), bounds)
-    return tuple((label, float(count)) for label, count in zip(labels, counts, strict=True) if count)
-
-
 def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the number and the sizes of the free extents."""
     length = layout.columns("free")["length_bytes"].data
@@ -163,38 +130,10 @@ def power_of_two_histogram(
     )
 
 
-ADJACENT = Definition(
-    "next-leaf-adjacent",
-    "Next leaf is next on disk",
-    unit="share",
-    denominator="leaves that have a successor",
-    text="Share of leaves whose successor in key order starts where they end: 1 is a packed tree, 0 none.",
-    citation="static layout score (Smith & Seltzer, SIGMETRICS 1997), applied to the leaves of a tree",
-)
-BACKWARD = Definition(
-    "backward-steps",
-    "Backward steps",
-    unit="share",
-    denominator="leaves that have a successor",
-    text="Share of leaves whose successor in key order is at a lower address: 0 in order, 0.5 at random.",
-    citation="this project",
-)
-INVERSIONS = Definition(
-    "key-order-inversions",
-    "Inversions",
-    unit="share",
-    denominator="pairs of leaves (at random 50 %)",
-    text="Share of pairs of leaves that are on disk in reverse key order: 0 in order, 0.5 at random, 1 reversed.",
-    citation="Kendall, Biometrika 30, 1938: (1 - tau) / 2",
-)
-RANK_DISTANCE = Definition(
-    "rank-distance",
-    "Mean rank distance",
-    unit="share",
-    denominator="leaves, mean (at random 33 %)",
-    text="Mean distance between a leaf's place in key order and its place on disk: 0 in order, 1/3 at random.",
-    citation="Spearman's footrule, Diaconis & Graham, JRSS B 39(2), 1977",
-)
+ADJACENT = DEFINITIONS["next-leaf-adjacent"]
+BACKWARD = DEFINITIONS["backward-steps"]
+INVERSIONS = DEFINITIONS["key-order-inversions"]
+RANK_DISTANCE = DEFINITIONS["rank-distance"]
 
 
 def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
@@ -206,13 +145,14 @@ def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     rank = rank_on_disk(start)
     n = len(rank)
     pairs = n * (n - 1) / 2
-    yield Metric(ADJACENT, _mean_or_none(start[1:] == stop[:-1]), tree)
-    yield Metric(BACKWARD, _mean_or_none(start[1:] < start[:-1]), tree)
+    yield Metric(ADJACENT, mean_or_none(start[1:] == stop[:-1]), tree)
+    yield Metric(BACKWARD, mean_or_none(start[1:] < start[:-1]), tree)
     yield Metric(INVERSIONS, count_inversions(rank) / pairs if pairs else None, tree)
     yield Metric(RANK_DISTANCE, float(np.abs(rank - np.arange(n)).mean() / n) if n else None, tree)
 
 
-def _mean_or_none(values: NDArray[np.bool_]) -> float | None:
+def mean_or_none(values: NDArray[np.bool_]) -> float | None:
+    """Return the share of marks; None without any place."""
     return float(values.mean()) if len(values) else None
 
 
@@ -252,199 +192,90 @@ class TreeSummary(Displayed, Struct, frozen=True):
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:
     """Summarise the trees of a layout, in the order of the tables."""
-    nodes = layout.columns("nodes")
-    live = nodes.take(~nodes["state"].equals("stale"))
-    return tuple(_summarise_tree(layout, name, live) for name in live["tree"].numbered()[1])
+    every = layout.columns("nodes")
+    live = every.take(~every["state"].equals("stale"))
+    found = []
+    for tree in live["tree"].numbered()[1]:
+        nodes = live.take(live["tree"].equals(tree))
+        pieces = node_pieces(layout, tree)
+        clumps = clump_bytes(pieces, CLUMP_GAP_BYTES)
+        by_level = np.bincount(nodes["level"].present()).tolist()
+        free = int(nodes["kind"].equals("free").sum())
+        summary = TreeSummary(
+            tree=tree,
+            nodes_by_level=tuple(by_level),
+            other_nodes=len(nodes) - free - sum(by_level),
+            free_nodes=free,
+            snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
+            size_bytes=int(pieces.length.sum()),
+            pieces=len(merge_pieces(pieces, 0).start),
+            clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
+            records=int(nodes.take(nodes["kind"].equals("leaf"))["num_records"].present().sum()),
+        )
+        found.append(summary)
+    return tuple(found)
 
 
-def _summarise_tree(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
-    nodes = live.take(live["tree"].equals(tree))
-    pieces = node_pieces(layout, tree)
-    clumps = clump_bytes(pieces, CLUMP_GAP_BYTES)
-    by_level = np.bincount(nodes["level"].present()).tolist()
-    free = int(nodes["kind"].equals("free").sum())
-    leaves = nodes.take(nodes["kind"].equals("leaf"))
-    return TreeSummary(
-        tree=tree,
-        nodes_by_level=tuple(by_level),
-        other_nodes=len(nodes) - free - sum(by_level),
-        free_nodes=free,
-        snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
-        size_bytes=int(pieces.length.sum()),
-        pieces=len(merge_pieces(pieces, 0).start),
-        clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
-        records=int(leaves["num_records"].present().sum()),
-    )
-
-
-FILL = Definition(
-    "leaf-fill",
-    "Leaf fill",
-    unit="share",
-    denominator="room for records in the leaves",
-    text="Share of the leaves' room that holds keys and values: about 0.69 after random insertions, 1 when packed.",
-    citation="Yao, Acta Informatica 9, 1978 (ln 2)",
-)
-HEIGHT = Definition(
-    "tree-height",
-    "Height",
-    unit="levels",
-    denominator="the tree",
-    text="Nodes from the root to a leaf: the reads of a search with nothing cached.",
-    citation="Bayer & McCreight, Acta Informatica 1, 1972",
-)
-DENSITY = Definition(
-    "nodes-per-1000-entries",
-    "Nodes per 1,000 entries",
-    unit="nodes",
-    denominator="1,000 directory entries",
-    text="How many nodes of the enumerated tree hold a thousand entries: the reads that an enumeration cannot avoid.",
-    citation="this project",
-)
-AGE = Definition(
-    "age-xid",
-    "Age of nodes",
-    unit="transactions",
-    denominator="live nodes of the tree, median",
-    text="Transactions since a node was written, counted from the volume's newest.",
-    citation="Apple File System Reference (2020-06-22), obj_phys_t, o_xid",
-)
+FILL = DEFINITIONS["leaf-fill"]
+HEIGHT = DEFINITIONS["tree-height"]
+DENSITY = DEFINITIONS["nodes-per-1000-entries"]
+AGE = DEFINITIONS["age-xid"]
 
 
 def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Measure fill by level and height of one tree, and density and age if they apply."""
     nodes = select_own_nodes(layout, tree)
-    yield _make_fill_metric(nodes, tree)
-    levels = nodes["level"].present()
-    yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)
-    if tree == main_tree(layout):
-        entries = len(layout.columns("entries"))
-        yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
-    if nodes["xid"].is_known.any():
-        yield _make_age_metric(nodes, tree, layout.facts.stamp)
-
-
-def _make_fill_metric(nodes: Table, tree: str) -> Metric:
-    nodes = nodes.take(nodes["level"].is_known)
-    level, used = nodes["level"].data, nodes["used_bytes"].filled(0).astype(np.int64)
-    known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known
-    room = np.where(known, used + nodes["free_bytes"].data, 0)
+    ordered = nodes.take(nodes["level"].is_known)
+    level, used = ordered["level"].data, ordered["used_bytes"].filled(0).astype(np.int64)
+    known = ordered["used_bytes"].is_known & ordered["free_bytes"].is_known
+    room = np.where(known, used + ordered["free_bytes"].data, 0)
     # Doubles hold these sums of whole bytes exactly.
     sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
     parts = tuple(
         (f"level {number}", used_sum / room_sum) for number, (used_sum, room_sum) in enumerate(sums) if room_sum
     )
-    return Metric(FILL, dict(parts).get("level 0"), tree, parts)
+    yield Metric(FILL, dict(parts).get("level 0"), tree, parts)
+    yield Metric(HEIGHT, float(int(level.max()) + 1) if len(level) else None, tree)
+    if tree == main_tree(layout):
+        entries = len(layout.columns("entries"))
+        yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
+    if nodes["xid"].is_known.any():
+        # Transactions belong to the container, so writes of other volumes age the nodes of this one as well.
+        # Damaged transaction numbers may exceed signed 64-bit integers.
+        now = np.uint64(layout.facts.stamp)
+        middle, parts = median_and_percentiles(now - np.minimum(nodes["xid"].present().astype(np.uint64), now))
+        yield Metric(AGE, middle, tree, parts)
 
 
-def _make_age_metric(nodes: Table, tree: str, stamp: int) -> Metric:
-    # Transactions belong to the container, so writes of other volumes age the nodes of this one as well.
-    # Damaged transaction numbers may exceed signed 64-bit integers.
-    now = np.uint64(stamp)
-    age = now - np.minimum(nodes["xid"].present().astype(np.uint64), now)
-    middle, parts = median_and_percentiles(age)
-    return Metric(AGE, middle, tree, parts)
-
-
-ENUMERATION_SCORE = Definition(
-    "enumeration-layout-score",
-    "Enumeration layout score",
-    unit="share",
-    denominator="nodes that the walk touches for the first time, but the first",
-    text="Share of first-touched nodes that start where the last one ended: 1 is one sweep, 0 none does.",
-    citation="after the dynamic layout score of Conway et al., FAST 2017: of metadata nodes, not blocks",
-    needs="trace",
-)
-REQUEST_SCORE = Definition(
-    "request-layout-score",
-    "Requests in sequence",
-    unit="share",
-    denominator="reads of the walk but the first",
-    text="Share of reads that start where the last one ended: a property of the system too, which may split nodes.",
-    citation="after the dynamic layout score of Conway et al., FAST 2017: of requests, not blocks",
-    needs="trace",
-)
-SEEK_END = Definition(
-    "seek-distance-end",
-    "Seek from the end",
-    unit="bytes",
-    denominator="reads but the first, median",
-    text="Distance from the end of the last read to the start of this one, forward or backward.",
-    citation="btt(1), seek distances with --seek-absolute",
-    needs="trace",
-)
-SEEK_EDGE = Definition(
-    "seek-distance-edge",
-    "Seek from the nearest edge",
-    unit="bytes",
-    denominator="reads but the first, median",
-    text="Distance from the nearest edge of the last read; 0 where the two touch or overlap.",
-    citation="btt(1), seek distances by closeness",
-    needs="trace",
-)
-TRAVEL = Definition(
-    "head-travel",
-    "Head travel",
-    unit="bytes",
-    denominator="the whole walk",
-    text="Sum of the distances from the end of each read to the start of the next.",
-    citation="this project",
-    needs="trace",
-)
-STROKES = Definition(
-    "head-travel-strokes",
-    "Head travel in volume widths",
-    unit="widths",
-    denominator="bytes of the volume",
-    text="Head travel in widths of the volume.",
-    citation="this project",
-    needs="trace",
-)
+ENUMERATION_SCORE = DEFINITIONS["enumeration-layout-score"]
+REQUEST_SCORE = DEFINITIONS["request-layout-score"]
+SEEK_END = DEFINITIONS["seek-distance-end"]
+SEEK_EDGE = DEFINITIONS["seek-distance-edge"]
+TRAVEL = DEFINITIONS["head-travel"]
+STROKES = DEFINITIONS["head-travel-strokes"]
 
 
 def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     """Measure a walk over a layout."""
-    yield Metric(ENUMERATION_SCORE, enumeration_layout_score(trace, layout), "walk")
+    nodes = live_nodes(layout)
+    nodes = nodes.take(order_of(nodes["image_offset"].data))
+    start, stop = node_edges(layout, nodes)
+    touched = first_touches(trace.image_offset, start, start + nodes["size_bytes"].data)
+    yield Metric(ENUMERATION_SCORE, mean_or_none(start[touched][1:] == stop[touched][:-1]), "walk")
     start, stop = trace.image_offset, trace.image_offset + trace.length_bytes
-    yield Metric(REQUEST_SCORE, sequential_share(start, stop), "walk")
+    yield Metric(REQUEST_SCORE, mean_or_none(start[1:] == stop[:-1]), "walk")
     from_end = np.abs(start[1:] - stop[:-1])
-    yield _make_distance_metric(SEEK_END, from_end)
-    yield _make_distance_metric(SEEK_EDGE, seek_from_edge(start, stop))
+    for definition, distance in (
+        (SEEK_END, from_end),
+        (SEEK_EDGE, edge_distance(start[:-1], stop[:-1], start[1:], stop[1:])),
+    ):
+        bins = tuple((f"from {label}", count) for label, count in power_of_two_histogram(distance))
+        yield make_distance_metric(definition, "walk", distance, bins)
     travel = float(from_end.sum())
     yield Metric(TRAVEL, travel, "walk")
     # A volume that shares the space of a container has the size of the container, all of which it may use.
     size = layout.facts.size_bytes
     yield Metric(STROKES, travel / size if size > 0 else None, "walk")
-
-
-def _make_distance_metric(definition: Definition, distance: NDArray[np.int64]) -> Metric:
-    if not len(distance):
-        return Metric(definition, None, "walk")
-    bins = tuple((f"from {label}", count) for label, count in power_of_two_histogram(distance))
-    middle, parts = median_and_percentiles(distance)
-    return Metric(definition, middle, "walk", parts + bins)
-
-
-def sequential_share(start: NDArray[np.int64], stop: NDArray[np.int64]) -> float | None:
-    """Compute the share of runs after the first that start where the previous one stops; None for fewer than two."""
-    return float((start[1:] == stop[:-1]).mean()) if len(start) > 1 else None
-
-
-def seek_from_edge(
-    start: NDArray[np.int64],  # start, stop: reads in order, in bytes
-    stop: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Compute the distance of each read after the first from the nearest edge of the previous read."""
-    return edge_distance(start[:-1], stop[:-1], start[1:], stop[1:])
-
-
-def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
-    """Compute the share of first-touched nodes that start where the previous one ends; None for fewer than two."""
-    nodes = live_nodes(layout)
-    nodes = nodes.take(order_of(nodes["image_offset"].data))
-    start, stop = node_edges(layout, nodes)
-    touched = first_touches(trace.image_offset, start, start + nodes["size_bytes"].data)
-    return sequential_share(start[touched], stop[touched])
 
 
 def first_touches(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.files import FIRST_USER_ID
+from layoutscope.metrics.definition import DEFINITIONS, Metric
+from layoutscope.metrics.files import FIRST_USER_ID, mean_or_none
 from layoutscope.metrics.space import main_tree, select_own_nodes
 from layoutscope.structs.arrays import find, is_head, order_of
 
@@ -26,80 +26,14 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-_NEIGHBOURS: Final = "neighbours in folders"
-
-NEXT_NUMBER = Definition(
-    "next-number",
-    "Next file has the next number",
-    unit="share",
-    denominator=_NEIGHBOURS,
-    text="Share of files whose number is one more than that of the file before them in the listing of their folder.",
-    citation="this project",
-)
-CREATED_AS_LISTED = Definition(
-    "created-as-listed",
-    "Created as listed",
-    unit="share",
-    denominator=f"{_NEIGHBOURS} (at random 50 %)",
-    text="Share of files with a higher number than the file before them in the listing of their folder: 1 where files "
-    "were created in the order in which folders are listed, 0.5 at random.",
-    citation="this project; numbers ascend in the order of creation (TN1150, nextCatalogID; Apple File System "
-    "Reference, Volumes, next object id)",
-)
-CREATED_BY_NAME = Definition(
-    "created-by-name",
-    "Created by name",
-    unit="share",
-    denominator="neighbours by name (at random 50 %)",
-    text="The same with the files of a folder sorted by name, where the file system lists them in another order.",
-    citation="this project",
-)
-BORN_AS_LISTED = Definition(
-    "born-as-listed",
-    "Creation times as listed",
-    unit="share",
-    denominator="neighbours with different times",
-    text="Share of files with a later creation time than the file before them in the listing of their folder. Copies "
-    "may keep the times of their originals.",
-    citation="this project",
-)
-STREAMS = Definition(
-    "write-streams",
-    "Streams of writing",
-    unit="streams",
-    denominator="leaves in key order",
-    text="Into how few sequences the leaves fall of which each was written in key order, by the transactions of its "
-    "leaves; sequences with less than 1 % of the leaves are left out. 1 after one copy in key order, more after each "
-    "round of changes: a listing reads all of them in turn.",
-    citation="this project; the least number of ascending sequences is found by patience sorting (Aldous & Diaconis, "
-    "Bull. AMS 36, 1999)",
-)
-FILL_BY_AGE = Definition(
-    "leaf-fill-newest",
-    "Leaf fill, newest quarter",
-    unit="share",
-    denominator="room for records in the leaves",
-    text="Leaf fill of the quarter of the leaves that was written last; parts have all quarters.",
-    citation="this project",
-)
-FILES_PER_TRANSACTION = Definition(
-    "files-per-transaction",
-    "Files per transaction",
-    unit="files",
-    denominator="newest 5 % of the files, median",
-    text="The number of files that share the transaction that last wrote the leaf of a file's inode, for the files "
-    "with the highest numbers: nothing but these was written to their leaves, as a rule.",
-    citation="this project",
-)
-BEHIND = Definition(
-    "written-behind",
-    "Transactions in disk order",
-    unit="share",
-    denominator="transactions after another one",
-    text="Share of transactions whose leaves are located after those of the transaction before, by their medians: 1 "
-    "where blocks are taken after the last ones, less where freed blocks are used again, 0.5 at random.",
-    citation="this project",
-)
+NEXT_NUMBER = DEFINITIONS["next-number"]
+CREATED_AS_LISTED = DEFINITIONS["created-as-listed"]
+CREATED_BY_NAME = DEFINITIONS["created-by-name"]
+BORN_AS_LISTED = DEFINITIONS["born-as-listed"]
+STREAMS = DEFINITIONS["write-streams"]
+FILL_BY_AGE = DEFINITIONS["leaf-fill-newest"]
+FILES_PER_TRANSACTION = DEFINITIONS["files-per-transaction"]
+BEHIND = DEFINITIONS["written-behind"]
 
 SAMPLED_FILES: Final = 100_000
 """Approximate number of files compared on larger volumes, from a sample of the folders."""
@@ -132,30 +66,23 @@ STREAM_LEAVES: Final = 100_000
 QUARTERS: Final = ("oldest quarter", "second quarter", "third quarter", "newest quarter")
 
 
-class Ascents(NamedTuple):
-    """Counts of neighbours with ascending numbers."""
-
-    num_different: int  # pairs of neighbours with different numbers
-    num_rising: int  # pairs with a higher second number
-
-    @property
-    def share(self) -> float | None:
-        """Share of ascending pairs among those that differ."""
-        return self.num_rising / self.num_different if self.num_different else None
-
-    @property
-    def excess(self) -> float:
-        """Excess over a random order in standard deviations; the variance of a random order is n / 12."""
-        return (self.num_rising - self.num_different / 2) / math.sqrt(max(self.num_different, 12) / 12)
-
-
 def count_ascents(
     numbers: I64,  # of files, folder by folder
     is_behind: NDArray[np.bool_],  # whether a file is not the first of its folder
-) -> Ascents:
-    """Count ascents between neighbours in a folder."""
+) -> tuple[int, int]:
+    """Count the neighbours in a folder whose numbers differ, and those of them whose numbers ascend."""
     step = (numbers[1:] - numbers[:-1])[is_behind[1:]]
-    return Ascents(int((step != 0).sum()), int((step > 0).sum()))
+    return int((step != 0).sum()), int((step > 0).sum())
+
+
+def rising_share(num_different: int, num_rising: int) -> float | None:
+    """Return the share of ascending pairs among those that differ."""
+    return num_rising / num_different if num_different else None
+
+
+def excess_sigmas(num_different: int, num_rising: int) -> float:
+    """Return the excess over a random order in standard deviations; the variance of a random order is n / 12."""
+    return (num_rising - num_different / 2) / math.sqrt(max(num_different, 12) / 12)
 
 
 def list_files(layout: VolumeLayout) -> tuple[Table, NDArray[np.bool_], I64 | None]:
@@ -185,11 +112,10 @@ def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     files, is_behind, by_name = list_files(layout)
     number = files["file_id"].signed()
     follows = (number[1:] == number[:-1] + 1)[is_behind[1:]]
-    yield Metric(NEXT_NUMBER, float(follows.mean()) if len(follows) else None, "files")
-    yield Metric(CREATED_AS_LISTED, count_ascents(number, is_behind).share, "files")
-    if by_name is not None:
-        yield Metric(CREATED_BY_NAME, count_ascents(number[by_name], is_behind).share, "files")
-    yield Metric(BORN_AS_LISTED, count_ascents(files["create_time"].signed(), is_behind).share, "files")
+    yield Metric(NEXT_NUMBER, mean_or_none(follows), "files")
+    orders = [(CREATED_AS_LISTED, number)] + ([] if by_name is None else [(CREATED_BY_NAME, number[by_name])])
+    for definition, numbers in (*orders, (BORN_AS_LISTED, files["create_time"].signed())):
+        yield Metric(definition, rising_share(*count_ascents(numbers, is_behind)), "files")
 
 
 AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"
@@ -210,8 +136,8 @@ def infer_creation_order(layout: VolumeLayout) -> str:
         return FOLDERS_FIRST
     files, is_behind, by_name = list_files(layout)
     number = files["file_id"].signed()
-    listed = count_ascents(number, is_behind).excess
-    named = listed if by_name is None else count_ascents(number[by_name], is_behind).excess
+    listed = excess_sigmas(*count_ascents(number, is_behind))
+    named = listed if by_name is None else excess_sigmas(*count_ascents(number[by_name], is_behind))
     if max(listed, named) < CERTAIN_SIGMAS:
         return ""
     return AS_LISTED if listed > named + CERTAIN_SIGMAS else BY_NAME

@@ -16,14 +16,14 @@ import numpy as np
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Definition, Metric, median, median_and_percentiles
+from layoutscope.metrics.definition import DEFINITIONS, Definition, Metric, median_and_percentiles
 from layoutscope.structs.arrays import dense_codes, find, is_ascending, order_of
 from layoutscope.structs.native import Kernel
 from layoutscope.tables.schema import DATA_REGIONS, LIVE_STATES
 from layoutscope.units import GIB, KIB, MIB, format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -165,56 +165,12 @@ def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], N
 GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)
 """Largest gaps within a clump, from none to a short seek."""
 
-_CLUMPING = "clusters of Moon, Jagadish, Faloutsos & Saltz, IEEE TKDE 13(1), 2001, with gaps allowed"
-
-CLUMP_COUNT = Definition(
-    "clump-count",
-    "Clumps",
-    unit="clumps",
-    denominator="runs with gaps up to 1 MiB",
-    text="Into how many clumps, maximal runs with gaps up to 0, 64 KiB, 1 MiB and 16 MiB, the metadata falls.",
-    citation=_CLUMPING,
-)
-CLUMP_MEDIAN = Definition(
-    "clump-median",
-    "Median clump",
-    unit="bytes",
-    denominator="runs with gaps up to 1 MiB, median",
-    text="Metadata bytes of the median clump; one node if every node is alone.",
-    citation=_CLUMPING,
-)
-CLUMP_LARGEST = Definition(
-    "clump-largest-share",
-    "Largest clump",
-    unit="share",
-    denominator="bytes of metadata",
-    text="Share of the metadata in the largest clump: 1 is all of it together.",
-    citation=_CLUMPING,
-)
-SPAN = Definition(
-    "span-p1-p99",
-    "Span, p1 to p99",
-    unit="bytes",
-    denominator="middle 98 % of the metadata's bytes",
-    text="Width of the address range that holds the middle 98 % of the metadata.",
-    citation="this project",
-)
-SPAN_SHARE = Definition(
-    "span-share",
-    "Span of the volume",
-    unit="share",
-    denominator="bytes of the volume",
-    text="The span from p1 to p99 as a share of the volume: how much of a stroke the arm must cover.",
-    citation="this project",
-)
-NEAREST = Definition(
-    "nearest-neighbour-ratio",
-    "Nearest neighbour",
-    unit="ratio",
-    denominator="mean gap of nodes placed at random",
-    text="Mean gap to the nearest other node over its expectation at random: 0 touching, 1 random, up to 2 regular.",
-    citation="Clark & Evans, Ecology 35(4), 1954, in one dimension",
-)
+CLUMP_COUNT = DEFINITIONS["clump-count"]
+CLUMP_MEDIAN = DEFINITIONS["clump-median"]
+CLUMP_LARGEST = DEFINITIONS["clump-largest-share"]
+SPAN = DEFINITIONS["span-p1-p99"]
+SPAN_SHARE = DEFINITIONS["span-share"]
+NEAREST = DEFINITIONS["nearest-neighbour-ratio"]
 
 
 def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
@@ -226,7 +182,7 @@ def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
     clumps = [clump_bytes(pieces, gap) for gap in GAPS_BYTES]
     for definition, measure in (
         (CLUMP_COUNT, len),
-        (CLUMP_MEDIAN, median),
+        (CLUMP_MEDIAN, lambda sizes: median_and_percentiles(sizes)[0]),
         (CLUMP_LARGEST, lambda sizes: sizes.max() / sizes.sum()),
     ):
         values = [float(measure(sizes)) for sizes in clumps]
@@ -306,32 +262,26 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
     return tuple(SpaceUse(use, size_bytes) for use, size_bytes in used_bytes.items() if size_bytes)
 
 
-def _list_pieces_by_use(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
-    kinds: tuple[tuple[str, ...], ...] = (DATA_REGIONS, ("pending-free",), ("unclaimed",))
-    data, pending, unclaimed = (
-        [_pieces_of_table(_select_kinds(layout, names), device) for layout in layouts] for names in kinds
-    )
-    files = [_pieces_of_table(layout.columns("extents"), device) for layout in layouts]
-    return (
-        sort_pieces(*(metadata_pieces(layout, device) for layout in layouts)),
-        # Most files are contiguous.
-        sort_pieces(*(merge_pieces(sort_pieces(each), 0) for each in files), *data),
-        sort_pieces(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
-        sort_pieces(*pending),
-        sort_pieces(*unclaimed),
-    )
+def _list_pieces_by_use(layouts: Sequence[VolumeLayout], device: int) -> Iterator[Pieces]:
+    """List the runs of bytes on one device by the use that a table gives them, without holes."""
+
+    def list_runs(tables: Iterable[Table]) -> list[Pieces]:
+        parts = (table.take(table["image_offset"].is_known & is_on_device(table, device)) for table in tables)
+        starts = ((part["image_offset"].data, part["length_bytes"].data) for part in parts)
+        return [Pieces(start, start + length) for start, length in starts]
+
+    yield sort_pieces(*(metadata_pieces(layout, device) for layout in layouts))
+    # Most files are contiguous.
+    files = [merge_pieces(sort_pieces(each), 0) for each in list_runs(layout.columns("extents") for layout in layouts)]
+    yield sort_pieces(*files, *list_runs(_select_kinds(layout, DATA_REGIONS) for layout in layouts))
+    yield sort_pieces(*list_runs(layout.columns("free") for layout in layouts))
+    for kind in ("pending-free", "unclaimed"):
+        yield sort_pieces(*list_runs(_select_kinds(layout, (kind,)) for layout in layouts))
 
 
 def _select_kinds(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
     regions = layout.columns("regions")
     return regions.take(regions["type"].is_in(kinds))
-
-
-def _pieces_of_table(table: Table, device: int) -> Pieces:
-    """List the runs of bytes on one device, in table order, without holes."""
-    rows = table.take(table["image_offset"].is_known & is_on_device(table, device))
-    start = rows["image_offset"].data
-    return Pieces(start, start + rows["length_bytes"].data)
 
 
 SMALLEST_VOLUME_BYTES: Final = 10 * GIB
@@ -340,14 +290,7 @@ CLUMPS_RESERVED: Final = 11
 # Boot blocks and volume header: 1,024 and 512 bytes.
 HEADER_BYTES: Final = 1536
 
-ZONE_SHARE = Definition(
-    "metadata-zone-share",
-    "In the metadata zone",
-    unit="share",
-    denominator="bytes of metadata",
-    text="Share of the metadata in the zone that macOS sets aside at the front of a journaled volume from 10 GiB.",
-    citation="Apple's hfs, core/hfs_vfsutils.c, hfs_metadatazone_init",
-)
+ZONE_SHARE = DEFINITIONS["metadata-zone-share"]
 
 
 def zone_metric(layout: VolumeLayout) -> Metric:
@@ -356,14 +299,9 @@ def zone_metric(layout: VolumeLayout) -> Metric:
     if zone is None:
         return Metric(ZONE_SHARE, None, note=note)
     pieces = metadata_pieces(layout)
-    total = pieces.length.sum()
-    inside = _bytes_within(pieces, layout.facts.image_offset, layout.facts.image_offset + zone)
+    total, start = pieces.length.sum(), layout.facts.image_offset
+    inside = int(np.maximum(np.minimum(pieces.stop, start + zone) - np.maximum(pieces.start, start), 0).sum())
     return Metric(ZONE_SHARE, inside / total if total else None, parts=(("zone bytes", float(zone)),))
-
-
-def _bytes_within(pieces: Pieces, start: int, stop: int) -> int:
-    """Sum the bytes of pieces between two addresses."""
-    return int(np.maximum(np.minimum(pieces.stop, stop) - np.maximum(pieces.start, start), 0).sum())
 
 
 def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
@@ -372,8 +310,10 @@ def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
     Quota files, which no header declares, are ignored. The kernel's unit of bitmap reads is taken as one allocation
     block, so the zone is a multiple of 8 x block size x block size: 128 MiB at 4 KiB.
     """
-    facts = layout.facts
-    journal = _sum_regions(layout, "journal")
+    facts, nodes = layout.facts, layout.columns("nodes")
+    journal, bitmap = (
+        int(_select_kinds(layout, (kind,))["length_bytes"].data.sum()) for kind in ("journal", "allocation-file")
+    )
     if facts.size_bytes < SMALLEST_VOLUME_BYTES:
         return None, "macOS keeps no metadata zone on volumes under 10 GiB"
     if not journal:
@@ -385,54 +325,15 @@ def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
     reserved = CLUMPS_RESERVED * sum(int(clump or 0) for clump in clumps)
     # 5 MiB per GiB of the volume, within bounds.
     hot = min(max(facts.size_bytes // 1024 * 5, HOT_FILES_BYTES[0]), HOT_FILES_BYTES[1])
-    parts = (
-        _round_up(HEADER_BYTES, block),
-        _sum_regions(layout, "allocation-file"),
-        block + journal,
-        _sum_overflow_nodes(layout),
-        reserved,
-        hot,
-    )
-    return _round_up(sum(parts), 8 * block * block), ""
+    overflow = int(nodes["size_bytes"].data[nodes["tree"].equals("extents-overflow")].sum())
+    header = -(-HEADER_BYTES // block) * block
+    unit = 8 * block * block
+    return -(-(header + bitmap + block + journal + overflow + reserved + hot) // unit) * unit, ""
 
 
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
-def _sum_regions(layout: VolumeLayout, kind: str) -> int:
-    return int(_select_kinds(layout, (kind,))["length_bytes"].data.sum())
-
-
-def _sum_overflow_nodes(layout: VolumeLayout) -> int:
-    nodes = layout.columns("nodes")
-    return int(nodes["size_bytes"].data[nodes["tree"].equals("extents-overflow")].sum())
-
-
-TO_DATA = Definition(
-    "metadata-to-data",
-    "Inode to data",
-    unit="bytes",
-    denominator="files with data, median",
-    text="Distance from the leaf with a file's inode to its first extent.",
-    citation="after McKusick et al., ACM TOCS 2(3), 1984: inodes near their data",
-)
-TO_CHILD = Definition(
-    "parent-to-child",
-    "Parent to child",
-    unit="bytes",
-    denominator="nodes with a parent, median",
-    text="Distance from an index node to the node below it: the seek of each step of a cold search.",
-    citation="this project",
-)
-OMAP_TO_TARGET = Definition(
-    "omap-to-target",
-    "Object map to target",
-    unit="bytes",
-    denominator="virtual nodes, median",
-    text="Distance from the object-map leaf that gives a node's address to that node.",
-    citation="this project",
-)
+TO_DATA = DEFINITIONS["metadata-to-data"]
+TO_CHILD = DEFINITIONS["parent-to-child"]
+OMAP_TO_TARGET = DEFINITIONS["omap-to-target"]
 
 
 def edge_distance(
@@ -449,18 +350,21 @@ def edge_distance(
 def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the three distances; that of the object map only if there is one."""
     tree = main_tree(layout)
-    yield _make_distance_metric(TO_CHILD, tree, _distances_to_reference(layout, tree, "parent_row"))
+    yield make_distance_metric(TO_CHILD, tree, _distances_to_reference(layout, tree, "parent_row"))
     has_object_map = filesystem_of(layout).traits.maps_every_node
     if has_object_map and layout.columns("nodes")["locator_row"].is_known.any():
-        yield _make_distance_metric(OMAP_TO_TARGET, tree, _distances_to_reference(layout, tree, "locator_row"))
-    yield _make_distance_metric(TO_DATA, "files", _distances_to_data(layout))
+        yield make_distance_metric(OMAP_TO_TARGET, tree, _distances_to_reference(layout, tree, "locator_row"))
+    yield make_distance_metric(TO_DATA, "files", _distances_to_data(layout))
 
 
-def _make_distance_metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
+def make_distance_metric(
+    definition: Definition, subject: str, distance: NDArray[np.int64], bins: tuple[tuple[str, float], ...] = ()
+) -> Metric:
+    """Measure the median and the percentiles of distances, with further parts."""
     if not len(distance):
         return Metric(definition, None, subject)
     middle, parts = median_and_percentiles(distance)
-    return Metric(definition, middle, subject, parts)
+    return Metric(definition, middle, subject, parts + bins)
 
 
 def _distances_to_reference(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
@@ -485,14 +389,15 @@ def _distances_to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Compute the distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
+    # The position of each row of the table of nodes, by its key.
+    rows = nodes["row"].data
+    place = np.zeros(int(rows.max(initial=0)) + 1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    has_inode = entries["kind"].equals("file") & entries["inode_node_row"].is_known
     return apart_from_inodes(
         (extents["file_id"].data, is_first, extents["image_offset"].data, extents["length_bytes"].data),
-        (
-            entries["file_id"].data,
-            entries["kind"].equals("file") & entries["inode_node_row"].is_known,
-            entries["inode_node_row"].data,
-        ),
-        _node_places(nodes),
+        (entries["file_id"].data, has_inode, entries["inode_node_row"].data),
+        place,
         *_get_edges(nodes),
     )
 
@@ -525,11 +430,3 @@ def _to_kernel_column(column: NDArray[Any]) -> NDArray[Any]:
     """Convert a column to the type that the kernel takes."""
     kind = np.dtype(np.uint8) if column.dtype == np.bool_ else np.dtype(f"i{column.itemsize}")
     return np.ascontiguousarray(column).view(kind)
-
-
-def _node_places(nodes: Table) -> NDArray[np.int32]:
-    """Return the position of each row of the table of nodes, by its key."""
-    rows = nodes["row"].data
-    place = np.zeros(int(rows.max(initial=0)) + 1, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    return place

@@ -37,14 +37,37 @@ def change_of(name: str) -> Change:
 
 def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
     """Try remedies on one volume, and rank them by what they save."""
-    trial, pairing = Trial(case), Pairing()
+    trial = Trial(case)
     wanted = list_remedies() if names is None else names
-    tried = {}
+    tried: dict[str, PlannedRemedy] = {}
+    best: PlannedRemedy | None = None  # the best remedy so far that needs no other drive; its volume is kept
+    programs: list[str] = []  # programs' remedies that help
+    both: dict[tuple[str, str], float | None] = {}  # seconds with a remedy of the volume and one of the program
     # Programs come first: what the best of them saves on top of a changed volume is computed while that volume exists.
     for name in each(sorted(wanted, key=lambda name: words_of(name).kind == VOLUME), "trying remedies"):
-        tried[name] = trial.remedy(name)
-        pairing.add(trial, tried[name])
-    ranked = tuple(sorted((tried[name] for name in wanted), key=lambda row: (bool(row.why_not), -row.saved_s)))
+        row = tried[name] = trial.remedy(name)
+        kind = row.words.kind
+        if row.helps and kind != HARDWARE and (best is None or row.seconds < best.seconds):
+            if best is not None:
+                trial.forget(best.words.name)
+            best = row
+        elif row.helps and kind == VOLUME and best is not None and best.words.kind == SOFTWARE:
+            both[name, best.words.name] = trial.both(name, best.words.name)
+        if row.helps and kind == SOFTWARE:
+            programs.append(name)
+        if best is not row:
+            trial.forget(name)
+    pair = None
+    if best is not None:
+        if best.words.kind == VOLUME:
+            both = {(best.words.name, name): trial.both(best.words.name, name) for name in programs}
+        seconds, pair_names = min(
+            ((seconds, pair_names) for pair_names, seconds in both.items() if seconds is not None),
+            default=(np.inf, ("", "")),
+        )
+        # Two remedies that save hardly more than the better of them are not a pair.
+        if seconds <= (1 - PAIR_FROM) * best.seconds:
+            pair = RemedyPair(pair_names, seconds, 1 - seconds / trial.now.seconds)
     layout = case.layout
     return VolumePlan(
         volume=volume_name(layout),
@@ -55,12 +78,16 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
         reads=len(case.reads),
         seconds=trial.now.seconds,
         interval=trial.now.interval,
-        remedies=ranked,
-        pair=pairing.best_pair(trial),
+        remedies=tuple(sorted((tried[name] for name in wanted), key=lambda row: (bool(row.why_not), -row.saved_s))),
+        pair=pair,
         coverage=layout.coverage,
         num_errors=layout.num_errors,
         unknown=tuple(_list_unknown(case)),
     )
+
+
+PAIR_FROM: Final = 0.05
+"""Least share of the time left by the first remedy that the second one must save."""
 
 
 class Trial:
@@ -175,49 +202,6 @@ QUICK: Final = ("names-only", "tree-in-key-order", "list-from-disk", "remembered
 
 MOST_COPIED: Final = 500_000
 """Entries of the largest volume for which a scan predicts the time on another file system."""
-
-
-class Pairing:
-    """Finds what saves most together with the best remedy that needs no other drive; it keeps one changed volume."""
-
-    def __init__(self) -> None:
-        self._best: PlannedRemedy | None = None
-        self._programs: list[str] = []  # programs' remedies that help
-        self._seconds: dict[tuple[str, str], float | None] = {}  # by remedy of the volume and of the program
-
-    def add(self, trial: Trial, row: PlannedRemedy) -> None:
-        """Add a tried remedy; those of programs come before those of volumes."""
-        best, name, kind = self._best, row.words.name, row.words.kind
-        if row.helps and kind != HARDWARE and (best is None or row.seconds < best.seconds):
-            self._best = row
-            if best is not None:
-                trial.forget(best.words.name)
-        elif row.helps and kind == VOLUME and best is not None and best.words.kind == SOFTWARE:
-            self._seconds[name, best.words.name] = trial.both(name, best.words.name)
-        if row.helps and kind == SOFTWARE:
-            self._programs.append(name)
-        if self._best is not row:
-            trial.forget(name)
-
-    def best_pair(self, trial: Trial) -> RemedyPair | None:
-        """Return the best remedy with the one that saves most in addition; None if none does."""
-        best = self._best
-        if best is None:
-            return None
-        if best.words.kind == VOLUME:
-            self._seconds = {(best.words.name, name): trial.both(best.words.name, name) for name in self._programs}
-        known = [(seconds, names) for names, seconds in self._seconds.items() if seconds is not None]
-        if not known:
-            return None
-        seconds, names = min(known)
-        # Two remedies that save hardly more than the better of them are not a pair.
-        if seconds > (1 - PAIR_FROM) * best.seconds:
-            return None
-        return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
-
-
-PAIR_FROM: Final = 0.05
-"""Least share of the time left by the first remedy that the second one must save."""
 
 
 def _list_unknown(case: Case) -> Iterator[str]:

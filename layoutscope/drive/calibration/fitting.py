@@ -188,7 +188,14 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
-        best = min(best, _best_skew(ends, angle, float(rough)))
+        # The least misfit of tracks of a size, the size, the best skew, and where a track begins.
+        tried, begins = float(rough), (np.arange(24) / 24) * float(rough)
+        crossed = np.floor((ends - begins[:, None]) / tried)
+        crossed -= crossed.min()
+        left = angle - ends / tried - (np.arange(SKEWS) / SKEWS)[:, None, None] * crossed
+        misfits = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
+        at = np.unravel_index(int(np.argmin(misfits)), misfits.shape)
+        best = min(best, (float(misfits[at]), tried, float(at[0] / SKEWS), float(begins[at[1]])))
     misfit, size, skew, begin = best
     crossed = np.floor((ends - begin) / size)
     left = angle - ends / size - skew * crossed
@@ -202,18 +209,6 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
         misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
         size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
     return size, skew, float(np.sqrt(-2 * np.log(max(1 - misfit, 1e-12))) / (2 * np.pi))
-
-
-def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
-    """Return the least misfit of tracks of a size, the size, the best skew, and where a track begins."""
-    begins = (np.arange(24) / 24) * size
-    crossed = np.floor((ends - begins[:, None]) / size)
-    crossed -= crossed.min()
-    skews = (np.arange(SKEWS) / SKEWS)[:, None, None]
-    left = angle - ends / size - skews * crossed
-    misfit = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
-    at = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
-    return float(misfit[at]), size, float(at[0] / SKEWS), float(begins[at[1]])
 
 
 SOFT: Final = (0.01, 0.02, 0.04)
@@ -374,40 +369,6 @@ def fit_disk(log: ReadLog) -> tuple[Tracks, SeekCurve]:
     return tracks, fit_curve(*moves(log, tracks), tracks.turn_ms)
 
 
-def disk_figures(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> dict[str, Any]:
-    """Return the figures of a profile except those of the buffer."""
-    total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
-    heads = int(np.ceil(total / MAX_CYLINDERS))
-    starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
-    middles = starts + log.capacity_bytes / ZONES / 2
-    sectors = np.maximum(np.rint(np.interp(middles, tracks.offset, tracks.track_bytes) / SECTOR_BYTES), 1)
-    sure = np.flatnonzero(tracks.error < max(SURE, float(tracks.error.min()) * 1.01))
-    nearest = sure[np.abs(tracks.offset[sure][:, None] - middles).argmin(axis=0)]
-    skews = tracks.skew_turns[nearest] % 1 * sectors
-    zones: list[list[float]] = []
-    first_lbn, first_cylinder = 0, 0
-    ends = [*(starts / SECTOR_BYTES).tolist()[1:], None]
-    for start, held, skew in zip(ends, sectors.tolist(), skews.tolist(), strict=True):
-        zones.append([first_lbn, first_cylinder, int(held), skew, skew])
-        if start is not None:
-            cylinders = max(int((start - first_lbn) / held / heads), 1)
-            first_cylinder += cylinders
-            first_lbn += cylinders * heads * int(held)
-    distances = np.unique(np.rint(np.geomspace(1, total / heads - 1, SEEKS)))
-    positioning = np.maximum.accumulate(np.maximum(curve.at(distances * heads), 0.01))
-    return {
-        "capacity_bytes": log.capacity_bytes,
-        "rpm": 60_000 / tracks.turn_ms,
-        "heads": heads,
-        "band_cylinders": 0,
-        "zones": zones,
-        "seek_distance_cylinders": [int(distance) for distance in distances],
-        "seek_ms": positioning.tolist(),
-        "read_miss_ms": 0.0,
-        **hit_figures(select_buffered(log)),
-    }
-
-
 def longest_step_ms(log: ReadLog, tracks: Tracks) -> float:
     """Return an upper limit of the track-to-track seek time; infinite if no stream shows it.
 
@@ -490,7 +451,36 @@ def count_streams(log: ReadLog) -> tuple[int, float]:
 
 def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> DriveProfile:
     """Make the profile of a disk."""
-    figures = disk_figures(log, tracks, curve)
+    total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
+    heads = int(np.ceil(total / MAX_CYLINDERS))
+    starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
+    middles = starts + log.capacity_bytes / ZONES / 2
+    sectors = np.maximum(np.rint(np.interp(middles, tracks.offset, tracks.track_bytes) / SECTOR_BYTES), 1)
+    sure = np.flatnonzero(tracks.error < max(SURE, float(tracks.error.min()) * 1.01))
+    nearest = sure[np.abs(tracks.offset[sure][:, None] - middles).argmin(axis=0)]
+    skews = tracks.skew_turns[nearest] % 1 * sectors
+    zones: list[list[float]] = []
+    first_lbn, first_cylinder = 0, 0
+    ends = [*(starts / SECTOR_BYTES).tolist()[1:], None]
+    for start, held, skew in zip(ends, sectors.tolist(), skews.tolist(), strict=True):
+        zones.append([first_lbn, first_cylinder, int(held), skew, skew])
+        if start is not None:
+            cylinders = max(int((start - first_lbn) / held / heads), 1)
+            first_cylinder += cylinders
+            first_lbn += cylinders * heads * int(held)
+    distances = np.unique(np.rint(np.geomspace(1, total / heads - 1, SEEKS)))
+    positioning = np.maximum.accumulate(np.maximum(curve.at(distances * heads), 0.01))
+    figures: dict[str, Any] = {
+        "capacity_bytes": log.capacity_bytes,
+        "rpm": 60_000 / tracks.turn_ms,
+        "heads": heads,
+        "band_cylinders": 0,
+        "zones": zones,
+        "seek_distance_cylinders": [int(distance) for distance in distances],
+        "seek_ms": positioning.tolist(),
+        "read_miss_ms": 0.0,
+        **hit_figures(select_buffered(log)),
+    }
     near = log.of("before", "skips", "late", "hits", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}

@@ -15,10 +15,11 @@ from layoutscope.metrics.history import (
     AS_LISTED,
     BY_NAME,
     FOLDERS_FIRST,
-    Ascents,
     count_streams,
     creation_metrics,
+    excess_sigmas,
     infer_creation_order,
+    rising_share,
     writing_metrics,
 )
 from tests.validation.plans import MACOS_APFS, MACOS_HFSPLUS, aging
@@ -66,9 +67,9 @@ def test_few_leaves_are_no_stream():
 def test_half_of_the_neighbours_ascend_at_random():
     """For random numbers, the excess is at most a few standard deviations: the variance is n / 12."""
     rng = np.random.default_rng(1)
-    found = [Ascents(999, int((np.diff(rng.permutation(1000)) > 0).sum())).excess for _ in range(300)]
+    found = [excess_sigmas(999, int((np.diff(rng.permutation(1000)) > 0).sum())) for _ in range(300)]
     assert np.std(found) == pytest.approx(1, abs=0.1)
-    assert Ascents(0, 0).share is None
+    assert rising_share(0, 0) is None
 
 
 @pytest.mark.parametrize("order", ["hash", "alphabetical", "numbered"])

@@ -5,7 +5,8 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.metrics import measure_trace
-from layoutscope.metrics.files import first_touches, seek_from_edge
+from layoutscope.metrics.files import first_touches
+from layoutscope.metrics.space import edge_distance
 from tests.layouts import NODE, layout, leaves
 
 
@@ -48,7 +49,7 @@ def test_both_rules_of_seek_distance():
     """Backward by one read of 10 bytes: 20 from the end, 0 from the nearest edge; forward by 5 is 5 in both."""
     start, stop = np.array([100, 90, 105]), np.array([110, 100, 110])
     assert np.abs(start[1:] - stop[:-1]).tolist() == [20, 5]
-    assert seek_from_edge(start, stop).tolist() == [0, 5]
+    assert edge_distance(start[:-1], stop[:-1], start[1:], stop[1:]).tolist() == [0, 5]
 
 
 def test_head_travel_in_strokes_is_relative_to_the_volume():

@@ -246,7 +246,16 @@ class Catalog(Struct, frozen=True):
 def collect_catalog(tree: Tree | None, tables: LeafTables) -> Catalog:
     """Bring the content of the leaves into key order; records in unreached leaves are dropped."""
     chosen, threads = (_Chosen(tables, table, tree) for table in ("entries", "threads"))
-    forks = _order_extents(tables, chosen)
+    # The extents of the reached entries, in fork order.
+    forks = tables.table("forks")
+    forks["entry"] = forks.pop("owner")
+    if chosen.order is not None:
+        row = np.full(tables.count("entries"), NULL_ROW)
+        row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
+        forks["entry"] = row[forks["entry"]]
+        if not chosen.has_all:
+            reached = forks["entry"] != NULL_ROW
+            forks = {name: values[reached] for name, values in forks.items()}
     decoded, own = (
         (found["name"], found["name_others"]) for found in (tables.table(table) for table in ("entries", "threads"))
     )
@@ -313,21 +322,6 @@ class _Chosen:
         return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
 
 
-def _order_extents(tables: LeafTables, chosen: _Chosen) -> Columns:
-    """Return the extents of the reached entries, in fork order."""
-    found = tables.table("forks")
-    forks: Columns = {"entry": found.pop("owner"), **found}
-    if chosen.order is None:
-        return forks
-    row = np.full(tables.count("entries"), NULL_ROW)
-    row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
-    forks["entry"] = row[forks["entry"]]
-    if chosen.has_all:
-        return forks
-    reached = forks["entry"] != NULL_ROW
-    return {name: values[reached] for name, values in forks.items()}
-
-
 ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 
 
@@ -386,9 +380,14 @@ def resolve_links(
     is_file = ~entries["is_folder"]
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
     is_link, is_directory_link = (is_file & mask for mask in typed)
-    is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
-    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), "hard-link-plain")
-    is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
+    if (is_link | is_directory_link).any():
+        # Drivers give links the creation date of the root folder or of the private one.
+        created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
+        root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
+        home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
+        is_dated = np.isin(created, created[np.concatenate([root, home])])
+        _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), "hard-link-plain")
+        is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
     target = np.arange(len(is_file), dtype=np.uint32)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
     for directory, prefix, links in (
@@ -418,17 +417,6 @@ def bear_a_links_type(
     # The Finder's own aliases have the same type and creator, so only the flag identifies a directory link.
     is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
     return is_of_file, is_of_folder
-
-
-def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
-    """Mark the given entries whose creation date is the one that drivers assign to links."""
-    entries = catalog.entries
-    if not may_be_link.any():
-        return may_be_link
-    created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
-    root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
-    home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
-    return may_be_link & np.isin(created, created[np.concatenate([root, home])])
 
 
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:

@@ -207,7 +207,8 @@ def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
         return None
     message = f"{num_lists:,} block lists with {len(blocks):,} blocks were applied in memory"
     volume.log.at("journal", journal.journal_offset).add("journal-replayed", "info", message)
-    return Overlay(volume.source, *blocks.T, data)
+    places, sizes, starts = blocks.T
+    return Overlay(volume.source, places, sizes, starts, data)
 
 
 def report_pending(volume: Volume, journal: Journal) -> None:

@@ -186,7 +186,12 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     rules = (rule, rule, INDEX_BYTES)
     tree = make_main_tree(layout, read, entries, leaves_of(layout, read), records, rules, TABLE_ENTRY)
     offset = nodes["image_offset"].signed()[np.concatenate(read)] - layout.facts.image_offset
-    spare, offset_of = _free_nodes(layout)
+    # The numbers of free nodes, and the offset of every node.
+    mine = np.flatnonzero(nodes["tree"].equals(CATALOG) & nodes["image_offset"].is_known)
+    number = nodes["node_id"].signed()[mine]
+    offset_of = np.full(int(number.max(initial=-1)) + 1, NOWHERE)
+    offset_of[number] = nodes["image_offset"].signed()[mine] - layout.facts.image_offset
+    spare = np.sort(number[nodes["kind"].equals("free")[mine]])
     block_bytes = layout.facts.block_size_bytes
     clump = int(layout.facts.details.get("catalog clump bytes", 0)) // block_bytes
     data = read_data(layout, numbers)
@@ -205,16 +210,6 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
         next_ident=len(numbers),
         cursor=int((data.start + data.count).max(initial=0)),
     )
-
-
-def _free_nodes(layout: VolumeLayout) -> tuple[I64, I64]:
-    """Return the numbers of free nodes, and the offset of every node."""
-    nodes = layout.columns("nodes")
-    mine = np.flatnonzero(nodes["tree"].equals(CATALOG) & nodes["image_offset"].is_known)
-    number = nodes["node_id"].signed()[mine]
-    offset_of = np.full(int(number.max(initial=-1)) + 1, NOWHERE)
-    offset_of[number] = nodes["image_offset"].signed()[mine] - layout.facts.image_offset
-    return np.sort(number[nodes["kind"].equals("free")[mine]]), offset_of
 
 
 def catalog_bytes(letters: I64, is_directory: NDArray[np.bool_] | bool) -> I64:

@@ -13,10 +13,11 @@ from msgspec import field
 
 from layoutscope.checks.engine import Table
 from layoutscope.display import Struct
-from layoutscope.filesystems.hfsplus import extents, names, rootfiles
+from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, EXTENT_FIELDS, FORK, INLINE, KEY
 from layoutscope.filesystems.hfsplus.btree import read_batches
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
+from layoutscope.filesystems.hfsplus.contents import OVERFLOW_FIELDS
 from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
@@ -305,8 +306,8 @@ class LeafRecords(Struct, frozen=True):
         return self.located.field(row, path, "data", form.values.get(int(self["kind"][record]), form.start))
 
 
-EXTENT_RECORD: Final = extents.LEAF_RECORD
-HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
+EXTENT_RECORD: Final = records.EXTENT_LEAF_RECORD
+HOT_FILE_RECORD: Final = records.HOT_FILE_LEAF_RECORD
 HOT_FILE_FIELDS: Final = (
     HOT_FILE_RECORD.key.file_id,
     HOT_FILE_RECORD.key.fork_type,
@@ -601,7 +602,7 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
         return LeafRecords(located, tables[""])
 
     attributes = read("attributes", _decode_attributes)
-    overflow = read("extents-overflow", partial(_decode_fixed, EXTENT_RECORD, extents.OVERFLOW_FIELDS))
+    overflow = read("extents-overflow", partial(_decode_fixed, EXTENT_RECORD, OVERFLOW_FIELDS))
     hot_files = read("hot-files", partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS))
     parts = (catalog, attributes, overflow, hot_files)
     trees = {part.located.name: part.located for part in parts if part is not None}

@@ -12,7 +12,7 @@ from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.extents import flatten
+from layoutscope.filesystems.hfsplus.forks import flatten
 from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, find, signed
@@ -29,6 +29,7 @@ from layoutscope.tables import NULL_ROW
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.names import Units
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
@@ -61,14 +62,13 @@ _SIZE_COLUMNS: Final = ("file_id", "node", "size")
 class AttributeLeaves(Struct):
     """Leaf records of the attributes file; extents are kept in decoding order."""
 
-    bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
     names: list[Units] = field(default_factory=list)
     forks: list[Columns] = field(default_factory=list)
     compressed: list[Columns] = field(default_factory=list)
     num_owners: int = 0
 
-    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
+    def decode(self, records: RecordBatch, leaf: Mask) -> tuple[Columns, I64]:
         """Decode the leaf records of a batch; keep extents and compression headers."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
@@ -77,7 +77,6 @@ class AttributeLeaves(Struct):
         start = key + KEY.width
         kind = FORMS["attributes"].types_of(buffer, data, stop)
         is_sound = (kind != 0) & (start + length * names.UNIT_BYTES <= data)
-        self.bad.append(node[~is_sound])
         for number, (record_type, fields) in EXTENT_FIELDS.items():
             rows = np.flatnonzero(is_sound & (kind == number))
             found = decode_columns(record_type, buffer, data[rows], fields)
@@ -104,7 +103,14 @@ class AttributeLeaves(Struct):
         headed = rows[is_header]
         sizes = signed(size[is_header])
         self.compressed.append({"file_id": file_id[headed], "node": node[headed], "size": sizes})
-        return {"node": node[is_sound], "file_id": file_id[is_sound], "record_type": kind[is_sound]}
+        columns: Columns = {"node": node[is_sound], "file_id": file_id[is_sound], "record_type": kind[is_sound]}
+        return columns, node[~is_sound]
+
+
+def start_attributes() -> tuple[AttributeLeaves, LeafDecoder]:
+    """Return an empty store of leaf records, and the decoder that fills it."""
+    leaves = AttributeLeaves()
+    return leaves, leaves.decode
 
 
 class Attributes(Struct, frozen=True):

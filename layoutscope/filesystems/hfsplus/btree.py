@@ -6,7 +6,7 @@ extent. The shape of the tree is then computed from arrays (:mod:`layoutscope.fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import field
@@ -19,13 +19,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR_BYTES,
     FORMS,
     HEADER,
-    INDEX,
     LEAF,
     MAP,
     OFFSET_BYTES,
-    NodeRows,
-    ReadNodes,
-    RecordBatch,
     decode_nodes,
     locate_records,
 )
@@ -33,16 +29,21 @@ from layoutscope.filesystems.hfsplus.volume import shift_error
 from layoutscope.image import Workspace
 from layoutscope.image.passes import phase_of_pass
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import GrowingTable
-from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import HEADER_NODE, HEADER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from layoutscope.filesystems.hfsplus.nodes import NodeRows, ReadNodes, RecordBatch
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.structs.arrays import I64, U8, Columns, Mask
+    from layoutscope.structs.arrays import I64, U8, Columns, GrowingTable, Mask
     from layoutscope.structs.grammar import HfsplusBtree
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+
+    # Decodes the marked records of a batch, which are in leaves; this is the only part that differs between trees. Also
+    # returns the numbers of leaves with records that contradict the format.
+    LeafDecoder = Callable[[RecordBatch, Mask], tuple[Columns, I64]]
 
 
 BATCH_BYTES: Final = 4 * 1024**2
@@ -51,30 +52,10 @@ BATCH_BYTES: Final = 4 * 1024**2
 HEADER_NODE_BYTES: Final = HEADER_NODE.width
 
 
-class TreePlace(NamedTuple):
-    """A tree before it is opened: its name, and the location of its file."""
-
-    tree: str  # name as in the tables
-    file_id: int  # CNID of the tree's file
-    fork: Fork  # its extents as far as known
-
-
-class LeafDecoder(Protocol):
-    """Decodes a tree's leaves, the only part that differs between trees."""
-
-    bad: list[I64]
-    """Numbers of leaves with records that contradict the format."""
-
-    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch."""
-        ...
-
-
 class TreeFile(Struct, frozen=True):
     """A B-tree's file and header."""
 
     tree: str  # name as in the tables
-    file_id: int  # CNID of the tree's file
     fork: Fork  # all its extents, including overflow extents
     header: HfsplusBtree.HeaderRecord  # the header record
     user_data: bytes  # the header node's second record
@@ -99,17 +80,6 @@ class TreeFile(Struct, frozen=True):
         return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
 
 
-class Decoded(Struct):
-    """The decoded nodes of a tree; grows batch by batch."""
-
-    nodes: NodeRows  # the tree's nodes; nodes that are not yet decoded are blank
-    # records of index nodes: `node, child, ident`, the first field of the key, and `at`, the offset of the pointer in
-    # the tree's file
-    pointers: list[Columns] = field(default_factory=list)
-    # records of leaves, as decoded by the tree's leaf decoder
-    leaves: GrowingTable = field(default_factory=GrowingTable)
-
-
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
     """Return the locations of nodes; a node may consist of several pieces.
 
@@ -118,9 +88,8 @@ def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) ->
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 
-def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
+def open_tree(volume: Volume, tree: str, fork: Fork) -> TreeFile | None:
     """Read the header node and the map of a tree; return None if it has no blocks or its header is damaged."""
-    tree, file_id, fork = place
     if not fork.num_blocks:
         return None
     at = int(fork.start_blocks[0]) * volume.block_size_bytes
@@ -146,7 +115,7 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
     used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
     data = bytes(node.user_data)
-    return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
+    return TreeFile(tree, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
 
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
@@ -236,30 +205,31 @@ def decode_tree(
     volume: Volume,
     file: TreeFile,
     numbers: I64,  # ascending numbers of readable nodes
-    leaves: LeafDecoder,
-    into: Decoded,
+    decode: LeafDecoder,
+    nodes: NodeRows,
+    records: GrowingTable,
 ) -> None:
-    """Read and decode nodes in batches, in order of node number."""
+    """Read and decode nodes in batches, in order of node number; rows and decoded leaf records are added."""
+    form, header = FORMS[file.tree], file.header
+    fixed = None if header.has_variable_index_keys else int(header.len_key_max)
     with phase_of_pass(volume.source, len(numbers) * file.node_size_bytes) as under_way:
-        for nodes in read_batches(volume, file, numbers):
-            _decode_batch(file, nodes, leaves, into)
-            under_way.advance(len(nodes.buffer))
+        for batch in read_batches(volume, file, numbers):
+            # A shorter key cannot hold the fixed part of the tree's keys: the record is skipped, the node is damaged.
+            located = locate_records(batch, fixed, form.key_type.width)
+            nodes.put(located, form)
+            found, bad = decode(located, (batch.kind == LEAF)[located.node])
+            records.add(found, batch.to_come)
+            nodes.damaged[bad] = True
+            under_way.advance(len(batch.buffer))
 
 
-def _decode_batch(file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
-    form = FORMS[file.tree]
-
-    def id_of(key: I64) -> I64:
-        return decode_column(form.key_type, nodes.buffer, key, form.ident).astype(np.int64)
-
-    fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
-    # A shorter key cannot hold the fixed part of the tree's keys: the record is skipped, and the node is damaged.
-    records = locate_records(nodes, fixed, form.key_type.width)
-    into.nodes.put(records, id_of)
-    is_index = (nodes.kind == INDEX)[records.node]
-    if is_index.any():
-        number, key, data, _ = records.of(is_index)
-        child = decode_column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node).astype(np.int64)
-        at = data + (number - records.node[is_index]) * nodes.node_size_bytes
-        into.pointers.append({"node": number, "child": child, "ident": id_of(key), "at": at})
-    into.leaves.add(leaves.decode(records, (nodes.kind == LEAF)[records.node]), nodes.to_come)
+def decode_fixed(
+    record_type: RecordType, fields: tuple[RecordColumn, ...], records: RecordBatch, leaf: Mask
+) -> tuple[Columns, I64]:
+    """Decode leaf records with a single type and length, such as those of extents and of hot files."""
+    whole = leaf & (records.stop - records.key >= record_type.width)
+    node, key, _, _ = records.of(whole)
+    found = decode_columns(record_type, records.nodes.buffer, key, fields)
+    return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}, records.of(
+        leaf & ~whole
+    )[0]

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
+from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.filesystems.hfsplus.nodes import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import find, is_ascending, starts_of
 from layoutscope.structs.leaves import NO_LEAF, Leaf, LeafPlan, LeafTables, Repeated, Text
 from layoutscope.structs.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
-from layoutscope.tables import NULL_ROW
+from layoutscope.tables import NULL_ROW, TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.btree import TreeFile
-    from layoutscope.filesystems.hfsplus.names import KeptNames, StoredNames
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder, TreeFile
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
     from layoutscope.filesystems.hfsplus.volume import Volume
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.arrays import I64, Columns, Mask
     from layoutscope.structs.leaves import Coding, Texts
     from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
-    from layoutscope.tables import TextColumn
 
 
 KEY: Final = CATALOG_KEY
@@ -196,36 +195,36 @@ _FIRST_THREAD: Final = 2
 """Index of the first thread type among the leaves of the plan."""
 
 
-class CatalogLeaves(Struct):
-    """Leaf records of the catalog file; entries, threads and extents are kept in decoding order.
+def start_catalog() -> tuple[LeafTables, LeafDecoder]:
+    """Return empty tables of the catalog, and the decoder that fills them."""
+    tables = LeafTables(PLAN)
+    return tables, partial(_decode_records, tables)
 
-    The rows of a node are contiguous, so a start and a count per node are enough.
+
+def _decode_records(tables: LeafTables, records: RecordBatch, leaf: Mask) -> tuple[Columns, I64]:
+    """Decode the records of leaves into tables, which keep entries, threads and extents in decoding order.
+
+    The rows of a node are contiguous, so a start and a count per node are returned.
     """
-
-    bad: list[I64] = field(default_factory=list)
-    tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
-
-    def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; keep entries, threads, names and extents."""
-        batch, numbers = records.in_leaves(leaf), records.nodes.number
-        found = self.tables.add(batch, records.nodes.to_come)
-        is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
-        columns: Columns = {"node": numbers}
-        # Records are in the order of their nodes.
-        stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")
-        for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
-            counts = np.diff(np.append(0, np.cumsum(chosen))[stops], prepend=0)
-            first = self.tables.count(table) - int(counts.sum())
-            columns |= {table: first + starts_of(counts), f"num_{table}": counts}
-        self.bad.append(numbers[batch.node[~is_sound]])
-        return columns
+    batch, numbers = records.in_leaves(leaf), records.nodes.number
+    found = tables.add(batch, records.nodes.to_come)
+    is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
+    columns: Columns = {"node": numbers}
+    # Records are in the order of their nodes.
+    stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")
+    for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
+        counts = np.diff(np.append(0, np.cumsum(chosen))[stops], prepend=0)
+        first = tables.count(table) - int(counts.sum())
+        columns |= {table: first + starts_of(counts), f"num_{table}": counts}
+    return columns, numbers[batch.node[~is_sound]]
 
 
 class Catalog(Struct, frozen=True):
     """The content of the catalog, in key order."""
 
     entries: Columns  # one row per file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
-    names: KeptNames  # names as shown and as stored
+    name: TextColumn  # names in display form
+    other_names: Texts  # stored names of entries whose display form is ambiguous, or no rows (:func:`names.show_names`)
     threads: Columns  # one row per thread record: `THREAD_COLUMNS` and `node`
     # one row per extent in the catalog, in fork order: `entry` is a row of `entries`, `fork_type`, and `start_block,
     # block_count` in allocation blocks
@@ -233,27 +232,33 @@ class Catalog(Struct, frozen=True):
     thread_of: NDArray[np.int32]  # row of each entry's thread, -1 if it has none
     is_renamed: Mask  # entries whose names differ from those in their threads
     orphans: I64  # rows of threads whose file or folder is missing
-    orphan_names: StoredNames  # names in these threads
-
-    @property
-    def name(self) -> TextColumn:
-        """Names in display form."""
-        return self.names.shown
+    orphan_names: list[bytes]  # names in these threads, as stored
 
     def misplaced(self, *, is_folded: bool) -> Mask:
         """Mark the entries whose keys do not follow the previous key, with or without regard to case."""
-        return misplaced(self.entries["parent_id"], self.names, is_folded=is_folded)
+        return misplaced(self.entries["parent_id"], self.name, self.other_names, is_folded=is_folded)
 
     def checked(self) -> Catalog:
         """Return only the columns that tables need, without those used by checks only."""
         return replace(self, entries={name: each for name, each in self.entries.items() if name not in _FOR_CHECKS})
 
 
-def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
+def collect_catalog(tree: Tree | None, tables: LeafTables) -> Catalog:
     """Bring the content of the leaves into key order; records in unreached leaves are dropped."""
-    chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
-    forks = _order_extents(leaves, chosen)
-    decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
+    chosen, threads = (_Chosen(tables, table, tree) for table in ("entries", "threads"))
+    # The extents of the reached entries, in fork order.
+    forks = tables.table("forks")
+    forks["entry"] = forks.pop("owner")
+    if chosen.order is not None:
+        row = np.full(tables.count("entries"), NULL_ROW)
+        row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
+        forks["entry"] = row[forks["entry"]]
+        if not chosen.has_all:
+            reached = forks["entry"] != NULL_ROW
+            forks = {name: values[reached] for name, values in forks.items()}
+    decoded, own = (
+        (found["name"], found["name_others"]) for found in (tables.table(table) for table in ("entries", "threads"))
+    )
     # On sound volumes, entries and threads have the same names in different orders. Equal sums save a comparison of
     # the names.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
@@ -264,28 +269,13 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
         is_renamed[rows] = names.differ(
-            names.stored(names.widen_names(*decoded), chosen.places(rows)),
-            names.stored(names.widen_names(*own), threads.places(thread_of[rows])),
+            TextColumn(*names.widen_names(*decoded), chosen.places(rows)),
+            TextColumn(*names.widen_names(*own), threads.places(thread_of[rows])),
         )
     orphans = find_orphaned_threads(thread_ids, entries["file_id"], thread_of)
-    none = np.empty(0, np.int64)
-    return Catalog(
-        entries,
-        names.KeptNames.of(*decoded, chosen.order),
-        known,
-        forks,
-        thread_of,
-        is_renamed,
-        orphans,
-        names.stored(names.widen_names(*own), threads.places(orphans))
-        if len(orphans)
-        else names.StoredNames(np.empty(0, np.uint8), none, none),
-    )
-
-
-def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
-    found = leaves.tables.table(table)
-    return found["name"], found["name_others"]
+    lost = TextColumn(*names.widen_names(*own), threads.places(orphans)).raw() if len(orphans) else []
+    shown = names.show_names(*decoded, chosen.order)
+    return Catalog(entries, *shown, known, forks, thread_of, is_renamed, orphans, lost)
 
 
 def find_orphaned_threads(
@@ -332,22 +322,25 @@ class _Chosen:
         return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
 
 
-def _order_extents(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
-    """Return the extents of the reached entries, in fork order."""
-    found = leaves.tables.table("forks")
-    forks: Columns = {"entry": found.pop("owner"), **found}
-    if chosen.order is None:
-        return forks
-    row = np.full(leaves.tables.count("entries"), NULL_ROW)
-    row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
-    forks["entry"] = row[forks["entry"]]
-    if chosen.has_all:
-        return forks
-    reached = forks["entry"] != NULL_ROW
-    return {name: values[reached] for name, values in forks.items()}
-
-
 ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
+
+
+def find_root_file(catalog: Catalog, name: str) -> int:
+    """Return the row of a file's entry in the root folder, by its name; -1 if there is none."""
+    entries = catalog.entries
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
+    matches = rows[catalog.name.take(rows).equal_to(name.encode())]
+    return int(matches[0]) if len(matches) else -1
+
+
+def data_fork_of(catalog: Catalog, row: int) -> Fork:
+    """Return the data fork of an entry, with only the extents in its own record."""
+    forks = catalog.forks
+    mine = (forks["entry"] == row) & (forks["fork_type"] == DATA_FORK)
+    size = int(catalog.entries["data_size"][row])
+    starts, counts = (forks[name][mine].astype(np.int64) for name in ("start_block", "block_count"))
+    return Fork(size, starts, counts, np.full(len(starts), -1, np.int64))
+
 
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator
@@ -387,9 +380,14 @@ def resolve_links(
     is_file = ~entries["is_folder"]
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
     is_link, is_directory_link = (is_file & mask for mask in typed)
-    is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
-    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), "hard-link-plain")
-    is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
+    if (is_link | is_directory_link).any():
+        # Drivers give links the creation date of the root folder or of the private one.
+        created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
+        root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
+        home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
+        is_dated = np.isin(created, created[np.concatenate([root, home])])
+        _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), "hard-link-plain")
+        is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
     target = np.arange(len(is_file), dtype=np.uint32)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
     for directory, prefix, links in (
@@ -419,17 +417,6 @@ def bear_a_links_type(
     # The Finder's own aliases have the same type and creator, so only the flag identifies a directory link.
     is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
     return is_of_file, is_of_folder
-
-
-def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
-    """Mark the given entries whose creation date is the one that drivers assign to links."""
-    entries = catalog.entries
-    if not may_be_link.any():
-        return may_be_link
-    created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
-    root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
-    home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
-    return may_be_link & np.isin(created, created[np.concatenate([root, home])])
 
 
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:

@@ -6,7 +6,8 @@ because it completes the others; then the catalog, the attributes and the hot fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,22 +16,17 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import attributes as attributes_file
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.btree import TreePlace
-from layoutscope.filesystems.hfsplus.extents import extend_fork, overflow_leaves
+from layoutscope.filesystems.hfsplus.btree import decode_fixed
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, data_fork_of, find_root_file
 from layoutscope.filesystems.hfsplus.features import report_version
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate_byte, read_free_runs
-from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, replay_journal, report_pending
+from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, is_pending, replay_journal, report_pending
 from layoutscope.filesystems.hfsplus.nodes import INDEX
-from layoutscope.filesystems.hfsplus.rootfiles import read_hot_files, report_unread_journal
-from layoutscope.filesystems.hfsplus.tree import (
-    Tree,
-    first_rows,
-    is_whole,
-    read_tree,
-)
+from layoutscope.filesystems.hfsplus.tree import Tree, first_rows, is_whole, read_tree
 from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread_header
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import LARGEST, distinct, find, heads, is_ascending, lengths_of
+from layoutscope.structs.records import EXTENT_LEAF_RECORD, HOT_FILE_LEAF_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +42,38 @@ if TYPE_CHECKING:
 
 
 CNID = grammar.HfsplusVolume.Cnid
+
+TREE_FILES: Final = {
+    "extents-overflow": int(CNID.extents_file),
+    "catalog": int(CNID.catalog_file),
+    "attributes": int(CNID.attributes_file),
+}
+"""CNIDs of the B-tree files that the volume header points to, by their names in the tables."""
+
+SPECIAL_FILES: Final = {
+    int(CNID.allocation_file): "allocation_file",
+    int(CNID.extents_file): "extents_file",
+    int(CNID.catalog_file): "catalog_file",
+    int(CNID.attributes_file): "attributes_file",
+    int(CNID.startup_file): "startup_file",
+}
+"""Fields of the volume header by the CNID of the file."""
+
+OVERFLOW_FIELDS: Final = (
+    EXTENT_LEAF_RECORD.key.fork_type,
+    EXTENT_LEAF_RECORD.key.file_id,
+    EXTENT_LEAF_RECORD.key.start_block,
+    EXTENT_LEAF_RECORD.data.extents.start_block,
+    EXTENT_LEAF_RECORD.data.extents.num_blocks,
+)
+"""Owner, position in the fork, and eight extents."""
+
+decode_overflow = partial(decode_fixed, EXTENT_LEAF_RECORD, OVERFLOW_FIELDS)
+
+JOURNAL_FILE: Final = ".journal"
+HOT_FILES: Final = ".hotfiles.btree"
+
+Leaves = TypeVar("Leaves")
 
 
 class Contents(Struct, frozen=True):
@@ -106,23 +134,21 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
     """Read all metadata of a volume, each block once; rebuild broken trees if a sweep looked for nodes everywhere."""
-    reader = _Trees(volume, found, special_forks(volume.header), journal)
-    special = reader.special
-    reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
+    special = special_forks(volume.header)
+    read = partial(_read_or_rebuild, volume, special, journal, found)
+    overflow, _ = read("extents-overflow", None, lambda: (None, decode_overflow))
     for file_id, fork in special.items() if not volume.is_inferred else ():
-        special[file_id] = extend_fork(fork, reader.overflow, file_id, catalog_file.DATA_FORK)
-    catalog_tree, catalog_leaves = reader.read("catalog", CNID.catalog_file)
-    attribute_tree, attribute_leaves = reader.read("attributes", CNID.attributes_file)
-    assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
-    assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
-    catalog = catalog_file.collect_catalog(catalog_tree, catalog_leaves)
-    every = {"extents-overflow": reader.overflow, "catalog": catalog_tree, "attributes": attribute_tree}
-    every["hot-files"] = read_hot_files(volume, catalog, reader.overflow)
+        special[file_id] = extend_fork(fork, overflow, file_id, DATA_FORK)
+    catalog_tree, tables = read("catalog", overflow, catalog_file.start_catalog)
+    attribute_tree, leaves = read("attributes", overflow, attributes_file.start_attributes)
+    catalog = catalog_file.collect_catalog(catalog_tree, tables)
+    every = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    every["hot-files"] = _read_hot_files(volume, catalog, overflow)
     trees = {name: tree for name, tree in every.items() if tree is not None}
     for tree in trees.values():
         _report_losses(volume, tree, catalog)
     if journal is not None:
-        report_unread_journal(volume, journal, catalog)
+        _report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
     stale: dict[str, int] | None = None
     if found is not None:
@@ -134,7 +160,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         special,
         trees,
         catalog,
-        attributes_file.collect_attributes(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
+        attributes_file.collect_attributes(attribute_tree, leaves, rows.get("attributes", 0)),
         *read_free_runs(volume, special[CNID.allocation_file]),
         stale,
     )
@@ -151,10 +177,11 @@ def _report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     if not len(tree.reach.missing) and not len(tree.reach.misled):
         return
     # The records of all reached index nodes, each level in key order.
-    node = tree.pointers["node"]
+    pointers = table.pointers.values
+    node = pointers["node"]
     reached = np.flatnonzero((table.key_rank[node] >= 0) & (table.kind[node] == INDEX))
     order = reached[np.lexsort((table.key_rank[node[reached]], table.height[node[reached]]))]
-    node, child, ident, at = (tree.pointers[name][order] for name in ("node", "child", "ident", "at"))
+    node, child, ident, at = (pointers[name][order] for name in ("node", "child", "ident", "at"))
     inside = (child > 0) & (child < file.num_nodes)
     # A rebuilt tree has leaves without a parent: their pointers are broken, but nothing is missing.
     lost = np.flatnonzero(~inside | (table.key_rank[np.where(inside, child, 0)] < 0))
@@ -175,82 +202,117 @@ def _report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
         log.add("subtree-missing", "error", message)
 
 
-LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
-    "extents-overflow": overflow_leaves,
-    "catalog": catalog_file.CatalogLeaves,
-    "attributes": attributes_file.AttributeLeaves,
-}
-"""Leaf decoders, by tree."""
-
-
 def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
     """Return the forks of the special files in a volume header."""
-    return {
-        int(CNID.allocation_file): inline_fork(header.allocation_file),
-        int(CNID.extents_file): inline_fork(header.extents_file),
-        int(CNID.catalog_file): inline_fork(header.catalog_file),
-        int(CNID.attributes_file): inline_fork(header.attributes_file),
-        int(CNID.startup_file): inline_fork(header.startup_file),
-    }
+    return {cnid: inline_fork(getattr(header, field)) for cnid, field in SPECIAL_FILES.items()}
 
 
-class _Trees(Struct):
-    """Reads the trees of a volume, including broken ones."""
+def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:
+    """Add a file's overflow extents, in the order of the fork."""
+    if overflow is None:
+        return fork
+    records = overflow.records
+    mine = np.flatnonzero((records["key.file_id"] == file_id) & (records["key.fork_type"] == fork_type))
+    if not len(mine):
+        return fork
+    mine = mine[np.argsort(records["key.start_block"][mine], kind="stable")]
+    starts, counts = records["data.extents.start_block"][mine], records["data.extents.num_blocks"][mine]
+    used = counts > 0
+    nodes = np.broadcast_to(records["node"][mine][:, None], counts.shape)
+    return Fork(
+        fork.logical_size_bytes,
+        np.concatenate([fork.start_blocks, starts[used]]),
+        np.concatenate([fork.block_counts, counts[used]]),
+        np.concatenate([fork.record_nodes, nodes[used]]),
+    )
 
-    volume: Volume  # receives findings
-    found: Swept | None  # nodes that a sweep found
-    # special files by their CNID; if only the copy of the volume header leads to a tree, its fork is replaced
-    special: dict[int, Fork]
-    journal: Journal | None
-    overflow: Tree | None = None  # the extents-overflow file, once it is read
 
-    def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        """Read a tree; if it is broken, rebuild it from its leaves, and also try the copy of the header."""
-        place = TreePlace(name, file_id, self.special[file_id])
-        leaves = LEAVES[name]()
-        tree = read_tree(self.volume, place, leaves)
-        # Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
-        may_be_absent = not (place.fork.num_blocks or name == "catalog" or self.volume.is_inferred)
-        if is_whole(tree) if tree is not None else may_be_absent:
-            return tree, leaves
-        from layoutscope.filesystems.hfsplus.rescue import rebuild
-
-        fresh = LEAVES[name]()
-        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
-        if rebuilt is not None:
-            tree, leaves = rebuilt, fresh
-        other = self._by_copy(place)
-        if other is not None and _num_records(other[0]) >= _num_records(tree):
-            return other
+def _read_or_rebuild(
+    volume: Volume,
+    special: dict[int, Fork],  # if only the copy of the volume header leads to the tree, its fork is replaced
+    journal: Journal | None,
+    found: Swept | None,  # nodes that a sweep found
+    name: str,
+    overflow: Tree | None,
+    start: Callable[[], tuple[Leaves, LeafDecoder]],  # makes an empty store for decoded leaves, and its decoder
+) -> tuple[Tree | None, Leaves]:
+    """Read a tree; if it is broken, rebuild it from its leaves, and also try the copy of the header."""
+    file_id = TREE_FILES[name]
+    fork = special[file_id]
+    leaves, decode = start()
+    tree = read_tree(volume, name, fork, decode)
+    # Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
+    may_be_absent = not (fork.num_blocks or name == "catalog" or volume.is_inferred)
+    if is_whole(tree) if tree is not None else may_be_absent:
         return tree, leaves
+    from layoutscope.filesystems.hfsplus.rescue import rebuild
 
-    def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
-        """Read a tree from the extents in the copy of the volume header; return None if these are the same."""
-        # The copy is rewritten only when a special file grows or moves (TN1150, "Volume Header"). Its counts are old,
-        # but its extents are valid.
-        header = alternate_header(self.volume)
-        if header is None:
-            return None
-        fork = special_forks(header)[place.file_id]
-        fork = extend_fork(fork, self.overflow, place.file_id, catalog_file.DATA_FORK)
-        if fork.is_same(place.fork):
-            return None
-        leaves, other = LEAVES[place.tree](), place._replace(fork=fork)
-        volume = replace(self.volume, log=self.volume.log.branch())
-        tree = read_tree(volume, other, leaves)
-        if tree is None or not len(tree.reach.leaves):
-            return None
-        self.special[place.file_id] = fork
-        self.volume.log.extend(volume.log.findings)
-        field = f"{place.tree.split('-')[0]}_file"
-        self.volume.header_field(field).add(
-            "volume-header-invalid", "error", f"the {place.tree} file is where the copy of the header says"
+    fresh, decode = start()
+    rebuilt = rebuild(volume, name, fork, tree, decode, found, journal)
+    if rebuilt is not None:
+        tree, leaves = rebuilt, fresh
+    # The copy is rewritten only when a special file grows or moves (TN1150, "Volume Header"). Its counts are old, but
+    # its extents are valid.
+    header = alternate_header(volume)
+    other = fork if header is None else extend_fork(special_forks(header)[file_id], overflow, file_id, DATA_FORK)
+    if other.is_same(fork):
+        return tree, leaves
+    fresh, decode = start()
+    trial = replace(volume, log=volume.log.branch())
+    by_copy = read_tree(trial, name, other, decode)
+    if by_copy is None or not len(by_copy.reach.leaves):
+        return tree, leaves
+    special[file_id] = other
+    volume.log.extend(trial.log.findings)
+    volume.header_field(SPECIAL_FILES[file_id]).add(
+        "volume-header-invalid", "error", f"the {name} file is where the copy of the header says"
+    )
+    num_records = 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
+    if int(by_copy.nodes.num_records[by_copy.reach.leaves].sum()) >= num_records:
+        return by_copy, fresh
+    return tree, leaves
+
+
+def _report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -> None:
+    """Report transactions in the journal's file if the journal info block led to no journal header."""
+    row = -1 if journal.header is not None else find_root_file(catalog, JOURNAL_FILE)
+    fork = data_fork_of(catalog, row) if row >= 0 else None
+    if fork is None or not len(fork.start_blocks):
+        return
+    at = int(fork.start_blocks[0]) * volume.block_size_bytes
+    if at != journal.journal_offset and is_pending(volume, at):
+        message = "the file .journal holds transactions, to which the journal info block does not lead; not applied"
+        volume.log.at("journal info block", journal.info_offset).add(
+            "journal-invalid", "error", message, expected=f"a journal at volume byte {at:,}"
         )
-        return tree, leaves
 
 
-def _num_records(tree: Tree | None) -> int:
-    return 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
+def _read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
+    """Read the hot-file B-tree.
+
+    Return None if there is none, if it cannot be opened, or if a file merely has its name.
+    """
+    # The volume header has no field for this tree, and its CNID is that of an ordinary file.
+    row = find_root_file(catalog, HOT_FILES)
+    if row < 0:
+        return None
+    file_id = int(catalog.entries["file_id"][row])
+    fork = extend_fork(data_fork_of(catalog, row), overflow, file_id, DATA_FORK)
+    # Each hot file has two records; its thread record has a temperature of 0xFFFFFFFF.
+    key = HOT_FILE_LEAF_RECORD.key
+    decode = partial(decode_fixed, HOT_FILE_LEAF_RECORD, (key.file_id, key.temperature))
+    # Findings in a file that merely has this name are dropped.
+    log = volume.log.branch()
+    tree = read_tree(replace(volume, log=log), "hot-files", fork, decode)
+    if tree is not None:
+        # The second record of the header node, which other trees do not use (TN1150, User Data Record).
+        info = grammar.parse(
+            grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
+        )
+        if int(info.magic) != grammar.HfsplusHotfiles.HotFilesMagic.hot_files:
+            return None
+    volume.log.extend(log.findings)
+    return tree
 
 
 def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:

@@ -6,19 +6,32 @@ eight are in the volume header or the catalog record, the others in the extents-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume import shift_error
-from layoutscope.structs.arrays import LARGEST, U8, Rows, clear_runs, owners, ranges, runs_of
+from layoutscope.structs.arrays import (
+    LARGEST,
+    U8,
+    Rows,
+    clear_runs,
+    heads,
+    lengths_of,
+    owners,
+    ranges,
+    runs_of,
+    starts_of,
+)
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.image import Workspace
-    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.arrays import I64, Columns
     from layoutscope.structs.grammar import HfsplusVolume
 
 
@@ -71,14 +84,19 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
     )
 
 
-def append_extents(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
-    """Return the fork with overflow extents appended."""
-    return Fork(
-        fork.logical_size_bytes,
-        np.concatenate([fork.start_blocks, start_blocks]),
-        np.concatenate([fork.block_counts, block_counts]),
-        np.concatenate([fork.record_nodes, record_nodes]),
-    )
+def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
+    """Convert records of eight extents into one row per used extent."""
+    record, slot = np.nonzero(counts)
+    count = counts[record, slot].astype(np.int64)
+    before = starts_of(count)
+    first = heads(record)
+    before -= np.repeat(before[first], lengths_of(first, len(record)))
+    return {
+        "record": record,
+        "fork_block": first_block[record] + before,
+        "start_block": starts[record, slot].astype(np.int64),
+        "block_count": count,
+    }
 
 
 def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
@@ -131,33 +149,26 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
     none: I64 = np.empty(0, np.int64)
     if volume.is_inferred and not fork.num_blocks:
         return none, none
-    try:
-        starts, counts = _free_runs(volume, fork)
-    except FormatError as error:
-        told = shift_error(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
-        volume.log.survive(told, code="allocation-file-unreadable")
-        return none, none
+    num_blocks = int(volume.header.num_blocks)
+    # Bits after the last block may have any value.
+    length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes, -(-num_blocks // BLOCKS_A_BYTE))
+    parts = [np.empty((2, 0), np.int64)]
+    # One stretch of the file at a time: on the largest volume the file has half a GiB.
+    for at in range(0, length, STRETCH_BYTES):
+        pieces = locate(volume, fork, np.array([at]), np.array([min(STRETCH_BYTES, length - at)]))
+        try:
+            bits = read_parts(volume, pieces)
+        except FormatError as error:
+            told = shift_error(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
+            volume.log.survive(told, code="allocation-file-unreadable")
+            return none, none
+        # The first block is the highest bit of the first byte.
+        _, first, count = clear_runs(bits[None], np.array([num_blocks - at * BLOCKS_A_BYTE]), "big")
+        parts.append(np.stack([first + at * BLOCKS_A_BYTE, count]))
+    starts, counts = runs_of(*np.concatenate(parts, axis=1)).T
     if not volume.is_inferred:
         check_free_count(volume, counts)
     return starts, counts
-
-
-def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    """Find the free blocks, one stretch of the file at a time: on the largest volume the file has half a GiB."""
-    length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
-    num_blocks = int(volume.header.num_blocks)
-    # Bits after the last block may have any value.
-    length = min(length, -(-num_blocks // BLOCKS_A_BYTE))
-    parts = [np.empty((2, 0), np.int64)]
-    for at in range(0, length, STRETCH_BYTES):
-        size = min(STRETCH_BYTES, length - at)
-        bits = read_parts(volume, locate(volume, fork, np.array([at], np.int64), np.array([size], np.int64)))
-        left = np.array([num_blocks - at * BLOCKS_A_BYTE])
-        # The first block is the highest bit of the first byte.
-        _, first, count = clear_runs(bits[None], left, "big")
-        parts.append(np.stack([first + at * BLOCKS_A_BYTE, count]))
-    runs = runs_of(*np.concatenate(parts, axis=1))
-    return runs[:, 0], runs[:, 1]
 
 
 def check_free_count(volume: Volume, counts: I64) -> None:

@@ -74,29 +74,6 @@ class Journal(Struct, frozen=True):
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
 
-class BlockList(Struct, frozen=True):
-    """One block list."""
-
-    # bnum, sizes, starts: target of each block in units of the journal's sector, its size in bytes, and the start of
-    # its content
-    bnum: I64
-    sizes: I64
-    starts: I64
-    used_bytes: int  # length of the list including its contents
-    sequence: int  # number of the transaction, 0 in old journals
-
-
-class Writes(Struct, frozen=True):
-    """The writes of a journal, in its order."""
-
-    # volume_offset, length_bytes: blocks of the volume
-    volume_offset: I64
-    length_bytes: I64
-    data_start: I64  # start of each block's content, in bytes from the start of `data`
-    data: U8  # the journal's transactions, unrolled
-    num_lists: int  # number of sound block lists
-
-
 def is_applied(request: VolumeRequest) -> bool:
     """Return whether pending transactions in the journal should be applied, as a mount would."""
     return not request.options.get("no_journal", False)
@@ -222,18 +199,16 @@ def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
     if not journal.num_pending_bytes or journal.header is None:
         return None
     try:
-        writes = _read_writes(volume, journal)
+        blocks, data, num_lists = _read_pending_blocks(volume, journal)
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
-    if not len(writes.volume_offset):
+    if not len(blocks):
         return None
-    volume.log.at("journal", journal.journal_offset).add(
-        "journal-replayed",
-        "info",
-        f"{writes.num_lists:,} block lists with {len(writes.volume_offset):,} blocks were applied in memory",
-    )
-    return Overlay(volume.source, writes.volume_offset, writes.length_bytes, writes.data_start, writes.data)
+    message = f"{num_lists:,} block lists with {len(blocks):,} blocks were applied in memory"
+    volume.log.at("journal", journal.journal_offset).add("journal-replayed", "info", message)
+    places, sizes, starts = blocks.T
+    return Overlay(volume.source, places, sizes, starts, data)
 
 
 def report_pending(volume: Volume, journal: Journal) -> None:
@@ -244,69 +219,60 @@ def report_pending(volume: Volume, journal: Journal) -> None:
         )
 
 
-def _read_writes(volume: Volume, journal: Journal) -> Writes:
-    """Collect the blocks of all lists; they are few compared with the metadata.
+def _read_pending_blocks(volume: Volume, journal: Journal) -> tuple[I64, U8, int]:
+    """Collect the blocks of all lists, which are few compared with the metadata; also return the ring and their number.
 
     The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
     numbers continue.
     """
     data = unroll_ring(volume, journal)
-    parts: list[BlockList] = []
+    parts = [np.empty((0, 3), np.int64)]
     start, last = 0, 0
     while start < len(data):
         is_beyond = start >= journal.num_pending_bytes
-        found = read_list(journal, data, start)
+        found = _read_list(journal, data, start)
         if isinstance(found, str):
             if not is_beyond:
                 _report_invalid(volume, journal, found, start)
             break
-        if is_beyond and not (last and found.sequence in (last, last + 1)):
+        blocks, used_bytes, sequence = found
+        if is_beyond and not (last and sequence in (last, last + 1)):
             break
-        parts.append(found)
-        start, last = start + found.used_bytes, found.sequence
-    return _place_blocks(journal, parts, data)
+        parts.append(blocks)
+        start, last = start + used_bytes, sequence
+    return np.concatenate(parts), data, len(parts) - 1
 
 
-def read_copies(volume: Volume, journal: Journal) -> Writes | None:
-    """Find the blocks in all sound block lists of a journal, whether pending or not, oldest first."""
+def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
+    """Find the blocks in all sound block lists of a journal, whether pending or not, oldest first.
+
+    Return their places on the volume, their sizes and the starts of their contents in the unrolled ring, shape
+    (n_blocks, 3), and the ring.
+    """
+    none = np.empty((0, 3), np.int64)
     try:
         data = unroll_ring(volume, journal)
     except FormatError:
-        return None
-    found, end = [], 0
-    for start in _list_possible_lists(journal, data).tolist():
-        # Data inside a transaction is a block of some file, even if it looks like a list.
-        part = read_list(journal, data, start) if start >= end else ""
-        if not isinstance(part, str):
-            found.append((start, part))
-            end = start + part.used_bytes
-    # The ring starts with the pending transactions; those after them are older.
-    pending = journal.num_pending_bytes
-    parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
-    return _place_blocks(journal, parts, data)
-
-
-def _list_possible_lists(journal: Journal, data: U8) -> I64:
-    """Return where block lists may start, judging by their counts: at sectors of the ring, in order."""
+        return none, none.view(np.uint8)
     if journal.header is None:
-        return np.empty(0, np.int64)
+        return none, data
+    # Lists may start at sectors of the ring, judging by their counts.
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     list_size = int(journal.header.len_block_list)
     starts = np.arange(0, max(len(data) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
     head = decode_columns(header, data, starts, (header.num_blocks, header.len_used))
     count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
-    may_be: I64 = starts[(count >= 1) & (used >= list_size) & (used <= len(data))]
-    return may_be
-
-
-def _place_blocks(journal: Journal, parts: list[BlockList], data: U8) -> Writes:
-    """Return the volume offsets and contents of the blocks in some lists."""
-    none, sector = np.empty(0, np.int64), int(journal.header.len_header) if journal.header is not None else 0
-    places = np.concatenate([none, *(part.bnum * sector for part in parts)])
-    sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
-    # A block that was freed later stays in its list with the number -1.
-    keep = places >= 0
-    return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
+    lists: list[tuple[bool, int, I64]] = []
+    pending, end = journal.num_pending_bytes, 0
+    for start in starts[(count >= 1) & (used >= list_size) & (used <= len(data))].tolist():
+        # Data inside a transaction is a block of some file, even if it looks like a list.
+        found = _read_list(journal, data, start) if start >= end else ""
+        if not isinstance(found, str):
+            # The ring starts with the pending transactions; those after them are older.
+            lists.append((start < pending, start, found[0]))
+            end = start + found[1]
+    lists.sort(key=lambda item: item[:2])
+    return np.concatenate([none, *(blocks for *_, blocks in lists)]), data
 
 
 def unroll_ring(volume: Volume, journal: Journal) -> U8:
@@ -324,11 +290,17 @@ def unroll_ring(volume: Volume, journal: Journal) -> U8:
     return np.roll(buffer, first - start)
 
 
-def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
-    """Read one block list, or return a description of what is wrong with it."""
+def _read_list(journal: Journal, data: U8, start: int) -> tuple[I64, int, int] | str:
+    """Read one block list, or return a description of what is wrong with it.
+
+    Return place on the volume, size and start of content of each block, the length of the list with its contents, and
+    the number of the transaction, which is 0 in old journals.
+    """
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
-    list_size = int(journal.header.len_block_list) if journal.header is not None else 0
+    list_size, sector = 0, 0
+    if journal.header is not None:
+        list_size, sector = int(journal.header.len_block_list), int(journal.header.len_header)
     if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
         return "ends early"
     fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
@@ -349,7 +321,9 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
         return "wrong checksum of a block"
     # The first entry has no block: its checksum field holds the number of the transaction.
-    return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
+    blocks = np.stack([infos["bnum"][1:].astype(np.int64) * sector, sizes, starts], axis=1)
+    # A block that was freed later stays in its list with the number -1.
+    return blocks[blocks[:, 0] >= 0], used, int(infos["cksum"][0])
 
 
 def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:

@@ -14,18 +14,22 @@ from msgspec.structs import replace
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import (
     DATA_FORK,
+    data_fork_of,
+    find_root_file,
     format_date,
     resolve_links,
     unix_seconds,
 )
 from layoutscope.filesystems.hfsplus.contents import (
+    HOT_FILES,
+    TREE_FILES,
     Contents,
+    extend_fork,
     num_missing_entries,
     open_contents,
 )
-from layoutscope.filesystems.hfsplus.extents import extend_fork, flatten
-from layoutscope.filesystems.hfsplus.forks import Fork
-from layoutscope.filesystems.hfsplus.names import ENCODING, to_compared_form
+from layoutscope.filesystems.hfsplus.forks import Fork, flatten
+from layoutscope.filesystems.hfsplus.names import ENCODING, store_names, to_compared_form
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR_BYTES,
     HEADER,
@@ -34,7 +38,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     MAP,
     OFFSET_BYTES,
 )
-from layoutscope.filesystems.hfsplus.rootfiles import HOT_FILES, data_fork_of, find_root_file
 from layoutscope.filesystems.hfsplus.tree import (
     MAX_HEIGHT,
     Tree,
@@ -70,7 +73,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.attributes import Attributes
     from layoutscope.filesystems.hfsplus.catalog import Catalog, Links
-    from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.structs.arrays import I64, Columns, Mask
 
@@ -98,17 +100,23 @@ def entries_table(
     is_link, is_inode = links.is_link | links.is_directory_link, links.is_inode
     is_compressed = follow(entries["is_compressed"])
     sizes = _sizes(catalog, links, attributes, is_compressed)
+    # Systems before Mac OS X wrote records without a mode. A file is never a directory.
+    kinds: NDArray[np.uint8] = _KIND_OF_MODE[follow(entries["mode_type"])]
+    kinds[follow(entries["is_folder"])] = KINDS.index("directory")
     entry_row = entries["node"] + np.uint32(catalog_row)
     # A position of -1 gives null, which is appended as the last element.
     thread_row = np.append(catalog.threads["node"] + np.uint32(catalog_row), NULL_ROW)[follow(catalog.thread_of)]
     count = len(entry_row)
+    # The entries of a folder are contiguous in key order.
+    first, ranks = heads(entries["parent_id"]), np.arange(count, dtype=np.uint32)
+    ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, count))
     columns: dict[str, Any] = {
         "volume": volume_number,
         "parent_id": entries["parent_id"],
         "file_id": file_id,
         "name": catalog.name,
-        "name_raw": LazyColumn(count, catalog.names.stored),
-        "kind": (_kinds(catalog, links), KINDS),
+        "name_raw": LazyColumn(count, partial(store_names, catalog.name, catalog.other_names)),
+        "kind": (kinds, KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
         # 1 for everything except indirect nodes.
         "link_count": np.where(follow(is_inode), follow(entries["special"]), np.uint32(1)) if is_inode.any() else 1,
@@ -119,7 +127,7 @@ def entries_table(
             for name in ("create", "modify")
         },
         "flags": _flags(links, is_compressed),
-        "entry_rank": _ranks(entries["parent_id"]),
+        "entry_rank": ranks,
         "entry_node_row": entry_row,
         "inode_node_row": follow(entry_row),
         "thread_node_row": thread_row,
@@ -133,12 +141,10 @@ def entries_table(
 
 def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
     """Add lost files and folders that are known only from threads, which name them and their parent folders."""
-    rows, stored = catalog.orphans, catalog.orphan_names
+    rows, raw = catalog.orphans, catalog.orphan_names
     if not len(rows):
         return table
     threads = {name: values[rows] for name, values in catalog.threads.items()}
-    places = zip(stored.start.tolist(), (stored.start + stored.length).tolist(), strict=True)
-    raw = [stored.data[start:stop].tobytes() for start, stop in places]
     unknown = Values(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_))
     row = threads["node"] + np.uint32(catalog_row)
     columns: dict[str, Any] = {
@@ -157,14 +163,6 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
     }
     more = build_table("entries", columns)
     return stack_tables([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
-
-
-def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
-    entries = catalog.entries
-    # Systems before Mac OS X wrote records without a mode. A file is never a directory.
-    kinds: NDArray[np.uint8] = _KIND_OF_MODE[links.follow(entries["mode_type"])]
-    kinds[links.follow(entries["is_folder"])] = KINDS.index("directory")
-    return kinds
 
 
 def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
@@ -192,14 +190,6 @@ def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
     flags |= links.is_private * np.uint8(FLAG_PRIVATE)
     flags |= links.is_directory_link * np.uint8(FLAG_DIRECTORY_LINK)
     return flags
-
-
-def _ranks(parent_id: I64) -> NDArray[np.uint32]:
-    """Return the position of each entry in its folder, whose entries are contiguous in key order."""
-    first = heads(parent_id)
-    ranks = np.arange(len(parent_id), dtype=np.uint32)
-    ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, len(parent_id)))
-    return ranks
 
 
 def compared_by(name: str, facts: VolumeFacts) -> str:
@@ -359,13 +349,6 @@ def _special(special: dict[int, Fork], first_row: int) -> Columns:
 
 SIZES: Final = grammar.HfsplusBtree.NodeSizeLimit
 USUAL_NODE_BYTES: Final = 4096
-BTREE_FILES: Final = {
-    "extents-overflow": int(CNID.extents_file),
-    "catalog": int(CNID.catalog_file),
-    "attributes": int(CNID.attributes_file),
-}
-"""Trees that the volume header points to, by their names in the tables."""
-
 UNKNOWN: Final = ("level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
 """Columns that are unknown for a lost node."""
 
@@ -396,7 +379,10 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     damaged = find_damaged_nodes(tree)
     kind = _node_kinds(tree, damaged)
     is_keyed, is_unreadable = kind <= 1, kind == NODE_KINDS.index("unreadable")
-    used, free = _fill(tree)
+    # Bytes of records, and bytes available for further records.
+    is_known, limit = table.free_offset >= 0, file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
+    used = np.where(is_known, table.free_offset - DESCRIPTOR_BYTES, -1)
+    free = np.where(is_known, limit - table.free_offset, -1)
     level, parent = _places_of_lost(tree, is_unreadable)
     reached = (table.key_rank >= 0) | (kind >= 2)
     columns: dict[str, Any] = {
@@ -432,17 +418,14 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     return build_table("nodes", columns), fragments
 
 
-SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attributes_file}
-"""B-tree files whose later extents may be in the overflow tree; its own file has all extents in the header."""
-
-
 def add_locators(nodes: Table, extents: Table) -> Table:
     """Add the overflow leaf that maps each node beyond the eighth extent of its file."""
     owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
     node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data
-    for tree, file_id in SPECIAL_FILES.items():
-        found = np.flatnonzero((owner == file_id) & extents["node_row"].is_known)
+    # The overflow tree's own file has all extents in the volume header.
+    for tree in ("catalog", "attributes"):
+        found = np.flatnonzero((owner == TREE_FILES[tree]) & extents["node_row"].is_known)
         logical = extents["logical_offset"].data[found]
         order = np.argsort(logical, kind="stable")
         piece = np.searchsorted(logical[order], node_offset, side="right") - 1
@@ -483,7 +466,7 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
 def list_lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Make a row for each header node that is entirely unusable and in no tree that was read."""
     lost: list[tuple[str, int]] = []
-    forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
+    forks = {name: contents.special[file_id] for name, file_id in TREE_FILES.items()}
     hot_files = find_root_file(contents.catalog, HOT_FILES)
     # A file that merely has the name of that tree is not reported.
     is_reported = any(item.structure.startswith("hot-files ") for item in volume.log.findings)
@@ -519,14 +502,6 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
             "condition": (np.where(is_readable, DAMAGED, UNREAD), CONDITIONS),
         },
     )
-
-
-def _fill(tree: Tree) -> tuple[I64, I64]:
-    """Return the bytes of records, and the bytes available for further records; -1 if unknown."""
-    table = tree.nodes
-    limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
-    known = table.free_offset >= 0
-    return np.where(known, table.free_offset - DESCRIPTOR_BYTES, -1), np.where(known, limit - table.free_offset, -1)
 
 
 Region = tuple[str, str, int, int]
@@ -644,25 +619,22 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
     }
     for name, count in (contents.stale or {}).items():
         details[f"stale {name} nodes"] = count
-    if contents.journal is not None:
-        details["journal"] = _journal(contents.journal)
-        if contents.journal.header is not None and contents.journal.num_pending_bytes:
-            details["journal pending bytes"] = contents.journal.num_pending_bytes
-            details["journal pending from byte"] = int(contents.journal.header.ofs_start)
+    journal = contents.journal
+    if journal is not None and not journal.size_bytes:
+        details["journal"] = "on another device"
+    elif journal is not None:
+        order = "little-endian" if journal.is_little_endian else "big-endian"
+        state = "no header" if journal.header is None else f"{order}, {journal.num_pending_bytes:,} bytes pending"
+        details["journal"] = f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
+        if journal.header is not None and journal.num_pending_bytes:
+            details["journal pending bytes"] = journal.num_pending_bytes
+            details["journal pending from byte"] = int(journal.header.ofs_start)
     is_replayed = any(item.code == "journal-replayed" for item in volume.log.findings)
     notes = ["the volume was not unmounted cleanly"] if not header.is_unmounted else []
     notes += ["its journal was replayed in memory"] if is_replayed else []
     if notes:
         details["note"] = "; ".join(notes)
     return details
-
-
-def _journal(journal: Journal) -> str:
-    if not journal.size_bytes:
-        return "on another device"
-    order = "little-endian" if journal.is_little_endian else "big-endian"
-    state = "no header" if journal.header is None else f"{order}, {journal.num_pending_bytes:,} bytes pending"
-    return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
 
 
 def _coverage(volume: Volume, contents: Contents, regions: list[Region]) -> tuple[int, int]:
@@ -682,8 +654,7 @@ def _coverage(volume: Volume, contents: Contents, regions: list[Region]) -> tupl
     # If only a sweep found the volume, the location of the header is known, but not its content.
     read -= HEADER_BYTES if volume.is_inferred else 0
     # B-trees that could not be opened.
-    opened = {tree.file.file_id for tree in contents.trees.values()}
-    unopened = [contents.special[cnid].num_blocks for cnid in BTREE_FILES.values() if cnid not in opened]
+    unopened = [contents.special[cnid].num_blocks for name, cnid in TREE_FILES.items() if name not in contents.trees]
     return known + sum(unopened) * volume.block_size_bytes, read
 
 

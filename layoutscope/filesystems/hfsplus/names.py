@@ -10,7 +10,7 @@ import re
 import sys
 import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from layoutscope.structs.leaves import Texts
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    from layoutscope.structs.arrays import I64, U8
+    from layoutscope.structs.arrays import I64, U8, Mask
 
 
 Units: TypeAlias = NDArray[np.uint16]
@@ -53,35 +53,16 @@ def swap_to_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
     return numbers.byteswap() if _IS_LITTLE else numbers
 
 
-class StoredNames(NamedTuple):
-    """Names as stored on the disk."""
-
-    data: U8  # big-endian UTF-16
-    # start, length: location of each name in `data`, in bytes
-    start: I64
-    length: I64
-
-    def take(self, rows: NDArray[np.integer[Any]]) -> StoredNames:
-        """Return the names of some rows."""
-        return StoredNames(self.data, self.start[rows], self.length[rows])
-
-
-def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
-    """Return the names of some or all rows of a decoded table."""
-    lengths = texts.length.astype(np.int64)
-    every = StoredNames(texts.data, starts_of(lengths), lengths)
-    return every if rows is None else every.take(rows)
-
-
-def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
+def differ(first: TextColumn, second: TextColumn) -> Mask:
     """Mark the rows whose names differ; both sides have the same number of names."""
-    found: NDArray[np.bool_] = first.length != second.length
+    (data, start, length), (other, other_start, other_length) = (_locate(each, each.rows) for each in (first, second))
+    found: Mask = length != other_length
     same = np.flatnonzero(~found)
-    for start in range(0, len(same), COMPARED_AT_ONCE):
-        rows = same[start : start + COMPARED_AT_ONCE]
-        lengths = first.length[rows]
-        places = ranges(first.start[rows], lengths), ranges(second.start[rows], lengths)
-        found[rows[owners(lengths)[first.data[places[0]] != second.data[places[1]]]]] = True
+    for at in range(0, len(same), COMPARED_AT_ONCE):
+        rows = same[at : at + COMPARED_AT_ONCE]
+        lengths = length[rows].astype(np.int64)
+        differs = data[ranges(start[rows], lengths)] != other[ranges(other_start[rows], lengths)]
+        found[rows[owners(lengths)[differs]]] = True
     return found
 
 
@@ -92,35 +73,34 @@ def to_shown(texts: Texts) -> U8:
     return texts.data
 
 
-class KeptNames(NamedTuple):
-    """Names in display form, and as stored where that form is ambiguous; most names thus take half the bytes."""
+def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[TextColumn, Texts]:
+    """Convert decoded UTF-8 names into display form; return them, and the stored form of ambiguous ones.
 
-    shown: TextColumn  # UTF-8, with a colon for each stored slash
-    others: Texts  # stored form of ambiguous names, in the order of `shown`; no rows if none is ambiguous
-
-    @classmethod
-    def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
-        """Keep decoded names, and convert their UTF-8 into display form."""
-        # Both a colon on the disk, which names should not contain, and a slash are shown as a colon. The display form
-        # is then ambiguous.
-        if (text.data == _COLON).any():
-            others = widen_names(text, others)
-        shown = TextColumn(to_shown(text), text.length, rows)
-        return cls(shown, others if len(others.data) else Texts(others.data[:0].copy(), others.length[:0].copy()))
-
-    def stored(self) -> TextColumn:
-        """Return all names as stored."""
-        shown = self.shown
-        units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
-        text = Texts(units, shown.length.astype(np.uint32, copy=False))
-        return TextColumn(*widen_names(text, self.others), shown.rows)
-
-    def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
-        """Return the bytes, starts and lengths of the names of each row: in display form, and in the other form."""
-        return (*_place_names(self.shown, self.shown.rows), *_place_names(self.others, self.shown.rows))
+    The latter are in the order of the decoded names, without rows if none is ambiguous. Most names thus take half the
+    bytes.
+    """
+    # Both a colon on the disk, which names should not contain, and a slash are shown as a colon. The display form is
+    # then ambiguous.
+    if (text.data == _COLON).any():
+        others = widen_names(text, others)
+    if not len(others.data):
+        others = Texts(others.data[:0].copy(), others.length[:0].copy())
+    return TextColumn(to_shown(text), text.length, rows), others
 
 
-def _place_names(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
+def store_names(shown: TextColumn, others: Texts) -> TextColumn:
+    """Return all names as stored."""
+    units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
+    text = Texts(units, shown.length.astype(np.uint32, copy=False))
+    return TextColumn(*widen_names(text, others), shown.rows)
+
+
+def place_names(shown: TextColumn, others: Texts) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
+    """Return the bytes, starts and lengths of the names of each row: in display form, and in the other form."""
+    return (*_locate(shown, shown.rows), *_locate(others, shown.rows))
+
+
+def _locate(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:
     start, length = starts_of(texts.length), texts.length
     if rows is not None and len(length):
         start, length = start[rows], length[rows]
@@ -238,19 +218,15 @@ def to_compared_form(name: str, *, is_folded: bool) -> str:
 
 def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
     """Fold names for case-insensitive comparison."""
-    lower = _lower(units)
+    if (units > _ASCII_LAST).any():
+        lower = case_table()[units]
+    else:
+        # All units are ASCII, as on most volumes, and need no table. Units below A wrap around.
+        is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")
+        lower = units + is_capital * np.uint16(ord("a") - ord("A"))
+        lower[units == 0] = _LAST_UNIT
     kept = lower != 0
     if kept.all():
         return lower, starts, lengths
     before = np.concatenate([[0], np.cumsum(kept)])
     return lower[kept], before[starts], before[starts + lengths] - before[starts]
-
-
-def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Fold units, without the table if all of them are ASCII, as on most volumes."""
-    if (units > _ASCII_LAST).any():
-        return case_table()[units]
-    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # units below A wrap around
-    lower = units + is_capital * np.uint16(ord("a") - ord("A"))
-    lower[units == 0] = _LAST_UNIT
-    return lower

@@ -15,7 +15,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.names import case_table, fold_names
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import heads, lengths_of, ordinals, owners, starts_of
+from layoutscope.structs.arrays import GrowingTable, heads, lengths_of, ordinals, owners, starts_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import LeafBatch
 from layoutscope.structs.native import Kernel
@@ -41,12 +41,14 @@ from layoutscope.structs.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.leaves import Texts
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
+    from layoutscope.tables import TextColumn
 
 
 DESCRIPTOR: Final = NODE_DESCRIPTOR
@@ -101,6 +103,9 @@ class NodeRows(Struct, frozen=True):
     is_inferred: Mask  # nodes assigned to the tree only by keys or links, or by an inferred header
     parent: I64  # node number of the parent; -1 for the root and for unreached nodes
     key_rank: I64  # position among the nodes of the same level; -1 if the node was not reached
+    # records of index nodes: `node, child, ident`, the first field of the key, and `at`, the offset of the pointer in
+    # the tree's file
+    pointers: GrowingTable
 
     @classmethod
     def blank(cls, num_nodes: int) -> NodeRows:
@@ -108,11 +113,12 @@ class NodeRows(Struct, frozen=True):
         columns: dict[str, Any] = {name: np.full(num_nodes, -1, np.int64) for name in cls.__struct_fields__}
         columns["kind"][:] = UNKNOWN_KIND
         columns |= {name: np.zeros(num_nodes, np.bool_) for name in ("damaged", "is_inferred")}
+        columns["pointers"] = GrowingTable(dict.fromkeys(("node", "child", "ident", "at"), np.int64))
         return cls(**columns)
 
-    def put(self, records: RecordBatch, id_of: Callable[[I64], I64]) -> None:
-        """Write the rows of decoded nodes; `id_of` returns the first field of the keys at given places."""
-        nodes = records.nodes
+    def put(self, records: RecordBatch, form: RecordForm) -> None:
+        """Write the rows of decoded nodes, and the records of index nodes."""
+        nodes, buffer = records.nodes, records.nodes.buffer
         for name in ("f_link", "b_link", "kind", "height", "num_records"):
             getattr(self, name)[nodes.number] = getattr(nodes, name)
         self.free_offset[nodes.number] = records.free_offset
@@ -120,7 +126,18 @@ class NodeRows(Struct, frozen=True):
         first = heads(records.node)
         last = first + lengths_of(first, len(records.node)) - 1
         keyed = nodes.number[records.node[first]]
-        self.first_key_id[keyed], self.last_key_id[keyed] = id_of(records.key[first]), id_of(records.key[last])
+        for column, rows in ((self.first_key_id, first), (self.last_key_id, last)):
+            column[keyed] = decode_column(form.key_type, buffer, records.key[rows], form.ident)
+        is_index = (nodes.kind == INDEX)[records.node]
+        if is_index.any():
+            number, key, data, _ = records.of(is_index)
+            pointers = {
+                "node": number,
+                "child": decode_column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node),
+                "ident": decode_column(form.key_type, buffer, key, form.ident),
+                "at": data + (number - records.node[is_index]) * nodes.node_size_bytes,
+            }
+            self.pointers.add({name: values.astype(np.int64) for name, values in pointers.items()})
 
 
 class RecordBatch(Struct, frozen=True):
@@ -349,11 +366,11 @@ class Keys(Struct, frozen=True):
         return wrong
 
 
-def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
-    """Mark the keys that do not follow the previous key."""
+def misplaced(ident: I64, shown: TextColumn, others: Texts, *, is_folded: bool) -> Mask:
+    """Mark the keys that do not follow the previous key; names are given as :func:`names.show_names` returns them."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
-    MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8))
+    MISPLACED_NAMES(ident, *names.place_names(shown, others), table, wrong.view(np.uint8))
     return wrong
 
 

@@ -13,14 +13,14 @@ import bisect
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.btree import Decoded, TreeFile, TreePlace, decode_tree, pieces_of, read_batches
+from layoutscope.filesystems.hfsplus.btree import TreeFile, decode_tree, pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
 from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.nodes import (
@@ -62,7 +62,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import distinct, find, heads, lengths_of, runs_of
+from layoutscope.structs.arrays import GrowingTable, distinct, find, heads, lengths_of, runs_of
 from layoutscope.structs.bulk import decode_column
 from layoutscope.structs.records import HEADER_RECORD, VOLUME_HEADER
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.image import Source
-    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.arrays import I64, Mask
     from layoutscope.structs.grammar import HfsplusVolume
 
 
@@ -91,18 +91,13 @@ Links = tuple["I64", "I64"]
 """Forward and backward links of each node of a tree; both ends of a chain link to ``END``."""
 
 
-class LeafKeys(NamedTuple):
-    """Leaves by their numbers, with their first and last keys in a form that sorts as keys do."""
-
-    numbers: I64
-    first: list[Key]
-    last: list[Key]
-
-
 def order_leaves(
     nodes: NodeRows,
     links: Links,
-    keys: LeafKeys,
+    numbers: I64,
+    # first, last: first and last key of each leaf, in a form that sorts as keys do
+    first: list[Key],
+    last: list[Key],
     reached: Mask,
     written: Ages,  # returns the journal write that each node comes from; -1 if unknown
 ) -> I64:
@@ -112,7 +107,6 @@ def order_leaves(
     chain, since an old copy links to leaves that do not link back to it; leaves that the journal wrote last; leaves
     with more records.
     """
-    numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
     age = np.zeros(len(numbers), np.int64)
     contested = _find_contested(first, last)
@@ -185,7 +179,7 @@ def _is_between_neighbours(links: Links, order: I64, is_anchor: Mask) -> Mask:
     return found
 
 
-def renumber_links(volume: Volume, file: TreeFile, links: Links, keys: LeafKeys) -> Links:
+def renumber_links(volume: Volume, file: TreeFile, links: Links, leaves: I64, first: list[Key]) -> Links:
     """Convert links into the numbers assigned to nodes here, if the extents of the file are lost.
 
     Nodes that are contiguous on the volume have consecutive numbers, so one number per run is enough. The leaves record
@@ -201,7 +195,7 @@ def renumber_links(volume: Volume, file: TreeFile, links: Links, keys: LeafKeys)
     at = np.full(file.num_nodes, -1, np.int64)
     at[pieces.part] = pieces.volume_offset
     run = np.cumsum(np.diff(at, prepend=at[0]) != file.node_size_bytes)
-    by_key = keys.numbers[sorted(range(len(keys.numbers)), key=keys.first.__getitem__)]
+    by_key = leaves[sorted(range(len(leaves)), key=first.__getitem__)]
     votes: list[I64] = []
     for step in range(1, NEIGHBOURS + 1):
         before, behind = by_key[:-step], by_key[step:]
@@ -213,7 +207,7 @@ def renumber_links(volume: Volume, file: TreeFile, links: Links, keys: LeafKeys)
     base[pairs[:, 0]] = pairs[:, 1]
     length = np.bincount(run)
     claims = np.argsort(-length[run], kind="stable")
-    claims = claims[np.isin(claims, keys.numbers)]
+    claims = claims[np.isin(claims, leaves)]
     original = (numbers + base[run])[claims]
 
     def renumbered(link: I64) -> I64:
@@ -223,8 +217,8 @@ def renumber_links(volume: Volume, file: TreeFile, links: Links, keys: LeafKeys)
     return renumbered(forward), renumbered(backward)
 
 
-def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
-    """Read the first and last keys of leaves."""
+def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[Key], list[Key]]:
+    """Read the first and last keys of leaves; return the numbers of leaves that have keys, and these."""
     form = FORMS[file.tree]
     owners: list[I64] = [np.empty(0, np.int64)]
     firsts: list[Keys] = []
@@ -240,9 +234,8 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
         lasts.append(read_keys(form, nodes.buffer, key[ends]))
     is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
     fold = form.has_name and not form.tail and not is_binary
-    return LeafKeys(
-        np.concatenate(owners), _comparable(join_keys(firsts), fold=fold), _comparable(join_keys(lasts), fold=fold)
-    )
+    first, last = (_comparable(join_keys(keys), fold=fold) for keys in (firsts, lasts))
+    return np.concatenate(owners), first, last
 
 
 def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
@@ -279,43 +272,56 @@ MAX_ROOTS: Final = 16
 
 def rebuild(
     volume: Volume,
-    place: TreePlace,
+    name: str,
+    fork: Fork,  # the extents of the tree's file as far as known
     tree: Tree | None,
-    leaves: LeafDecoder,
+    decode: LeafDecoder,
     found: Swept | None,  # nodes on the volume; if None, only the tree's own file is searched
     # determines the later of two leaves with the same keys, if neither the index nor their neighbours do
     journal: Journal | None = None,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; return None if there are none, or if nothing would change."""
-    if tree is not None and not _is_usable(volume, tree):
-        tree = None
-    file = tree.file if tree is not None else _infer_file(volume, place, found)
+    if tree is not None:
+        # Its header is credible if its node size fits the nodes, and if its map marks leaves as used.
+        table = tree.nodes
+        is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
+        usual = _usual_size(_find_leaves_in_fork(volume, name, tree.file.fork))
+        if not is_leaf.any() or usual not in (0, tree.file.node_size_bytes):
+            tree = None
+    file = tree.file if tree is not None else _infer_file(volume, name, fork, found)
     if file is None:
         return None
-    decoded = _decode_all_nodes(volume, file, leaves)
-    nodes = decoded.nodes
+    # Every node that may be in use is decoded, even if nothing leads to it. The map does not show whether nodes after
+    # its end are in use.
+    nodes, records, used = NodeRows.blank(file.num_nodes), GrowingTable(), file.used.copy()
+    used[file.num_mapped :] = True
+    decode_tree(volume, file, np.flatnonzero(used & file.readable), decode, nodes, records)
+    linked = np.concatenate([link[nodes.kind == LEAF] for link in (nodes.f_link, nodes.b_link)])
+    linked = linked[(linked > 0) & (linked < file.num_nodes)]
+    if (nodes.kind[linked] == UNKNOWN_KIND).any():
+        # Leaves link to nodes that the map marks as free: it is damaged too, and none of its bits can be trusted.
+        decode_tree(volume, file, np.flatnonzero(~used & file.readable), decode, nodes, records)
     links = (np.where(nodes.f_link == 0, END, nodes.f_link), np.where(nodes.b_link == 0, END, nodes.b_link))
     written = partial(read_write_ages, volume, journal, file)
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
-    elif file.fork is place.fork:
-        file, reach = _find_root(file, nodes, decoded.pointers, written)
+    elif file.fork is fork:
+        file, reach = _find_root(file, nodes, written)
     else:
         none = np.empty(0, np.int64)
         reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
     reached = np.zeros(file.num_nodes, np.bool_)
     reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
-    keys = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
-    if tree is None and file.fork is not place.fork:
-        links = renumber_links(volume, file, links, keys)
-    order = order_leaves(nodes, links, keys, reached, written)
-    num_left = len(keys.numbers) - len(order)
+    numbers, first, last = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
+    if tree is None and file.fork is not fork:
+        links = renumber_links(volume, file, links, numbers, first)
+    order = order_leaves(nodes, links, numbers, first, last, reached, written)
     dropped = np.setdiff1d(reach.leaves[is_leaf[reach.leaves]], order)
     if tree is not None and reached[order].all() and not len(dropped):
         return None
-    _report(volume, file, order, reached, num_left)
+    _report(volume, file, order, reached, len(numbers) - len(order))
     # Index nodes keep their ranks, and all nodes keep their parents. Pointers to dropped leaves count as misleading, as
     # when a node was overwritten by a copy of another node.
     nodes.key_rank[reach.leaves] = -1
@@ -323,41 +329,15 @@ def rebuild(
     parents = nodes.parent[dropped]
     reach = replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
     if file.is_inferred:
-        file = _infer_counts(file, nodes, order, has_header=file.fork is place.fork)
+        file = _infer_counts(file, nodes, order, has_header=file.fork is fork)
         file.used[reach.lost] = True
     else:
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
-    return make_tree(file, decoded, reach, leaves)
+    return make_tree(file, nodes, reach, decode, records)
 
 
-def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
-    """Decode every node that may be in use, even if nothing leads to it, and mark bad leaves."""
-    nodes = NodeRows.blank(file.num_nodes)
-    decoded = Decoded(nodes)
-    used = file.used.copy()
-    # The map does not show whether nodes after its end are in use.
-    used[file.num_mapped :] = True
-    decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
-    links = np.concatenate([link[nodes.kind == LEAF] for link in (nodes.f_link, nodes.b_link)])
-    links = links[(links > 0) & (links < file.num_nodes)]
-    if (nodes.kind[links] == UNKNOWN_KIND).any():
-        # Leaves link to nodes that the map marks as free: it is damaged too, and none of its bits can be trusted.
-        decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
-    for numbers in leaves.bad:
-        nodes.damaged[numbers] = True
-    return decoded
-
-
-def _is_usable(volume: Volume, tree: Tree) -> bool:
-    """Return whether a tree's header is credible: its node size fits the nodes, and its map marks leaves as used."""
-    table = tree.nodes
-    is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
-    usual = _usual_size(_find_leaves_in_fork(volume, tree.file.tree, tree.file.fork))
-    return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
-
-
-def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
+def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile, Reach]:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to the most leaves.
 
     A root has no neighbours, so its links are 0. The former root of a tree that has shrunk may still exist; of two
@@ -371,10 +351,10 @@ def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
     def rooted(number: int) -> TreeFile:
         return _set_header_fields(file, root_node=number)
 
-    leads_to = np.array([len(find_reach(rooted(number), nodes, pointers).leaves) for number in highest.tolist()])
+    leads_to = np.array([len(find_reach(rooted(number), nodes).leaves) for number in highest.tolist()])
     alike = highest[leads_to == leads_to.max(initial=0)]
     best = rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
-    return best, find_reach(best, nodes, pointers)
+    return best, find_reach(best, nodes)
 
 
 def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
@@ -407,9 +387,8 @@ def _set_header_fields(file: TreeFile, **fields: int) -> TreeFile:
     return replace(file, header=header)
 
 
-def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
+def _infer_file(volume: Volume, name: str, fork: Fork, found: Swept | None) -> TreeFile | None:
     """Infer the file of a tree whose header is lost: from its own extents, else from the nodes that were found."""
-    name, _, fork = place
     on_volume = bool((fork.start_blocks + fork.block_counts <= int(volume.header.num_blocks)).all())
     is_intact = on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
     if is_intact or found is None:
@@ -436,7 +415,7 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
     data = HEADER_RECORD.blank(known | attributes)
     header = grammar.parse(grammar.HfsplusBtree.HeaderRecord, data, structure="header record", image_offset=0)
     used, none = np.ones(num_nodes, np.bool_), np.empty(0, np.int64)
-    return TreeFile(*place[:2], fork, header, b"", num_nodes, used, none, (), readable, is_inferred=True)
+    return TreeFile(name, fork, header, b"", num_nodes, used, none, (), readable, is_inferred=True)
 
 
 def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
@@ -541,10 +520,18 @@ def salvage_volume(
         words = "the newest copy of it that was found, as the journal holds some, takes its place"
     else:
         bare, catalog = _rebuild_catalog(bare, found)
-        header, words = (
-            _infer_header(bare, catalog, found),
-            "block size and counts follow from the files that were found",
+        entries, is_folder = catalog.entries, catalog.entries["is_folder"]
+        # The root folder is not counted.
+        num_roots = int((entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).sum())
+        header = _stand_in(
+            bare.source.size_bytes,
+            _block_size(catalog, found, bare.source.size_bytes),
+            int(bare.header.signature),
+            num_files=int((~is_folder).sum()),
+            num_folders=max(0, int(is_folder.sum()) - num_roots),
+            next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MAX_BLOCKS),
         )
+        words = "block size and counts follow from the files that were found"
     volume = replace(bare, header=header, log=bare.log.branch())
     volume.log.at("volume header", HEADER_OFFSET).add(
         "volume-header-lost",
@@ -619,30 +606,12 @@ def _rebuild_catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
     for signature in (_SIGNATURES.hfsplus, _SIGNATURES.hfsx):
         header = _stand_in(volume.source.size_bytes, volume.block_size_bytes, int(signature))
         trial = replace(volume, header=header, log=volume.log.branch())
-        leaves = catalog_file.CatalogLeaves()
-        number = int(grammar.HfsplusVolume.Cnid.catalog_file)
-        place = TreePlace("catalog", number, inline_fork(header.catalog_file))
-        tree = rebuild(trial, place, None, leaves, found)
-        results.append((trial, catalog_file.collect_catalog(tree, leaves)))
+        tables, decode = catalog_file.start_catalog()
+        tree = rebuild(trial, "catalog", inline_fork(header.catalog_file), None, decode, found)
+        results.append((trial, catalog_file.collect_catalog(tree, tables)))
     return max(
         results,
         key=lambda result: (len(result[1].name), -int(result[1].misplaced(is_folded=not result[0].is_hfsx).sum())),
-    )
-
-
-def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
-    """Infer a header from the catalog."""
-    entries = catalog.entries
-    is_folder = entries["is_folder"].astype(bool)
-    # The root folder is not counted.
-    num_folders = int(is_folder.sum()) - int((entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).sum())
-    return _stand_in(
-        volume.source.size_bytes,
-        _block_size(catalog, found, volume.source.size_bytes),
-        int(volume.header.signature),
-        num_files=int((~is_folder).sum()),
-        num_folders=max(0, num_folders),
-        next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MAX_BLOCKS),
     )
 
 

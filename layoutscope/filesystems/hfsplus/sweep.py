@@ -199,10 +199,10 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
     Writes are numbered from the oldest; -1 for nodes that differ from the journal's last write to their place.
     """
     ages = np.full(len(numbers), UNKNOWN, np.int64)
-    copies = read_copies(volume, journal) if journal is not None and len(numbers) > 1 else None
-    if copies is None:
+    if journal is None or len(numbers) <= 1:
         return ages
-    target, length = copies.volume_offset, copies.length_bytes
+    copies, ring = read_copies(volume, journal)
+    target, length, start = copies.T
     pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MAX_COMPARED])
     rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
     for place, at, size in rows:
@@ -213,8 +213,8 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
         write = int(covers[-1])
         inside = at - int(target[write])
         known = min(size, int(length[write]) - inside)
-        first = int(copies.data_start[write]) + inside
+        first = int(start[write]) + inside
         piece = ForkPieces(*(np.array([value], np.int64) for value in (0, at, known)))
-        if (read_parts(volume, piece) == copies.data[first : first + known]).all():
+        if (read_parts(volume, piece) == ring[first : first + known]).all():
             ages[place] = max(int(ages[place]), write)
     return ages

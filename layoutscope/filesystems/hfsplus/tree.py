@@ -9,10 +9,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import (
-    Decoded,
-    LeafDecoder,
     TreeFile,
-    TreePlace,
     decode_tree,
     open_tree,
 )
@@ -29,12 +26,22 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, distinct, heads, lengths_of, ranges, starts_of
+from layoutscope.structs.arrays import (
+    I64,
+    Columns,
+    GrowingTable,
+    Mask,
+    distinct,
+    heads,
+    lengths_of,
+    ranges,
+    starts_of,
+)
 from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.forks import Fork
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.findings import FindingLog, Level
 
@@ -52,7 +59,7 @@ class Reach(Struct, frozen=True):
     astray: I64  # misleading pointers: numbers of the index node and of the target
 
 
-def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
+def find_reach(file: TreeFile, nodes: NodeRows) -> Reach:
     """Traverse a tree from its root, level by level, and record each node's parent and rank in its level.
 
     A child counts if its height is one less than its parent's and no other node pointed to it before. The traversal
@@ -61,7 +68,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     The result has no leaves if the root is invalid, or if no pointer leads down to a leaf.
     """
     none: I64 = np.empty(0, np.int64)
-    found = concatenate(pointers, {"node": none, "child": none})
+    found = nodes.pointers.values
     order = np.argsort(found["node"], kind="stable")
     children = found["child"][order]
     counts = np.bincount(found["node"], minlength=file.num_nodes)
@@ -206,23 +213,17 @@ def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     pieces: list[int] = []
     places: list[int] = []
     for place in breaks.tolist():
-        found = _find_lost_leaves(file, nodes, int(links[place]), seen)
-        pieces += found
-        places += [place] * len(found)
+        number = int(links[place])
+        while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
+            pieces.append(number)
+            places.append(place)
+            seen.add(number)
+            number = int(nodes.f_link[number])
     if not pieces:
         return reach
     leaves = np.insert(reach.leaves, places, pieces)
     nodes.key_rank[leaves] = np.arange(len(leaves))
     return replace(reach, leaves=leaves)
-
-
-def _find_lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -> list[int]:
-    found = []
-    while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
-        found.append(number)
-        seen.add(number)
-        number = int(nodes.f_link[number])
-    return found
 
 
 def node_log(
@@ -259,7 +260,6 @@ class Tree(Struct, frozen=True):
     file: TreeFile  # its file, header and map
     nodes: NodeRows
     reach: Reach  # its leaves, and its wrong pointers
-    pointers: Columns  # the records of its index nodes (`Decoded.pointers`)
     records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
 
@@ -314,15 +314,14 @@ def is_unusable(tree: Tree, damaged: Mask) -> Mask:
     return found
 
 
-def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:
+def read_tree(volume: Volume, name: str, fork: Fork, decode: LeafDecoder) -> Tree | None:
     """Read a B-tree; return None if there is none or its header is damaged."""
-    file = open_tree(volume, place)
+    file = open_tree(volume, name, fork)
     if file is None:
         return None
-    nodes = NodeRows.blank(file.num_nodes)
-    decoded = Decoded(nodes)
-    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
-    reach = find_reach(file, nodes, decoded.pointers)
+    nodes, records = NodeRows.blank(file.num_nodes), GrowingTable()
+    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), decode, nodes, records)
+    reach = find_reach(file, nodes)
     while True:
         # Nodes that the tree points to are read even if the map marks them as free or has no bits for them.
         late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
@@ -330,10 +329,8 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
             break
         _report_map(volume, file, late[late < file.num_mapped], "free", "used", "the tree uses")
         file.used[late] = True
-        decode_tree(volume, file, late, leaves, decoded)
-        reach = find_reach(file, nodes, decoded.pointers)
-    for numbers in leaves.bad:
-        nodes.damaged[numbers] = True
+        decode_tree(volume, file, late, decode, nodes, records)
+        reach = find_reach(file, nodes)
     _report_short_map(volume, file, nodes)
     damaged = unusable_nodes(file, nodes, reach)
     check_reach(volume, file, nodes, reach, damaged)
@@ -345,25 +342,23 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     # A leaf of the wrong height that only the chain leads to supplies its records, but still counts as damaged.
     nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True
     _report_unreached(volume, file, nodes, damaged)
-    return make_tree(file, decoded, reach, leaves)
+    return make_tree(file, nodes, reach, decode, records)
 
 
-def make_tree(file: TreeFile, decoded: Decoded, reach: Reach, leaves: LeafDecoder) -> Tree:
+def make_tree(file: TreeFile, nodes: NodeRows, reach: Reach, decode: LeafDecoder, records: GrowingTable) -> Tree:
     """Join leaf records in the order of the leaves; records of unreached leaves are dropped."""
     order = reach.leaves
     # A tree without nodes has the same columns.
-    none = order[:0]
-    nodes = decode_nodes(np.empty(none.shape, np.uint8), file.node_size_bytes, none)
-    decoded.leaves.add(leaves.decode(locate_records(nodes, None), np.empty(none.shape, np.bool_)))
-    node = decoded.leaves.values["node"]
+    empty = decode_nodes(np.empty(0, np.uint8), file.node_size_bytes, order[:0])
+    records.add(decode(locate_records(empty, None), np.empty(0, np.bool_))[0])
+    node = records.values["node"]
     # The records of one leaf are contiguous and in order, so whole leaves are moved.
     first = heads(node)
     counts = np.zeros(file.num_nodes, np.int64)
     starts = np.zeros(file.num_nodes, np.int64)
     counts[node[first]] = lengths_of(first, len(node))
     starts[node[first]] = first
-    pointers = concatenate(decoded.pointers, dict.fromkeys(("node", "child", "ident", "at"), none))
-    return Tree(file, decoded.nodes, reach, pointers, decoded.leaves.give_up(starts[order], counts[order]))
+    return Tree(file, nodes, reach, records.give_up(starts[order], counts[order]))
 
 
 def _report_map(volume: Volume, file: TreeFile, numbers: I64, found: str, expected: str, which: str) -> None:

@@ -420,7 +420,14 @@ class Overlay(Window):
 
     def __init__(self, source: Source, image_offsets: I64, lengths_bytes: I64, data_starts: I64, data: U8) -> None:
         super().__init__(source, 0, source.size_bytes)
-        self._starts, self._data = _last_writes(image_offsets, lengths_bytes, data_starts, data)
+        # Cut writes into grains, and keep the last write of each: ascending offsets, and contents, shape (n, 512).
+        counts = lengths_bytes // _GRAIN_BYTES
+        write, number = owners(counts), ordinals(counts)
+        place = image_offsets[write] + number * _GRAIN_BYTES
+        self._starts, newest = np.unique(place[::-1], return_index=True)
+        chosen = len(place) - 1 - newest
+        begin = data_starts[write[chosen]] + number[chosen] * _GRAIN_BYTES
+        self._data = data[begin[:, None] + np.arange(_GRAIN_BYTES)]
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         length_bytes = len(target)
@@ -432,15 +439,3 @@ class Overlay(Window):
             at = int(self._starts[grain]) - image_offset
             start, stop = max(at, 0), min(at + _GRAIN_BYTES, length_bytes)
             buffer[start:stop] = self._data[grain, start - at : stop - at]
-
-
-def _last_writes(offsets: I64, lengths: I64, starts: I64, data: U8) -> tuple[I64, U8]:
-    """Cut writes into grains, and keep the last write of each: ascending offsets, and contents, (n, 512)."""
-    counts = lengths // _GRAIN_BYTES
-    write = owners(counts)
-    number = ordinals(counts)
-    place = offsets[write] + number * _GRAIN_BYTES
-    found, newest = np.unique(place[::-1], return_index=True)
-    chosen = len(place) - 1 - newest
-    begin = starts[write[chosen]] + number[chosen] * _GRAIN_BYTES
-    return found, data[begin[:, None] + np.arange(_GRAIN_BYTES)]

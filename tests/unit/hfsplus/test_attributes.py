@@ -34,8 +34,8 @@ EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90]
 
 def collected(*records):
     leaves = AttributeLeaves()
-    found = decoded(leaves, node(list(records)), tree="attributes")
-    return collect_attributes(SimpleNamespace(records=found), leaves, 100), leaves
+    found, bad = decoded(leaves.decode, node(list(records)), tree="attributes")
+    return collect_attributes(SimpleNamespace(records=found), leaves, 100), bad
 
 
 def test_a_compressed_file_has_its_size_in_an_attribute():
@@ -87,6 +87,6 @@ def test_rows_are_those_of_the_leaves():
 )
 def test_what_is_no_record_is_left_out(record):
     """Its leaf is marked as bad, and the next record is read."""
-    attributes, leaves = collected(record, named(KEY, "y", INLINE_RECORD, file_id=6))
-    assert np.concatenate(leaves.bad).tolist() == [1]
+    attributes, bad = collected(record, named(KEY, "y", INLINE_RECORD, file_id=6))
+    assert bad.tolist() == [1]
     assert attributes.file_id.tolist() == [6]

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect_catalog
+from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, THREAD, collect_catalog, start_catalog
+from layoutscope.filesystems.hfsplus.names import store_names
 from tests.unit.hfsplus.written import decoded, named, node
 
 FOLDER_RECORD = FOLDER.blank({"record_type": 1, "folder_id": 16, "valence": 3, "create_date": 7})
@@ -32,13 +33,14 @@ FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
 
 def collected(*leaves):
     """Decode leaves and join them in their stored order."""
-    reader = CatalogLeaves()
-    return collect_catalog(SimpleNamespace(records=decoded(reader, *leaves)), reader), reader
+    tables, decode = start_catalog()
+    records, bad = decoded(decode, *leaves)
+    return collect_catalog(SimpleNamespace(records=records), tables), bad
 
 
 def test_files_and_folders_become_entries():
     """One of each, with the number of its leaf; a size too large for a signed number becomes the largest one."""
-    catalog, leaves = collected(FOLDER_LEAF, FILE_LEAF)
+    catalog, bad = collected(FOLDER_LEAF, FILE_LEAF)
     entries = {name: values.tolist() for name, values in catalog.entries.items()}
     expected = {
         "is_folder": [True, False],
@@ -52,14 +54,16 @@ def test_files_and_folders_become_entries():
         "node": [1, 2],
     }
     assert {name: entries[name] for name in expected} == expected
-    assert sum(map(len, leaves.bad)) == 0
+    assert len(bad) == 0
 
 
 def test_names_are_shown_and_stored():
     """A slash is shown as a colon; the stored name is unchanged."""
     catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
     assert catalog.name.to_list() == ["a:b", "na\u00efve"]
-    assert catalog.names.stored().raw() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
+    assert store_names(catalog.name, catalog.other_names).raw() == [
+        name.encode("utf-16-be") for name in ("a/b", "na\u00efve")
+    ]
 
 
 def test_a_thread_leads_from_an_id_to_a_parent():
@@ -83,11 +87,11 @@ def test_used_extents_become_rows():
 
 def test_entries_come_in_the_order_of_the_leaves():
     """Leaves in the other order swap names and extents; the third has no position and is left out."""
-    leaves = CatalogLeaves()
-    records = decoded(leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
+    tables, decode = start_catalog()
+    records, _ = decoded(decode, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
     order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
     catalog = collect_catalog(
-        SimpleNamespace(records={name: values[order] for name, values in records.items()}), leaves
+        SimpleNamespace(records={name: values[order] for name, values in records.items()}), tables
     )
     assert catalog.entries["file_id"].tolist() == [17, 16]
     assert catalog.name.to_list() == ["na\u00efve", "a:b"]
@@ -106,14 +110,14 @@ def test_entries_come_in_the_order_of_the_leaves():
 )
 def test_what_is_no_record_is_left_out(record):
     """Its leaf is marked as bad, and the next record is read."""
-    catalog, leaves = collected(node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
-    assert [numbers.tolist() for numbers in leaves.bad] == [[1]]
+    catalog, bad = collected(node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
+    assert bad.tolist() == [1]
     assert catalog.entries["file_id"].tolist() == [16]
 
 
 def test_no_catalog_has_no_entries():
     """All columns exist, without rows."""
-    catalog = collect_catalog(None, CatalogLeaves())
+    catalog = collect_catalog(None, start_catalog()[0])
     assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
 
 

@@ -107,8 +107,8 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
     """B, a, c: by number, capitals come first; by letter, a comes before B."""
     text = Texts(np.frombuffer(bytearray(b"Bac"), np.uint8), np.array([1, 1, 1], np.uint32))
     others = Texts(np.empty(0, np.uint8), np.empty(0, np.uint32))
-    kept = names.KeptNames.of(text, others, None)
-    assert misplaced(numbers(1, 1, 1), kept, is_folded=is_folded).tolist() == expected
+    kept = names.show_names(text, others, None)
+    assert misplaced(numbers(1, 1, 1), *kept, is_folded=is_folded).tolist() == expected
     keys = keys_of((1, "B"), (1, "a"), (1, "c"))
     assert find_misplaced(fold_case(keys) if is_folded else keys) == expected
 

@@ -13,9 +13,9 @@ from layoutscope.filesystems.hfsplus.catalog import (
     FILE,
     FOLDER,
     KEY,
-    CatalogLeaves,
     collect_catalog,
     resolve_links,
+    start_catalog,
 )
 from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.findings import FindingLog
@@ -32,12 +32,13 @@ def file(number, **values):
 def resolved(*records):
     """Resolve links among catalog records; return them and the finding codes."""
     volume = SimpleNamespace(log=FindingLog(), block_size_bytes=4096)
-    leaves = CatalogLeaves()
-    catalog = collect_catalog(SimpleNamespace(records=decoded(leaves, node(list(records)))), leaves)
+    tables, decode = start_catalog()
+    found, _ = decoded(decode, node(list(records)))
+    catalog = collect_catalog(SimpleNamespace(records=found), tables)
     none = np.empty(0, np.int64)
     fork = Fork(8192, np.array([10]), np.array([2]), np.array([-1]))
     header = SimpleNamespace(len_node=4096)
-    tree = TreeFile("catalog", 4, fork, header, b"", 2, none, none, (), none)
+    tree = TreeFile("catalog", fork, header, b"", 2, none, none, (), none)
     return resolve_links(volume, catalog, tree), volume.log.findings
 
 

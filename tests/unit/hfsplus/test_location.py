@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.contents import extend_fork
 from layoutscope.filesystems.hfsplus.forks import (
     Fork,
-    append_extents,
     inline_fork,
     join_pieces,
     locate,
@@ -477,7 +477,15 @@ def test_forks_are_compared_and_extended():
     assert first.is_same(fork((10, 2), (30, 1)))
     for other in (fork((10, 2), (31, 1)), fork((10, 2), (30, 2), size=3 * BLOCK), fork((10, 2), (30, 1), size=1)):
         assert not first.is_same(other)
-    longer = append_extents(first, np.array([50]), np.array([4]), np.array([7]))
+    records = {
+        "node": np.array([7]),
+        "key.file_id": np.array([4]),
+        "key.fork_type": np.array([0]),
+        "key.start_block": np.array([3]),
+        "data.extents.start_block": np.array([[50]]),
+        "data.extents.num_blocks": np.array([[4]]),
+    }
+    longer = extend_fork(first, SimpleNamespace(records=records), 4, 0)
     assert (longer.start_blocks.tolist(), longer.block_counts.tolist()) == ([10, 30, 50], [2, 1, 4])
     assert (longer.record_nodes.tolist(), longer.logical_size_bytes) == ([-1, -1, 7], 3 * BLOCK)
 

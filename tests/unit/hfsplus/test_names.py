@@ -5,6 +5,7 @@ import pytest
 
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.structs.leaves import Texts
+from layoutscope.tables import TextColumn
 
 
 @pytest.mark.parametrize(
@@ -65,16 +66,16 @@ NAMES = [
 def test_stored_names_are_told_by_those_shown(stored, order):
     """Stored bytes are found in any order, even if they contain a colon, which is also how a slash is shown."""
     text, others, raw = _decoded(stored)
-    kept = names.KeptNames.of(text, others, order)
+    column, kept = names.show_names(text, others, order)
     rows = range(3) if order is None else order.tolist()
-    assert kept.stored().raw() == [raw[row] for row in rows]
-    assert kept.shown.raw() == [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
+    assert names.store_names(column, kept).raw() == [raw[row] for row in rows]
+    assert column.raw() == [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
 
 
 def test_names_of_ascii_are_not_kept_twice():
     """No stored form is kept for them, not even empty lengths."""
     text, others, _ = _decoded(["a/b", "c", ""])
-    assert [len(each) for each in names.KeptNames.of(text, others, None).others] == [0, 0]
+    assert [len(each) for each in names.show_names(text, others, None)[1]] == [0, 0]
 
 
 @pytest.mark.parametrize("stored", NAMES)
@@ -89,16 +90,17 @@ def test_sums_are_those_of_the_units(stored):
 def test_names_that_differ_are_told(monkeypatch, at_once):
     """Length or any byte makes names differ, however many are compared at a time."""
     monkeypatch.setattr(names, "COMPARED_AT_ONCE", at_once)
-    first = names.stored(_texts([b"ab", b"abc", b"", b"xyz", b"q", b"ab"]), None)
-    second = names.stored(_texts([b"aB", b"ab", b"", b"xyw", b"Q", b"ab"]), None)
+    first = TextColumn(*_texts([b"ab", b"abc", b"", b"xyz", b"q", b"ab"]))
+    second = TextColumn(*_texts([b"aB", b"ab", b"", b"xyw", b"Q", b"ab"]))
     assert names.differ(first, second).tolist() == [True, True, False, True, True, False]
 
 
 def test_names_of_some_rows():
     """Start and length of the third and the first name."""
-    found = names.stored(_texts([b"ab", b"c", b"def"]), np.array([2, 0]))
-    assert (found.start.tolist(), found.length.tolist()) == ([3, 0], [3, 2])
-    assert names.stored(_texts([b"ab", b"c"]), None).take(np.array([1])).start.tolist() == [2]
+    _, start, length, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c", b"def"]), np.array([2, 0])), _texts([]))
+    assert (start.tolist(), length.tolist()) == ([3, 0], [3, 2])
+    _, start, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c"]), np.array([1])), _texts([]))
+    assert start.tolist() == [2]
 
 
 @pytest.mark.parametrize("stored", NAMES)
@@ -106,8 +108,8 @@ def test_names_of_some_rows():
 def test_places_of_names_are_those_of_their_rows(stored, order):
     """They are the start and length of each shown name, and of stored names that differ from it."""
     text, others, _ = _decoded(stored)
-    kept = names.KeptNames.of(text, others, order)
-    data, start, length, other_data, other_start, other_length = kept.placed()
+    kept = names.show_names(text, others, order)
+    data, start, length, other_data, other_start, other_length = names.place_names(*kept)
     rows = list(range(3) if order is None else order)
     shown = [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
     assert [data[at : at + size].tobytes() for at, size in zip(start, length, strict=True)] == shown

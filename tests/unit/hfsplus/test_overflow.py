@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.extents import extend_fork, flatten
-from layoutscope.filesystems.hfsplus.forks import Fork
+from layoutscope.filesystems.hfsplus.contents import extend_fork
+from layoutscope.filesystems.hfsplus.forks import Fork, flatten
 
 
 def eight(*values):

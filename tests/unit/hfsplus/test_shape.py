@@ -35,8 +35,14 @@ def rows(f_link=(-1, 0, 0, 4, 2)):
 
 
 def reach(nodes, *children):
-    pointers = {"node": np.full(len(children), ROOT, np.int64), "child": np.array(children, np.int64)}
-    return find_reach(FILE, nodes, [pointers])
+    point(nodes, [(ROOT, child) for child in children])
+    return find_reach(FILE, nodes)
+
+
+def point(nodes, pairs):
+    """Add pointers from nodes to others."""
+    node, child = np.array(pairs, np.int64).reshape(-1, 2).T
+    nodes.pointers.add({"node": node, "child": child, "ident": child, "at": child})
 
 
 def test_leaves_come_in_the_order_of_their_pointers():
@@ -105,7 +111,8 @@ def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
         (0, 1, 1, 1, 2),
     )
     file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=4, first_leaf_node=3))
-    found = find_reach(file, nodes, [{"node": some(4), "child": some(3)}])
+    point(nodes, [(4, 3)])
+    found = find_reach(file, nodes)
     assert follow_chain(file, nodes, found).leaves.tolist() == [3, 1]
 
 
@@ -132,8 +139,8 @@ def test_a_lost_node_is_known_with_the_node_that_points_to_it():
     nodes.kind[:], nodes.height[:] = [UNKNOWN_KIND, INDEX, INDEX, INDEX, LEAF, LEAF], [-1, 3, 2, 2, 1, 2]
     file = SimpleNamespace(num_nodes=6, header=SimpleNamespace(root_node=1))
     pairs = [(1, 2), (1, 3), (2, 99), (2, 4), (3, 5), (3, 5)]
-    pointers = {name: np.array([pair[place] for pair in pairs]) for place, name in enumerate(("node", "child"))}
-    found = find_reach(file, nodes, [pointers])
+    point(nodes, pairs)
+    found = find_reach(file, nodes)
     assert found.leaves.tolist() == [4]
     assert (found.lost.tolist(), found.lost_from.tolist()) == ([5], [3])
     assert found.misled.tolist() == [2, 3]
@@ -146,14 +153,14 @@ def test_a_root_outside_of_the_file_leads_nowhere(root):
     """The header is node 0 of five."""
     file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=root))
     nodes = rows()
-    assert len(find_reach(file, nodes, []).leaves) == 0
+    assert len(find_reach(file, nodes).leaves) == 0
     assert nodes.key_rank.tolist() == [-1] * 5
 
 
 def test_a_root_that_is_a_leaf_is_all_of_the_tree():
     file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=3))
     nodes = rows()
-    assert find_reach(file, nodes, []).leaves.tolist() == [3]
+    assert find_reach(file, nodes).leaves.tolist() == [3]
     assert (nodes.key_rank.tolist(), nodes.parent.tolist()) == ([-1, -1, -1, 0, -1], [-1] * 5)
 
 
@@ -276,7 +283,7 @@ def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(
     """Node 2 also leads to leaf 4, and node 7 to nothing; nodes that the chain reaches have a rank, even the first."""
     file, nodes, reach = high_tree()
     nodes.key_rank[lost] = rank
-    tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {}, {})
+    tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {})
     assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [lost] * is_damaged
 
 
@@ -293,13 +300,13 @@ def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(
 def test_node_0_is_damaged_where_it_is_no_header_and_none_was_made_up(kind, damaged, is_inferred, expected):
     file, nodes, reach = high_tree()
     nodes.kind[0], nodes.damaged[0], nodes.is_inferred[0] = kind, damaged, is_inferred
-    assert find_damaged_nodes(Tree(file, nodes, reach, {}, {})).tolist() == [expected, *[False] * 7]
+    assert find_damaged_nodes(Tree(file, nodes, reach, {})).tolist() == [expected, *[False] * 7]
 
 
 def test_a_leaf_that_was_dropped_is_damaged():
     """Node 3 leads to leaf 5, which has lost its rank; sound records of node 4 do not change that."""
     file, nodes, reach = high_tree()
     nodes.key_rank[5] = -1
-    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}, {}))).tolist() == [5]
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [5]
     nodes.damaged[4] = True
-    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}, {}))).tolist() == [4, 5]
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [4, 5]

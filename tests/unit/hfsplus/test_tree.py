@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.filesystems.hfsplus.btree import TreePlace, open_tree
-from layoutscope.filesystems.hfsplus.extents import overflow_leaves
+from layoutscope.filesystems.hfsplus.btree import open_tree
+from layoutscope.filesystems.hfsplus.contents import decode_overflow
 from layoutscope.filesystems.hfsplus.forks import Fork
 from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree import (
@@ -30,6 +30,7 @@ from layoutscope.structs import grammar
 from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
 from tests.unit.hfsplus.written import node
 
+TREE = "extents-overflow"
 SIZE, FIRST_BLOCK = 512, 2
 HEADER_AT = FIRST_BLOCK * SIZE
 
@@ -69,7 +70,7 @@ def volume_of(*nodes):
     known = SimpleNamespace(len_block=SIZE, num_blocks=len(data) // SIZE)
     volume = Volume(MemorySource(data), 0, known, None, FindingLog())
     blocks = np.array([FIRST_BLOCK]), np.array([len(nodes)]), np.array([-1])
-    return volume, TreePlace("extents-overflow", 3, Fork(len(nodes) * SIZE, *blocks))
+    return volume, Fork(len(nodes) * SIZE, *blocks)
 
 
 def codes(volume):
@@ -78,8 +79,8 @@ def codes(volume):
 
 def test_records_come_in_the_order_of_keys():
     """Leaf 3 comes before leaf 2, as the root says, and there is no finding."""
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
-    tree = read_tree(volume, place, overflow_leaves())
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
+    tree = read_tree(volume, TREE, fork, decode_overflow)
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert tree.records["node"].tolist() == [3, 3, 2]
     assert tree.reach.leaves.tolist() == [3, 2]
@@ -88,8 +89,8 @@ def test_records_come_in_the_order_of_keys():
 
 def test_rows_of_nodes_say_what_the_nodes_do():
     """By number: header, root, the last leaf, the first; keys are 7 to 9, and free space follows the records."""
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
-    nodes = read_tree(volume, place, overflow_leaves()).nodes
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
+    nodes = read_tree(volume, TREE, fork, decode_overflow).nodes
     assert nodes.kind.tolist() == [HEADER, INDEX, LEAF, LEAF]
     assert nodes.parent.tolist() == [-1, -1, 1, 1]
     assert nodes.first_key_id.tolist() == [-1, 7, 9, 7]
@@ -99,40 +100,40 @@ def test_rows_of_nodes_say_what_the_nodes_do():
 
 def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
     """The bit of node 3 is clear; its contents are read all the same, and the bitmap's byte is reported."""
-    volume, place = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
-    tree = read_tree(volume, place, overflow_leaves())
+    volume, fork = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
+    tree = read_tree(volume, TREE, fork, decode_overflow)
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert codes(volume) == [("node-map-differs", HEADER_AT + 14 + HEADER_RECORD.width + 128)]
 
 
 def test_a_file_of_another_size_than_the_header_counts_is_told():
     """The header counts five nodes, but the file has four."""
-    volume, place = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
-    assert open_tree(volume, place).num_nodes == 4
+    volume, fork = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
+    assert open_tree(volume, TREE, fork).num_nodes == 4
     assert codes(volume) == [("tree-size-differs", HEADER_AT + 14 + HEADER_RECORD.num_nodes.offset)]
 
 
 @pytest.mark.parametrize("size", [0, 500, 256, 513, 3 * 512])
 def test_a_tree_with_an_impossible_size_of_nodes_is_lost(size):
     """None of these sizes is a power of two from 512 on."""
-    volume, place = volume_of(header(len_node=size), ROOT, LAST, FIRST)
-    assert read_tree(volume, place, overflow_leaves()) is None
+    volume, fork = volume_of(header(len_node=size), ROOT, LAST, FIRST)
+    assert read_tree(volume, TREE, fork, decode_overflow) is None
     assert codes(volume) == [("tree-header-invalid", HEADER_AT + 14 + HEADER_RECORD.len_node.offset)]
 
 
 def test_no_blocks_are_no_tree():
     """A volume need not have such a file, so there is no finding."""
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    volume, _ = volume_of(header(), ROOT, LAST, FIRST)
     none = np.empty(0, np.int64)
-    assert read_tree(volume, place._replace(fork=Fork(0, none, none, none)), overflow_leaves()) is None
+    assert read_tree(volume, TREE, Fork(0, none, none, none), decode_overflow) is None
     assert codes(volume) == []
 
 
 def test_a_leaf_without_a_whole_record_is_damaged():
     """The record of file 8 lacks four bytes: it is dropped, and its leaf is reported."""
     short = node([record(7), record(8)[:-4]], size=SIZE, f_link=2)
-    volume, place = volume_of(header(), ROOT, LAST, short)
-    tree = read_tree(volume, place, overflow_leaves())
+    volume, fork = volume_of(header(), ROOT, LAST, short)
+    tree = read_tree(volume, TREE, fork, decode_overflow)
     assert tree.records["key.file_id"].tolist() == [7, 9]
     assert codes(volume) == [("records-invalid", HEADER_AT + 3 * SIZE)]
     assert find_damaged_nodes(tree).tolist() == [False, False, False, True]
@@ -140,8 +141,8 @@ def test_a_leaf_without_a_whole_record_is_damaged():
 
 def read(*nodes):
     """Read the tree of some nodes; return it, and its findings without messages."""
-    volume, place = volume_of(*nodes)
-    return read_tree(volume, place, overflow_leaves()), codes(volume), volume
+    volume, fork = volume_of(*nodes)
+    return read_tree(volume, TREE, fork, decode_overflow), codes(volume), volume
 
 
 def test_a_tree_without_nodes_but_its_header_is_whole():
@@ -340,8 +341,8 @@ def test_a_chain_of_map_nodes_ends(link):
     """A link to itself, to nothing, or beyond the file ends it; nodes without a bit then count as free."""
     nodes = list(long_tree(leaf=2048, map_node=2))
     nodes[2] = link.to_bytes(4, "big") + nodes[2][4:]
-    volume, place = volume_of(*nodes)
-    file = open_tree(volume, place)
+    volume, fork = volume_of(*nodes)
+    file = open_tree(volume, TREE, fork)
     assert file.map_nodes.tolist() == [2]
     assert file.num_mapped == NODES
 
@@ -349,16 +350,16 @@ def test_a_chain_of_map_nodes_ends(link):
 @pytest.mark.parametrize("link", [NODES, NODES + 1, 2**32 - 1])
 def test_a_header_that_leads_out_of_the_file_has_no_map_nodes(link):
     """The first invalid number of 2,052 nodes is 2,052; then 2,048 nodes have bits."""
-    volume, place = volume_of(*long_tree(leaf=2047, map_node=link))
-    file = open_tree(volume, place)
+    volume, fork = volume_of(*long_tree(leaf=2047, map_node=link))
+    file = open_tree(volume, TREE, fork)
     assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [], 2048)
 
 
 def test_nodes_lie_where_the_extents_of_the_file_are():
     """Two blocks are at block 2 and two at block 7; node 4 is after the file, and -1 is before it."""
-    volume, place = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
+    volume, _ = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
     pieces = Fork(4 * SIZE, np.array([2, 7]), np.array([2, 2]), np.array([-1, -1]))
-    tree = read_tree(volume, place._replace(fork=pieces), overflow_leaves())
+    tree = read_tree(volume, TREE, pieces, decode_overflow)
     assert [node_offset(volume, tree.file, number) for number in (-1, 0, 1, 2, 3, 4)] == [
         None, 2 * SIZE, 3 * SIZE, 7 * SIZE, 8 * SIZE, None,
     ]  # fmt: skip
@@ -374,18 +375,17 @@ def test_rows_of_several_trees_follow_one_another():
 
 def test_a_file_that_is_smaller_than_a_node_is_no_tree():
     """The file has 511 of 512 bytes."""
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
-    fork = place.fork
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
     small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
-    assert open_tree(volume, place._replace(fork=small)) is None
+    assert open_tree(volume, TREE, small) is None
     assert codes(volume) == [("tree-header-invalid", HEADER_AT)]
 
 
 def test_a_file_has_no_more_nodes_than_the_image_has_room_for():
     """An image of 6 blocks of 512 bytes has room for 6 nodes and part of one more, whatever its file claims."""
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
     fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
-    assert open_tree(volume, place._replace(fork=fork)).num_nodes == 7
+    assert open_tree(volume, TREE, fork).num_nodes == 7
 
 
 def test_which_damaged_nodes_have_no_record_that_is_used():
@@ -426,8 +426,8 @@ def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
 
 def test_a_node_of_32_kib_is_the_largest():
     """TN1150, "Node Size"; the file has one such node."""
-    volume, place = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
-    assert open_tree(volume, place).num_nodes == 1
+    volume, fork = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
+    assert open_tree(volume, TREE, fork).num_nodes == 1
     assert codes(volume) == []
 
 
@@ -442,8 +442,8 @@ def test_the_map_ends_where_its_node_is_free(length, expected):
     """
     whole = bytearray(header(0b1000_0000, num_nodes=1, tree_depth=0, root_node=0, leaf_records=0))
     whole[SIZE - 8 : SIZE - 6] = (248 + length).to_bytes(2, "big")
-    volume, place = volume_of(bytes(whole))
-    assert open_tree(volume, place).map_parts == ((248, expected),)
+    volume, fork = volume_of(bytes(whole))
+    assert open_tree(volume, TREE, fork).map_parts == ((248, expected),)
 
 
 @pytest.mark.parametrize("count", [0, 247, 248, 249, 2**16 - 1])
@@ -451,24 +451,24 @@ def test_a_map_node_with_any_number_of_records(count):
     """Offsets of two bytes each leave 512 - 2 * (count + 1) bytes, and the descriptor takes 14 of them."""
     nodes = list(long_tree(leaf=2048, map_node=2))
     nodes[2] = nodes[2][:10] + count.to_bytes(2, "big") + nodes[2][12:-2] + bytes(2)
-    volume, place = volume_of(*nodes)
+    volume, fork = volume_of(*nodes)
     room = max(SIZE - 2 * (count + 1) - 14, 0)
-    assert open_tree(volume, place).map_parts == ((248, 256), (2 * SIZE + 14, room))
+    assert open_tree(volume, TREE, fork).map_parts == ((248, 256), (2 * SIZE + 14, room))
 
 
 def test_map_nodes_that_a_file_does_not_need_are_not_looked_at():
     """2,048 nodes have their bits in the header node, so its invalid link is not followed."""
     nodes = list(long_tree(leaf=2047, map_node=2))[:2048]
-    volume, place = volume_of(*nodes)
-    file = open_tree(volume, place)
+    volume, fork = volume_of(*nodes)
+    file = open_tree(volume, TREE, fork)
     assert (file.map_nodes.tolist(), file.map_parts, file.num_mapped) == ([], ((248, 256),), 2048)
 
 
 def test_the_chain_of_map_nodes_ends_where_one_cannot_be_read():
     nodes = long_tree(leaf=2048, map_node=2)
-    volume, place = volume_of(*nodes)
+    volume, fork = volume_of(*nodes)
     source = RescuedSource(volume.source, np.array([[HEADER_AT + 2 * SIZE, SIZE]]))
-    file = open_tree(replace(volume, source=source), place)
+    file = open_tree(replace(volume, source=source), TREE, fork)
     assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [2], 2048)
     assert np.flatnonzero(~file.readable).tolist() == [2]
 
@@ -476,10 +476,10 @@ def test_the_chain_of_map_nodes_ends_where_one_cannot_be_read():
 def test_nodes_in_use_that_were_never_read_are_told():
     """Leaf 3 was not read, nor was node 4, which is not in use; leaf 2 gives its record."""
     spare = bytes(SIZE)
-    volume, place = volume_of(header(num_nodes=5), ROOT, LAST, FIRST, spare)
+    volume, fork = volume_of(header(num_nodes=5), ROOT, LAST, FIRST, spare)
     source = RescuedSource(volume.source, np.array([[HEADER_AT + 3 * SIZE, 2 * SIZE]]))
     volume = replace(volume, source=source)
-    tree = read_tree(volume, place, overflow_leaves())
+    tree = read_tree(volume, TREE, fork, decode_overflow)
     assert tree.records["key.file_id"].tolist() == [9]
     (finding,) = (item for item in volume.log.findings if item.code == "node-unreadable")
     assert finding.image_offset == HEADER_AT + 3 * SIZE
@@ -490,15 +490,14 @@ def test_nodes_in_use_that_were_never_read_are_told():
 def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expected):
     """Two of four nodes follow the first two, and one follows the first three; then none is left."""
     monkeypatch.setattr("layoutscope.filesystems.hfsplus.btree.BATCH_BYTES", batch)
-    volume, place = volume_of(header(), ROOT, LAST, FIRST)
-    leaves, seen = overflow_leaves(), []
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
+    seen = []
 
     def decode(records, leaf):
         seen.append(records.nodes.to_come)
-        return leaves.decode(records, leaf)
+        return decode_overflow(records, leaf)
 
-    watched = SimpleNamespace(bad=leaves.bad, decode=decode)
-    tree = read_tree(volume, place, watched)
+    tree = read_tree(volume, TREE, fork, decode)
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert seen == pytest.approx([*expected, 0.0])
 
@@ -509,9 +508,9 @@ def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expecte
 )
 def test_case_counts_on_hfsx_where_the_catalog_compares_numbers(signature, compare, expected):
     """BC means binary comparison, CF means case folding (TN1150, "HFSX")."""
-    volume, place = volume_of(header(key_compare_type=compare), ROOT, LAST, FIRST)
+    volume, fork = volume_of(header(key_compare_type=compare), ROOT, LAST, FIRST)
     known = SimpleNamespace(len_block=SIZE, num_blocks=6, signature=grammar.HfsplusVolume.Signature(signature))
     volume = replace(volume, header=known)
-    tree = read_tree(volume, place, overflow_leaves())
+    tree = read_tree(volume, TREE, fork, decode_overflow)
     assert is_case_sensitive(volume, tree) == expected
     assert not is_case_sensitive(volume, None)

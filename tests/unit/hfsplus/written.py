@@ -23,13 +23,13 @@ def named(key_type, name, data, **values):
     return key_type.blank(fixed) + raw + data
 
 
-def decoded(leaves, *nodes, tree="catalog", size=4096):
-    """Decode leaves numbered from 1 on; return what their records decode to."""
+def decoded(decode, *nodes, tree="catalog", size=4096):
+    """Decode leaves numbered from 1 on; return what their records decode to, and the numbers of bad leaves."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     read = decode_nodes(buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
     records = locate_records(read, None, FORMS[tree].key_type.width)
     assert not (read.kind == INDEX).any()
-    return leaves.decode(records, np.ones(len(records.node), np.bool_))
+    return decode(records, np.ones(len(records.node), np.bool_))
 
 
 def find_misplaced(keys):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus.names import KeptNames, case_table, swap_to_disk_order
+from layoutscope.filesystems.hfsplus.names import case_table, place_names, show_names, swap_to_disk_order
 from layoutscope.filesystems.hfsplus.nodes import MISPLACED_NAMES, Keys, fold_case, misplaced
 from layoutscope.structs.leaves import Texts
 from tests.unit.hfsplus.written import find_misplaced
@@ -29,7 +29,7 @@ def keys(draw):
     count = len(raw) if rows is None else len(rows)
     numbers = np.array(draw(st.lists(st.integers(1, 3), min_size=count, max_size=count)), np.int64)
     order = range(count) if rows is None else rows.tolist()
-    return numbers, KeptNames.of(text, joined(others), rows), [raw[row] for row in order]
+    return numbers, show_names(text, joined(others), rows), [raw[row] for row in order]
 
 
 def joined(raw):
@@ -42,13 +42,13 @@ def joined(raw):
 def test_the_same_keys_are_misplaced(given_keys, is_folded):
     """Keys compare by number, then by name, with and without case; the kernel did not refuse."""
     numbers, kept, raw = given_keys
-    found = misplaced(numbers, kept, is_folded=is_folded)
+    found = misplaced(numbers, *kept, is_folded=is_folded)
     counts = np.array([len(each) // 2 for each in raw], np.int64)
     units = swap_to_disk_order(np.frombuffer(b"".join(raw), np.uint16))
     twin = Keys(numbers, units, np.cumsum(counts) - counts, counts)
     assert found.tolist() == find_misplaced(fold_case(twin) if is_folded else twin)
     table = TABLE if is_folded else TABLE[:0]
-    assert MISPLACED_NAMES.attempt(numbers, *kept.placed(), table, np.empty(len(numbers), np.uint8)) == found.sum()
+    assert MISPLACED_NAMES.attempt(numbers, *place_names(*kept), table, np.empty(len(numbers), np.uint8)) == found.sum()
 
 
 @EXAMPLES
@@ -56,7 +56,7 @@ def test_the_same_keys_are_misplaced(given_keys, is_folded):
 def test_places_outside_are_refused(data, given_keys):
     """For any arrays, nothing is written outside the result; references outside the names are refused."""
     numbers, kept, _ = given_keys
-    arrays = [numbers, *kept.placed(), TABLE, np.zeros(len(numbers), np.uint8)]
+    arrays = [numbers, *place_names(*kept), TABLE, np.zeros(len(numbers), np.uint8)]
     fenced = Fenced(*spoil(data.draw, arrays))
     found = MISPLACED_NAMES.attempt(*fenced.copies)
     assert fenced.hold()

@@ -111,7 +111,7 @@ class ReadNodes(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """Size of each node."""
-        return self.tree.sizes.node
+        return self.tree.node_bytes
 
     @property
     def to_come(self) -> float:
@@ -148,7 +148,8 @@ class OpenTree(Struct, frozen=True):
     """A tree whose root was read, with the properties that the root declares."""
 
     source: TreeSource
-    sizes: nodes.Sizes
+    node_bytes: int  # size of each node
+    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
     level: int  # of the root
     is_hashed: bool = False  # whether index nodes hold the hashes of their children
     hash_type: int = 0  # 0 if that is unknown
@@ -213,7 +214,8 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     child = CHILD_VAL.width + hash_size(hash_type)
     return OpenTree(
         source,
-        nodes.Sizes(size, int(info["fixed.len_key"]), int(info["fixed.len_val"]), child),
+        size,
+        (int(info["fixed.len_key"]), int(info["fixed.len_val"]), child),
         level,
         is_hashed,
         hash_type,
@@ -241,14 +243,14 @@ def read_batch(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
 ) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
-    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.sizes.node, workspace))
+    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes, workspace))
 
 
 def take_apart(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
 ) -> ReadNodes:
     """Verify nodes of one level that were already read and decrypted, and locate their records."""
-    source, size = tree.source, tree.sizes.node
+    source, size = tree.source, tree.node_bytes
     head = nodes.node_heads(buffer, np.arange(len(places), dtype=np.int64) * size)
     valid, is_sound, is_damaged = check_nodes(
         source,
@@ -260,18 +262,18 @@ def take_apart(
         is_noheader=tree.is_noheader,
     )
     usable = {"num_keys": np.where(is_sound, head["num_keys"], 0)}
-    slots, torn, strays = nodes.slots(buffer, head | usable, tree.sizes)
+    slots, torn, strays = nodes.slots(buffer, head | usable, size, tree.entry_bytes)
     torn &= is_sound
     for number in np.flatnonzero(torn).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         log.add("node-invalid", "error", TORN)
-    for at, number, start in zip(*(column.tolist() for column in strays), strict=True):
+    for at, number, start in np.stack(strays, axis=1).tolist():
         name = f"{source.tree} tree, record {number} of node {places.node_id[at]}"
         log = source.store.log.at(name, int(places.paddr[at]), plus=start - at * size)
         log.add("record-invalid", "error", STRAY)
     # Such nodes do not count as valid.
     torn_or_short = torn.copy()
-    torn_or_short[strays.node] = True
+    torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
     ends = _find_ends(slots, keys, len(places))
@@ -298,7 +300,7 @@ def decode_children(
     batch: ReadNodes,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: node position in the batch, child, low key and hash."""
-    tree, size = batch.tree, batch.tree.sizes.child
+    tree, size = batch.tree, batch.tree.entry_bytes[2]
     rows = np.flatnonzero(batch.slots.val_len >= size)
     slots, low = batch.slots.take(rows), batch.keys[rows]
     oids = decode_columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
@@ -569,7 +571,7 @@ def walk_tree(
 def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahead | None = None) -> list[Want]:
     """List the reads needed for nodes of a level; pass nodes to `take` as they arrive, available ones immediately."""
     tree, places, level, left = at.tree, at.places, at.level, len(rows)
-    first, size = at.first, tree.sizes.node
+    first, size = at.first, tree.node_bytes
 
     def add(chosen: I64, data: U8) -> None:
         nonlocal left
@@ -636,7 +638,7 @@ class Ahead:
         opened = read_root(apart)
         if opened is None or source.view is None or not opened[0].has_headers or not opened[0].level:
             return
-        tree, size, omap = opened[0], opened[0].sizes.node, source.view.omap
+        tree, size, omap = opened[0], opened[0].node_bytes, source.view.omap
         rows = np.concatenate([source.view.row, *(view.row for view in states)])
         # Read each address once; the tree itself comes first.
         order = np.argsort(omap.paddr[rows], kind="stable")
@@ -677,7 +679,10 @@ class Ahead:
 
     def is_of(self, tree: OpenTree) -> bool:
         """Return whether the nodes that were read ahead have the same sizes as those of a tree, and headers."""
-        return self._tree is not None and tree.sizes == self._tree.sizes and tree.has_headers
+        own = self._tree
+        if own is None or not tree.has_headers:
+            return False
+        return (tree.node_bytes, tree.entry_bytes) == (own.node_bytes, own.entry_bytes)
 
     def find_leaves(self, places: Places, rows: I64) -> tuple[I64, I64]:
         """Return which of some leaves were read ahead and are sound, and their numbers."""

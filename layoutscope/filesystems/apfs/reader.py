@@ -136,8 +136,9 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
         opened = _open_halves(halves, log, xid)
         if opened.younger is None or xid is not None:
             return opened, sweep(opened.blocks) if request.sweep else None
-        lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
-        why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
+        lost_xid, paddr, reason = opened.younger
+        reason, where = f"that of transaction {lost_xid}: {reason}", opened.blocks.at(paddr)
+        why = FormatError(reason, structure="checkpoint", image_offset=where)
     except FormatError as error:
         why = error
     if request.sweep and xid is None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
-from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
@@ -51,7 +50,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Rows, match
-from layoutscope.structs.records import NX_SUPERBLOCK
+from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -190,12 +189,12 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
     """Read the youngest object map that knows the root of a volume's tree; return an empty one if none is left."""
     # Only the header of a map names its owner. Its nodes are physical and identified by their own addresses, so a map
     # is complete without its header. No two volumes of a container share the number of a virtual object.
-    nodes, wanted = swept.nodes("omap"), np.array([root_tree_oid], np.uint64)
+    nodes = swept.nodes("omap")
     roots = nodes.take((nodes.kind == int(KINDS.btree)) & (nodes.xid <= np.uint64(max_xid)))
     for row in np.argsort(roots.xid, kind="stable")[::-1].tolist():
         apart = store.apart()
         found = read_omap(apart, "omap", int(roots.oid[row]), max_xid)
-        if not apart.log.has_errors and not omaps.view_at(found, max_xid).find(wanted).is_missing[0]:
+        if not apart.log.has_errors and omaps.view_at(found, max_xid).find_one(root_tree_oid) is not None:
             return found
     return map_of(swept.take(np.empty(0, np.int64)))
 
@@ -372,7 +371,7 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
         return None
     view = omaps.view_at(omap, xid)
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
-    if not len(oids) or view.find(oids).is_missing.all():
+    if (view.find(oids) < 0).all():
         return None
     return _container(store, _state_of(store, paddr, superblock), view, header)
 
@@ -490,7 +489,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     left = places_of(parts.state.omap, parts.state.view.row)
     opened = batches[0].tree if batches else _assume_tree(source, left.size_bytes)
     known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
-    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.sizes.node))
+    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
@@ -516,7 +515,7 @@ def _assume_tree(source: TreeSource, sizes_bytes: NDArray[np.int64]) -> OpenTree
     """Return an unknown tree: nodes of the most common object size, and records of any size."""
     sizes, counts = np.unique(sizes_bytes, return_counts=True)
     size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
-    return OpenTree(source, nodes.Sizes(size), level=0)
+    return OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
@@ -572,7 +571,7 @@ def _join_leaves(parts: list[Leaves]) -> Leaves:
 
 def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
     """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
-    places = places.take(tree.source.blocks.readable(places.paddr, tree.sizes.node))
+    places = places.take(tree.source.blocks.readable(places.paddr, tree.node_bytes))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, some, 0, np.arange(len(some)))

@@ -276,24 +276,20 @@ def take_apart(
     torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
-    ends = _find_ends(slots, keys, len(places))
-    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
-
-
-def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> Ends:
-    bounds = np.searchsorted(slots.node, np.arange(num_nodes + 1))
+    bounds = np.searchsorted(slots.node, np.arange(len(places) + 1))
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)
-    low, high = np.zeros((2, num_nodes), np.uint64)
+    low, high = np.zeros((2, len(places)), np.uint64)
     low[filled], high[filled] = keys[first[filled]], keys[stop[filled] - 1]
-    longest_key = np.zeros(num_nodes, np.int32)
+    longest_key = np.zeros(len(places), np.int32)
     if len(filled):
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
     # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
     descends = np.flatnonzero(keys[1:] < keys[:-1])
-    is_disordered = np.zeros(num_nodes, np.bool_)
+    is_disordered = np.zeros(len(places), np.bool_)
     is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
-    return Ends(stop - first, low, high, longest_key, is_disordered)
+    ends = Ends(stop - first, low, high, longest_key, is_disordered)
+    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
 
 
 def decode_children(
@@ -461,7 +457,16 @@ class Descent:
 
     def go_down(self) -> NodeRows:
         """Move to the level below, if it has nodes; return the nodes of the level above it, all of which were read."""
-        self._report_order()
+        if self._ends:
+            # The nodes whose keys do not ascend, within the node or after the previous one.
+            number, low, high = (np.concatenate(column) for column in zip(*self._ends, strict=True))
+            order = np.argsort(number)
+            number, low, high = number[order], low[order], high[order]
+            self._disordered.append(number[1:][low[1:] < high[:-1]])
+            for row in (distinct(np.concatenate(self._disordered)) - self.first).tolist():
+                log = self.source.at_node(int(self.places.node_id[row]), int(self.places.paddr[row]))
+                log.add("keys-unordered", level_of_disorder(self.source.tree), "keys do not ascend")
+        self._disordered, self._ends = [], []
         places, rows = self.places, self.pool.find(self.places, self.level)
         level = self.pool.parts[0].take(rows)
         level = replace(level, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key)
@@ -472,18 +477,6 @@ class Descent:
             self.places = drop_repeated_names(self.source, locate_nodes(self.source, found["oid"], origin))
         self.level, self.first = self.level - 1, self.first + len(rows)
         return level
-
-    def _report_order(self) -> None:
-        """Report the nodes of a level whose keys do not ascend, within the node or after the previous one."""
-        if self._ends:
-            number, low, high = (np.concatenate(column) for column in zip(*self._ends, strict=True))
-            order = np.argsort(number)
-            number, low, high = number[order], low[order], high[order]
-            self._disordered.append(number[1:][low[1:] < high[:-1]])
-            for row in (distinct(np.concatenate(self._disordered)) - self.first).tolist():
-                log = self.source.at_node(int(self.places.node_id[row]), int(self.places.paddr[row]))
-                log.add("keys-unordered", level_of_disorder(self.source.tree), "keys do not ascend")
-        self._disordered, self._ends = [], []
 
     def compare_counts(self, rows: NodeRows) -> None:
         """Compare all nodes with the tree information, unless a finding shows that part of the tree is missing."""

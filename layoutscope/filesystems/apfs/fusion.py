@@ -7,7 +7,7 @@ the main device. Apple does not document how the write-back cache's state and li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -180,17 +180,13 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     data = np.frombuffer(container.blocks.read_object(paddr, size_bytes), np.uint8)
     starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
     entries = decode_columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
-    wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
+    # Entries that are outside of the cache, or do not belong to a block of the second device.
+    cache, place = container.superblock.fusion_wbc, entries["wbc_paddr"]
+    base, room = cache.start_paddr, cache.num_blocks
+    length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
+    wrong = (place < base) | (place > base + room - length)
+    wrong |= entries["target_paddr"] < container.blocks.tier2_mark
     for start in starts[wrong].tolist():
         message = "an entry leads out of the cache, or not to the second device"
         container.log.at(name, paddr, plus=start).add("record-invalid", "warning", message)
     return regions, int(entries["num_blocks"][~wrong].sum())
-
-
-def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which entries are outside of the cache, or do not belong to a block of the second device."""
-    base, room = cache.start_paddr, cache.num_blocks
-    length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
-    place = entries["wbc_paddr"]
-    result: NDArray[np.bool_] = (place < base) | (place > base + room - length) | (entries["target_paddr"] < mark)
-    return result

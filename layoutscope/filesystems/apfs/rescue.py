@@ -41,7 +41,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, TreeSource, places_of
+from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -487,7 +487,13 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
-    opened = batches[0].tree if batches else _assume_tree(source, left.size_bytes)
+    if batches:
+        opened = batches[0].tree
+    else:
+        # The tree is unknown: nodes have the most common object size, and records any size.
+        sizes, counts = np.unique(left.size_bytes, return_counts=True)
+        size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
+        opened = OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
     known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
@@ -509,13 +515,6 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     # The trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
-
-
-def _assume_tree(source: TreeSource, sizes_bytes: NDArray[np.int64]) -> OpenTree:
-    """Return an unknown tree: nodes of the most common object size, and records of any size."""
-    sizes, counts = np.unique(sizes_bytes, return_counts=True)
-    size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
-    return OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
@@ -589,21 +588,16 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     order = np.lexsort((own.last, own.first))
     taken = list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True))
     youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
-    chosen = [
-        row for row in youngest if fits[row] and _insert_range(taken, int(leaves.first[row]), int(leaves.last[row]))
-    ]
-    rows = np.array(sorted(chosen), np.int64)
-    return leaves.take(rows)
-
-
-def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
-    """Insert a key range into sorted ranges unless it overlaps one; return whether it was inserted."""
-    # Ranges may touch: the records of one object can continue in the next leaf.
-    spot = bisect_left(ranges, (first, last))
-    if (spot < len(ranges) and ranges[spot][0] < last) or (spot and ranges[spot - 1][1] > first):
-        return False
-    ranges.insert(spot, (first, last))
-    return True
+    chosen = []
+    for row in youngest:
+        first, last = int(leaves.first[row]), int(leaves.last[row])
+        at = bisect_left(taken, (first, last))
+        # Ranges may touch: the records of one object can continue in the next leaf.
+        is_taken = (at < len(taken) and taken[at][0] < last) or (at > 0 and taken[at - 1][1] > first)
+        if fits[row] and not is_taken:
+            taken.insert(at, (first, last))
+            chosen.append(row)
+    return leaves.take(np.array(sorted(chosen), np.int64))
 
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:

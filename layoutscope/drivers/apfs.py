@@ -198,19 +198,14 @@ def _list_checked_volume(
             yield _state(layout, nodes, part, view)
             continue
         yield _state(layout, nodes, "snapmeta", view)
-        yield from _list_snapshot_reads(layout, nodes, ~live)
-
-
-def _list_snapshot_reads(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
-    """Read each snapshot's superblock, extent references and tree, oldest first."""
-    parent, rank = nodes.parent.astype(np.int64), nodes.key_rank
-    superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
-    references = _list_snapshot_references(layout, nodes, kept)
-    for number, view in enumerate(_snapshots(layout, nodes)):
-        yield superblocks.chosen(slice(number, number + 1))
-        for rows in references[number : number + 1]:
-            yield _state(layout, nodes, "extentref", (rows, parent, rank))
-        yield _state(layout, nodes, "fs", view)
+        # Each snapshot's superblock, extent references and tree.
+        superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
+        references = _list_snapshot_references(layout, nodes, ~live)
+        for number, snapshot in enumerate(_snapshots(layout, nodes)):
+            yield superblocks.chosen(slice(number, number + 1))
+            for rows in references[number : number + 1]:
+                yield _state(layout, nodes, "extentref", (rows, *view[1:]))
+            yield _state(layout, nodes, "fs", snapshot)
 
 
 _View = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]
@@ -384,14 +379,14 @@ def driver(host: HostProfile) -> Driver:
         extents_tree="extentref",
         # A mount that needs the space manager has already read it.
         first_write=no_places if own.apfs_mount_reads_space else first_write,
-        compared_by=_normalize_for_comparison,
+        compared_by=_normalize_name,
         mounted=_find_mounted_nodes,
         mount=partial(mount_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else mount_by_linux,
         check=on_macos if own.apfs_mount_reads_space else list_apfsck_reads,
     )
 
 
-def _normalize_for_comparison(name: str, facts: VolumeFacts) -> str:
+def _normalize_name(name: str, facts: VolumeFacts) -> str:
     """Return the form in which a name is compared and hashed: decomposed, and case-folded unless case-sensitive."""
     folded = not facts.case_sensitive
     # Volumes of the first developer versions compare names byte by byte.

@@ -110,13 +110,14 @@ class Apfs:
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted during reading, where they are found."""
         from layoutscope.checks.apfs.registry import check_container
+        from layoutscope.tables import layout_findings
 
-        found = check_container(request)
-        own = [found.select(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
-        return [
-            replace(each, findings=(*each.findings, *_stale_nodes(layout)))
-            for each, layout in zip(own, layouts, strict=True)
-        ]
+        found, checked = check_container(request), []
+        for layout in layouts:
+            own = found.select(None if layout.facts.volume is None else layout.facts.uuid)
+            stale = [item for item in layout_findings(layout) if item.code == "stale-nodes"]
+            checked.append(replace(own, findings=(*own.findings, *stale)))
+        return checked
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
@@ -178,12 +179,6 @@ class Apfs:
         from layoutscope.drivers.apfs import driver
 
         return driver(host)
-
-
-def _stale_nodes(layout: VolumeLayout) -> list[Finding]:
-    from layoutscope.tables import layout_findings
-
-    return [item for item in layout_findings(layout) if item.code == "stale-nodes"]
 
 
 APFS: Final[FileSystem] = Apfs()

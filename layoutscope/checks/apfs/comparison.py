@@ -142,11 +142,11 @@ def check_maps(subject: Subject) -> None:
 def check_newer(subject: Subject) -> None:
     """Report a newer checkpoint than the one that was read, which is lost."""
     container = subject.reporting
-    newer = container.younger
-    if newer is not None:
-        message = f"transaction {newer.xid} cannot be read: {newer.why}; {container.xid} is shown"
-        log = container.log.at("checkpoint", newer.paddr)
-        log.add("checkpoint-invalid", "error", message, expected=newer.xid, found=container.xid)
+    if container.younger is not None:
+        xid, paddr, reason = container.younger
+        message = f"transaction {xid} cannot be read: {reason}; {container.xid} is shown"
+        log = container.log.at("checkpoint", paddr)
+        log.add("checkpoint-invalid", "error", message, expected=xid, found=container.xid)
 
 
 def check_queue_counts(subject: Subject, space: Space) -> None:

@@ -436,7 +436,7 @@ def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
         (EXTENDED.ext.flags, ZERO, UNKNOWN),
         (EXTENDED.ext.snap_xid, expect_past(xid), PAST),
     )
-    paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
+    paddr = Locator(subject.container, parts.state.view, subject.log).find(oid)[0]
     check_objects(subject, "extended snapshot metadata", EXTENDED, [paddr], declared)
 
 
@@ -524,7 +524,7 @@ def check_write_cache(subject: Subject) -> None:
     locator = Locator(container, container.view, subject.log)
 
     def check(name: str, record: Any, oid: int) -> int:
-        paddr = locator.find(oid).paddr
+        paddr = locator.find(oid)[0]
         declared = rules(
             INVALID, *make_header_rules(record, "such objects", xid=container.xid), (record.reserved, ZERO, RESERVED)
         )

@@ -111,7 +111,7 @@ class ReadNodes(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """Size of each node."""
-        return self.tree.sizes.node
+        return self.tree.node_bytes
 
     @property
     def to_come(self) -> float:
@@ -148,7 +148,8 @@ class OpenTree(Struct, frozen=True):
     """A tree whose root was read, with the properties that the root declares."""
 
     source: TreeSource
-    sizes: nodes.Sizes
+    node_bytes: int  # size of each node
+    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
     level: int  # of the root
     is_hashed: bool = False  # whether index nodes hold the hashes of their children
     hash_type: int = 0  # 0 if that is unknown
@@ -213,7 +214,8 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     child = CHILD_VAL.width + hash_size(hash_type)
     return OpenTree(
         source,
-        nodes.Sizes(size, int(info["fixed.len_key"]), int(info["fixed.len_val"]), child),
+        size,
+        (int(info["fixed.len_key"]), int(info["fixed.len_val"]), child),
         level,
         is_hashed,
         hash_type,
@@ -241,14 +243,14 @@ def read_batch(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
 ) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
-    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.sizes.node, workspace))
+    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes, workspace))
 
 
 def take_apart(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
 ) -> ReadNodes:
     """Verify nodes of one level that were already read and decrypted, and locate their records."""
-    source, size = tree.source, tree.sizes.node
+    source, size = tree.source, tree.node_bytes
     head = nodes.node_heads(buffer, np.arange(len(places), dtype=np.int64) * size)
     valid, is_sound, is_damaged = check_nodes(
         source,
@@ -260,45 +262,41 @@ def take_apart(
         is_noheader=tree.is_noheader,
     )
     usable = {"num_keys": np.where(is_sound, head["num_keys"], 0)}
-    slots, torn, strays = nodes.slots(buffer, head | usable, tree.sizes)
+    slots, torn, strays = nodes.slots(buffer, head | usable, size, tree.entry_bytes)
     torn &= is_sound
     for number in np.flatnonzero(torn).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         log.add("node-invalid", "error", TORN)
-    for at, number, start in zip(*(column.tolist() for column in strays), strict=True):
+    for at, number, start in np.stack(strays, axis=1).tolist():
         name = f"{source.tree} tree, record {number} of node {places.node_id[at]}"
         log = source.store.log.at(name, int(places.paddr[at]), plus=start - at * size)
         log.add("record-invalid", "error", STRAY)
     # Such nodes do not count as valid.
     torn_or_short = torn.copy()
-    torn_or_short[strays.node] = True
+    torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
-    ends = _find_ends(slots, keys, len(places))
-    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
-
-
-def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> Ends:
-    bounds = np.searchsorted(slots.node, np.arange(num_nodes + 1))
+    bounds = np.searchsorted(slots.node, np.arange(len(places) + 1))
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)
-    low, high = np.zeros((2, num_nodes), np.uint64)
+    low, high = np.zeros((2, len(places)), np.uint64)
     low[filled], high[filled] = keys[first[filled]], keys[stop[filled] - 1]
-    longest_key = np.zeros(num_nodes, np.int32)
+    longest_key = np.zeros(len(places), np.int32)
     if len(filled):
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
     # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
     descends = np.flatnonzero(keys[1:] < keys[:-1])
-    is_disordered = np.zeros(num_nodes, np.bool_)
+    is_disordered = np.zeros(len(places), np.bool_)
     is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
-    return Ends(stop - first, low, high, longest_key, is_disordered)
+    ends = Ends(stop - first, low, high, longest_key, is_disordered)
+    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
 
 
 def decode_children(
     batch: ReadNodes,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: node position in the batch, child, low key and hash."""
-    tree, size = batch.tree, batch.tree.sizes.child
+    tree, size = batch.tree, batch.tree.entry_bytes[2]
     rows = np.flatnonzero(batch.slots.val_len >= size)
     slots, low = batch.slots.take(rows), batch.keys[rows]
     oids = decode_columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
@@ -459,7 +457,16 @@ class Descent:
 
     def go_down(self) -> NodeRows:
         """Move to the level below, if it has nodes; return the nodes of the level above it, all of which were read."""
-        self._report_order()
+        if self._ends:
+            # The nodes whose keys do not ascend, within the node or after the previous one.
+            number, low, high = (np.concatenate(column) for column in zip(*self._ends, strict=True))
+            order = np.argsort(number)
+            number, low, high = number[order], low[order], high[order]
+            self._disordered.append(number[1:][low[1:] < high[:-1]])
+            for row in (distinct(np.concatenate(self._disordered)) - self.first).tolist():
+                log = self.source.at_node(int(self.places.node_id[row]), int(self.places.paddr[row]))
+                log.add("keys-unordered", level_of_disorder(self.source.tree), "keys do not ascend")
+        self._disordered, self._ends = [], []
         places, rows = self.places, self.pool.find(self.places, self.level)
         level = self.pool.parts[0].take(rows)
         level = replace(level, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key)
@@ -470,18 +477,6 @@ class Descent:
             self.places = drop_repeated_names(self.source, locate_nodes(self.source, found["oid"], origin))
         self.level, self.first = self.level - 1, self.first + len(rows)
         return level
-
-    def _report_order(self) -> None:
-        """Report the nodes of a level whose keys do not ascend, within the node or after the previous one."""
-        if self._ends:
-            number, low, high = (np.concatenate(column) for column in zip(*self._ends, strict=True))
-            order = np.argsort(number)
-            number, low, high = number[order], low[order], high[order]
-            self._disordered.append(number[1:][low[1:] < high[:-1]])
-            for row in (distinct(np.concatenate(self._disordered)) - self.first).tolist():
-                log = self.source.at_node(int(self.places.node_id[row]), int(self.places.paddr[row]))
-                log.add("keys-unordered", level_of_disorder(self.source.tree), "keys do not ascend")
-        self._disordered, self._ends = [], []
 
     def compare_counts(self, rows: NodeRows) -> None:
         """Compare all nodes with the tree information, unless a finding shows that part of the tree is missing."""
@@ -569,7 +564,7 @@ def walk_tree(
 def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahead | None = None) -> list[Want]:
     """List the reads needed for nodes of a level; pass nodes to `take` as they arrive, available ones immediately."""
     tree, places, level, left = at.tree, at.places, at.level, len(rows)
-    first, size = at.first, tree.sizes.node
+    first, size = at.first, tree.node_bytes
 
     def add(chosen: I64, data: U8) -> None:
         nonlocal left
@@ -636,7 +631,7 @@ class Ahead:
         opened = read_root(apart)
         if opened is None or source.view is None or not opened[0].has_headers or not opened[0].level:
             return
-        tree, size, omap = opened[0], opened[0].sizes.node, source.view.omap
+        tree, size, omap = opened[0], opened[0].node_bytes, source.view.omap
         rows = np.concatenate([source.view.row, *(view.row for view in states)])
         # Read each address once; the tree itself comes first.
         order = np.argsort(omap.paddr[rows], kind="stable")
@@ -677,7 +672,10 @@ class Ahead:
 
     def is_of(self, tree: OpenTree) -> bool:
         """Return whether the nodes that were read ahead have the same sizes as those of a tree, and headers."""
-        return self._tree is not None and tree.sizes == self._tree.sizes and tree.has_headers
+        own = self._tree
+        if own is None or not tree.has_headers:
+            return False
+        return (tree.node_bytes, tree.entry_bytes) == (own.node_bytes, own.entry_bytes)
 
     def find_leaves(self, places: Places, rows: I64) -> tuple[I64, I64]:
         """Return which of some leaves were read ahead and are sound, and their numbers."""

@@ -241,16 +241,11 @@ def _run(first: int, count: int) -> NDArray[np.uint64]:
     return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
-class Younger(Struct, frozen=True):
-    """A transaction committed after the one that is read: its number, the block that shows it, and a description."""
+def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> tuple[int, int, str] | None:
+    """Find the youngest transaction that was committed after the one that is read, but cannot be read itself.
 
-    xid: int
-    paddr: int
-    why: str
-
-
-def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | None:
-    """Find the youngest transaction that was committed after the one that is read, but cannot be read itself."""
+    Return its number, the block that shows it, and a description.
+    """
     kinds = grammar.ApfsObject.ObjectType
     newer = area.xid > np.uint64(xid)
     is_superblock = area.claimed == int(kinds.nx_superblock)
@@ -263,12 +258,12 @@ def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | Non
     lacks_superblock = (area.kind == int(kinds.checkpoint_map)) & ~is_followed
     # The number in a damaged block may be damaged itself; a ring holds at most one transaction per block.
     damaged = is_superblock & (area.kind == 0) & (area.xid <= np.uint64(min(xid + len(area.xid), 2**64 - 1)))
-    found: list[Younger] = []
+    found: list[tuple[int, int, str]] = []
     for rows, why in (
         (newer & is_superblock & (area.kind != 0), "a part of its checkpoint is damaged"),
         (newer & damaged, "its superblock is damaged"),
         (newer & lacks_superblock, "its superblock is missing"),
     ):
-        found += [Younger(int(area.xid[row]), int(area.paddr[row]), why) for row in np.flatnonzero(rows).tolist()]
-    found += [Younger(copy_xid, 0, "of its superblock only the copy in block 0 is left")] if copy_xid > xid else []
-    return max(found, key=lambda item: item.xid, default=None)
+        found += [(int(area.xid[row]), int(area.paddr[row]), why) for row in np.flatnonzero(rows).tolist()]
+    found += [(copy_xid, 0, "of its superblock only the copy in block 0 is left")] if copy_xid > xid else []
+    return max(found, key=lambda item: item[0], default=None)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.checkpoint import Checkpoint, DescriptorArea, Younger
+    from layoutscope.filesystems.apfs.checkpoint import Checkpoint, DescriptorArea
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
@@ -75,8 +75,8 @@ class Container(Struct, frozen=True):
     data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in ring order
     area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
     device_blocks: tuple[int, ...]  # number of blocks of the main device, and of the second device of a Fusion set
-    # a later transaction of which only traces are left; None if the caller requested an older state
-    younger: Younger | None = None
+    # a later transaction of which only traces are left, see `find_younger`; None if an older state was requested
+    younger: tuple[int, int, str] | None = None
 
     @property
     def blocks(self) -> Blocks:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Cipher
-    from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables
     from layoutscope.filesystems.apfs.nodes import NodeRows
@@ -75,25 +74,23 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     heads = blocks.read(omap.paddr[rows], blocks.block_size)
     kinds = decode_objects(OBJ_PHYS, heads, (OBJ_PHYS.type,))["type"].astype(np.int64)
-    _report_objects(volume, rows[is_plain], kinds[is_plain])
+    # The contents of objects that are damaged or of an unknown type are not read.
+    plain = rows[is_plain]
+    titles = [f"virtual object {oid}" for oid in omap.oid[plain].tolist()]
+    is_damaged = np.zeros(len(plain), bool)
+    single = np.flatnonzero(omap.size_bytes[plain] == blocks.block_size)
+    is_damaged[single] = report_damaged(
+        volume.store, omap.paddr[plain[single]], [titles[row] for row in single.tolist()]
+    )
+    named = [int(kind) for kind in grammar.ApfsObject.ObjectType]
+    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds[is_plain], named)).tolist():
+        log, kind = volume.store.log.at(titles[row], int(omap.paddr[plain[row]])), type_name(int(kinds[is_plain][row]))
+        log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
     hidden = omap.is_encrypted[rows].tolist()
     names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
     columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
     items = zip(names, *(column.tolist() for column in columns), strict=True)
     return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
-
-
-def _report_objects(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
-    """Report objects that are damaged or of an unknown type: their contents are not read."""
-    omap, store = volume.omap, volume.store
-    names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
-    is_damaged = np.zeros(len(rows), bool)
-    single = np.flatnonzero(omap.size_bytes[rows] == store.blocks.block_size)
-    is_damaged[single] = report_damaged(store, omap.paddr[rows[single]], [names[row] for row in single.tolist()])
-    known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
-    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds, known)).tolist():
-        log, kind = store.log.at(names[row], int(omap.paddr[rows[row]])), type_name(int(kinds[row]))
-        log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
 
 
 def list_volume_regions(
@@ -106,28 +103,23 @@ def list_volume_regions(
         owner = "live" if state is volume else f"snapshot of xid {state.xid}"
         regions.append(Region("volume-superblock", owner, state.paddr))
     regions += list_virtual_regions(volume, claimed)
-    regions += list_keybag_regions(container, volume) if is_encrypted(volume) else []
+    if is_encrypted(volume):
+        # The container's key bag, which records that of the volume, needs no password.
+        try:
+            run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
+            regions += [Region("volume-keybag", "container key bag", *run)] if run else []
+        except FormatError as error:
+            if container.superblock.is_crypto_sw:
+                volume.log.survive(error)
+            else:
+                message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
+                log = volume.log.at_byte("container key bag", error.image_offset)
+                log.add("volume-hardware-locked", "info", message)
+        except UnsupportedError as error:
+            message = f"the key bag was not located: {error}"
+            volume.log.at("volume key bag").add("volume-locked", "info", message)
     first = {region.paddr: region for region in reversed(regions)}
     return inside(list(first.values()), volume.store)
-
-
-def list_keybag_regions(container: Container, volume: Volume) -> list[Region]:
-    """Locate an encrypted volume's key bag; the container's key bag, which records it, needs no password."""
-    try:
-        run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
-    except FormatError as error:
-        if not container.superblock.is_crypto_sw:
-            message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
-            log = volume.log.at_byte("container key bag", error.image_offset)
-            log.add("volume-hardware-locked", "info", message)
-            return []
-        volume.log.survive(error)
-        return []
-    except UnsupportedError as error:
-        message = f"the key bag was not located: {error}"
-        volume.log.at("volume key bag").add("volume-locked", "info", message)
-        return []
-    return [Region("volume-keybag", "container key bag", *run)] if run else []
 
 
 class VolumeParts(Struct, frozen=True, dict=True):
@@ -276,9 +268,10 @@ def _is_live(root: NodeRows, volume: Volume) -> bool:
         return int(root.node_id[0]) == superblock.extentref_tree_oid
     if root.tree != "fs":
         return True
-    found = volume.view.find(np.array([superblock.root_tree_oid], np.uint64))
+    row = volume.view.find_one(superblock.root_tree_oid)
     # The root of a physical tree is identified by its address.
-    return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
+    mapped = None if row is None else int(volume.view.omap.paddr[row])
+    return int(root.paddr[0]) in (mapped, superblock.root_tree_oid)
 
 
 def _read_trees(
@@ -500,25 +493,21 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
     if not oid:
         return [], details
     nodes, leaves = read_nodes(TreeSource(container.store, "evict-mapping", oid, container.xid))
-    details["blocks to be moved"] = sum(_count_moved_blocks(container, batch) for batch in leaves)
+    num_moved, limit = 0, np.uint64(container.device_blocks[0])
+    for batch in leaves:
+        start = batch.column("key", EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr)
+        found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
+        length = np.minimum(found["num_blocks"], limit + np.uint64(1))
+        outside = start + length > limit
+        # The reference's paddr_t is signed, here as in all structures; a negative address has no meaning.
+        outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
+        for row in np.flatnonzero(outside).tolist():
+            at = int(batch.slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset
+            message = f"blocks from {start[row]} move to where no blocks are"
+            batch.at(int(batch.slots.node[row]), at).add("record-invalid", "warning", message)
+        num_moved += int(length[~outside].sum())
+    details["blocks to be moved"] = num_moved
     return [nodes], details
-
-
-def _count_moved_blocks(container: Container, batch: ReadNodes) -> int:
-    """Count the blocks that a batch of leaves moves; report runs that leave the container."""
-    slots = batch.slots
-    keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))
-    found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
-    limit = np.uint64(container.device_blocks[0])
-    length = np.minimum(found["num_blocks"], limit + np.uint64(1))
-    outside = keys["paddr"] + length > limit
-    # The reference's paddr_t is signed, here as in all structures; a negative address has no meaning.
-    outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
-    for row in np.flatnonzero(outside).tolist():
-        at = int(slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset
-        message = f"blocks from {keys['paddr'][row]} move to where no blocks are"
-        batch.at(int(slots.node[row]), at).add("record-invalid", "warning", message)
-    return int(length[~outside].sum())
 
 
 MAX_LISTED: Final = 100
@@ -638,30 +627,30 @@ def num_missing_entries(parts: VolumeParts) -> int:
     # The checks examine all names: without errors, inodes and directories lack none of the names that they count.
     if not parts.log.has_errors and not any(unknown.values()):
         return 0
-    return max(_missing_names(parts, unknown), _missing_children(parts))
-
-
-def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
-    """Count names that inodes should have, and one per counted `unknown` object without inode and name."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
-    if "file_id" not in drecs:
-        return sum(unknown.values())
-    named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
-    kinds = drecs["entry_type"][first]
-    short = 0
+    inodes, drecs, num_children = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec"), 0
     if "format" in inodes:
-        spot, is_named = match(named, inodes["obj_id"])
+        is_directory, numbers = inodes["format"] == int(_KINDS.directory), inodes["obj_id"]
+        declared, limit = inodes["num_children_or_links"].astype(np.int64), int(superblock.next_obj_id)
+        if not is_converted(parts):
+            # Entries that directories declare but do not have. A number above all inode numbers is itself damaged, so
+            # it proves nothing.
+            short = declared - times_listed(numbers, drecs["obj_id"])
+            num_children = int(short[is_directory & (short > 0) & (short <= limit)].sum())
+    if "file_id" not in drecs:
+        return max(sum(unknown.values()), num_children)
+    # Names that inodes should have, and one per counted object without inode and name.
+    named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
+    kinds, num_names = drecs["entry_type"][first], 0
+    if "format" in inodes:
+        spot, is_named = match(named, numbers)
         listed = np.where(is_named, times[spot] if len(times) else 0, 0)
-        is_directory = inodes["format"] == int(_KINDS.directory)
-        links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
-        # A number above all inode numbers is itself damaged, so it proves nothing.
-        is_own = (inodes["obj_id"] >= _MIN_USER) & (links > listed) & (links <= int(parts.state.superblock.next_obj_id))
-        short = int((links - listed)[is_own].sum())
-        has_inode = match(inodes["obj_id"], named)[1]
+        links = np.where(is_directory, 1, declared)
+        num_names = int((links - listed)[(numbers >= _MIN_USER) & (links > listed) & (links <= limit)].sum())
+        has_inode = match(numbers, named)[1]
         kinds, named = kinds[~has_inode], named[~has_inode]
-    kinds = kinds[named >= _MIN_USER]
-    listed_alone = _count_kinds(kinds)
-    return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
+    listed_alone = _count_kinds(kinds[named >= _MIN_USER])
+    num_names += sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
+    return max(num_names, num_children)
 
 
 def inodes_by_kind(inodes: Columns) -> dict[str, int]:
@@ -687,19 +676,6 @@ def is_deleted(inodes: Columns) -> NDArray[np.bool_]:
 def is_converted(parts: VolumeParts) -> bool:
     """Return whether the volume was converted in place from HFS+."""
     return program(parts.state.superblock.formatted_by).startswith(CONVERTER)
-
-
-def _missing_children(parts: VolumeParts) -> int:
-    """Count the entries that directories declare but do not have."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
-    if "format" not in inodes or is_converted(parts):
-        return 0
-    is_directory = inodes["format"] == int(_KINDS.directory)
-    listed = times_listed(inodes["obj_id"], drecs["obj_id"])
-    short = inodes["num_children_or_links"].astype(np.int64) - listed
-    # A number above all inode numbers is itself damaged, so it proves nothing.
-    sane = is_directory & (short > 0) & (short <= int(parts.state.superblock.next_obj_id))
-    return int(short[sane].sum())
 
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.source import order_key
@@ -38,13 +37,14 @@ from layoutscope.tables.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import IntEnum
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables, RecordTree
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTree
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.findings import FindingLog
 
@@ -63,23 +63,46 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
     spot, known = records.find("dir_rec", "inode", "file_id")
-    _report_missing(drecs, known, log)
-    inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
-    kind = inode.of(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
-    if not inode.is_whole:
+    missing = np.flatnonzero(~known)
+    for row in missing[:MAX_LISTED].tolist():
+        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
+        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
+    if len(missing) > MAX_LISTED:
+        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
+        log.at("directory entries").add("inode-missing", "error", message)
+    is_known = known if len(missing) else None
+    of_inode = partial(_take, spot, is_known)
+    kind = of_inode(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
+    if len(missing):
         kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
     # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
-    children = inode["num_children_or_links"]
+    children = of_inode(inodes["num_children_or_links"])
     np.maximum(children, 0, out=children)
     # Directories have no hard links in APFS.
     links = np.where(is_directory, children.dtype.type(1), children)
     # Times are computed on request, from these two columns only.
-    dates = _Matched(
-        {name: inodes[name] for name in ("create_time", "mod_time")}, spot.astype(np.uint32), known, inode.is_whole
-    )
-    sizes = _sizes(inode, kind, records.get("xattr"), drecs["file_id"])
+    times = [partial(_times, spot.astype(np.uint32), is_known, inodes[name]) for name in ("create_time", "mod_time")]
+    sizes = _sizes(of_inode, inodes, kind, records.get("xattr"), drecs["file_id"])
+    impossible = np.flatnonzero(sizes < 0)
+    if len(impossible):
+        first = impossible[0]
+        message = (
+            f"{len(impossible):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][first]}"
+        )
+        log.at(f"entry of directory {drecs['obj_id'][first]}").add("record-invalid", "error", message)
+    # A file that was deleted while open waits there until it is closed.
+    private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
+    flags = (links > 1) * np.uint8(FLAG_HARD_LINK)
+    flags[of_inode(inodes["is_compressed"])] |= FLAG_COMPRESSED
+    flags[of_inode(inodes["is_dataless"])] |= FLAG_DATALESS
+    flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
+    # The leaf with the first extended attribute of each entry's file.
+    xattr_leaves = np.full(len(kind), NO_NODE, np.int32)
+    if records.count("xattr"):
+        xattr_spot, has_xattr = records.find("dir_rec", "xattr", "file_id")
+        xattr_leaves = np.where(has_xattr, records.get("xattr")["node"][xattr_spot], NO_NODE).astype(np.int32)
     columns = {
         "volume": volume,
         "parent_id": drecs["obj_id"],
@@ -87,16 +110,16 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "name": text,
         "name_raw": raw,
         "kind": (kind, KINDS),
-        "size_bytes": _possible(sizes, drecs, log),
+        "size_bytes": Values(sizes, sizes >= 0) if len(impossible) else sizes,
         "link_count": links.view(np.uint32),
-        "create_time": LazyColumn(len(kind), partial(_times, dates, "create_time")),
-        "modify_time": LazyColumn(len(kind), partial(_times, dates, "mod_time")),
-        "flags": _flags(drecs, inode, links),
+        "create_time": LazyColumn(len(kind), times[0]),
+        "modify_time": LazyColumn(len(kind), times[1]),
+        "flags": flags if flags.any() else 0,
         "entry_rank": _ranks(drecs["obj_id"]),
         "entry_node_row": _rows(drecs["node"], first_row),
-        "inode_node_row": _rows(inode.of(inodes["node"], NO_NODE), first_row),
-        "xattr_node_row": _rows(_xattr_leaves(records), first_row),
-        "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
+        "inode_node_row": _rows(of_inode(inodes["node"], NO_NODE), first_row),
+        "xattr_node_row": _rows(xattr_leaves, first_row),
+        "dstream_node_row": _rows(of_inode(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
         "valence": Values(children.view(np.uint32), is_directory & known),
@@ -105,25 +128,19 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     return build_table("entries", columns)
 
 
-class _Matched(Struct, frozen=True):
-    """The row of each item in a table, and whether there is one."""
-
-    table: Columns
-    spot: NDArray[np.integer[Any]]
-    known: NDArray[np.bool_]
-    is_whole: bool  # whether each item has a row
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.of(self.table[name])
-
-    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int = 0) -> NDArray[Any]:
-        """Return the value of each item's row; `otherwise` if it has none."""
-        if self.is_whole:
-            found: NDArray[Any] = values[self.spot]
-            return found
-        if not len(values):
-            return np.full(len(self.spot), otherwise, values.dtype)
-        return np.where(self.known, values[self.spot], np.asarray(otherwise, values.dtype))
+def _take(
+    spot: NDArray[np.integer[Any]],
+    is_known: NDArray[np.bool_] | None,  # None if every item has a row
+    values: NDArray[Any],
+    otherwise: NDArray[Any] | int = 0,
+) -> NDArray[Any]:
+    """Return the value in each item's row of a table; `otherwise` if it has none."""
+    if is_known is None:
+        found: NDArray[Any] = values[spot]
+        return found
+    if not len(values):
+        return np.full(len(spot), otherwise, values.dtype)
+    return np.where(is_known, values[spot], np.asarray(otherwise, values.dtype))
 
 
 def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
@@ -136,8 +153,10 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
     return rows
 
 
-def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
-    nanoseconds: NDArray[np.int64] = inode[name]
+def _times(
+    spot: NDArray[np.uint32], is_known: NDArray[np.bool_] | None, values: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    nanoseconds = _take(spot, is_known, values)
     # Nanoseconds since 1970 (reference, j_inode_val_t), interpreted as signed: earlier times are negative, and division
     # must round them down too.
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
@@ -152,14 +171,20 @@ def _kinds_of(names: type[IntEnum], values: NDArray[np.uint16 | np.uint8]) -> ND
     return kinds[values]
 
 
-def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _sizes(
+    of_inode: Callable[[NDArray[Any]], NDArray[Any]],
+    inodes: Columns,
+    kind: NDArray[np.uint8],
+    xattrs: Columns,
+    file_id: NDArray[np.uint64],
+) -> NDArray[np.int64]:
     """Return logical sizes: of a data stream, an uncompressed file, or the target of a symbolic link."""
-    size: NDArray[np.int64] = inode["data_size"].view(np.int64)
+    size: NDArray[np.int64] = of_inode(inodes["data_size"]).view(np.int64)
     # A compressed file's own data stream is empty or absent.
-    compressed = inode["is_compressed"]
+    compressed = of_inode(inodes["is_compressed"])
     if compressed.any():
-        stored = compressed & inode["has_uncompressed_size"]
-        size = np.where(stored, inode["len_uncompressed"].astype(np.int64), size)
+        stored = compressed & of_inode(inodes["has_uncompressed_size"])
+        size = np.where(stored, of_inode(inodes["len_uncompressed"]).astype(np.int64), size)
     if "expanded_size" in xattrs:
         rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
         holders, values = xattrs["obj_id"][rows], xattrs["expanded_size"][rows]
@@ -184,16 +209,6 @@ def _take_attribute_sizes(
     return np.where(found & wanted, values[spot], size) if len(values) else size
 
 
-def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint8] | int:
-    # A file that was deleted while open waits there until it is closed.
-    private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
-    flags = (links > 1) * np.uint8(FLAG_HARD_LINK)
-    flags[inode["is_compressed"]] |= FLAG_COMPRESSED
-    flags[inode["is_dataless"]] |= FLAG_DATALESS
-    flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
-    return flags if flags.any() else 0
-
-
 def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Number the entries within each directory: records are in key order."""
     starts = heads(parent).astype(np.uint32)
@@ -212,15 +227,6 @@ def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32
     if not len(leaves):
         return np.full(len(position), NO_NODE, np.int32)
     return leaves.astype(np.int32)[np.maximum(position, 0)]
-
-
-def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
-    """Return the leaf with the first extended attribute of each entry's file."""
-    leaves = records.get("xattr")["node"]
-    if not len(leaves):
-        return np.full(records.count("dir_rec"), NO_NODE, np.int32)
-    spot, known = records.find("dir_rec", "xattr", "file_id")
-    return np.where(known, leaves[spot], NO_NODE).astype(np.int32)
 
 
 def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:
@@ -252,46 +258,35 @@ def _listing_rows(
     return found
 
 
-def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | Values:
-    """Mask and report sizes of 2**63 bytes and more, which no file can have."""
-    wrong = np.flatnonzero(sizes < 0)
-    if not len(wrong):
-        return sizes
-    message = f"{len(wrong):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][wrong[0]]}"
-    log.at(f"entry of directory {drecs['obj_id'][wrong[0]]}").add("record-invalid", "error", message)
-    return Values(sizes, sizes >= 0)
-
-
-def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:
-    missing = np.flatnonzero(~known)
-    for row in missing[:MAX_LISTED].tolist():
-        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
-        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
-    if len(missing) > MAX_LISTED:
-        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
-        log.at("directory entries").add("inode-missing", "error", message)
-
-
 def extents_table(parts: VolumeParts, first_row: int) -> Table:
     """Make the table of extents."""
     extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})
-    rows, owned, has_others = _find_owners(owners.index, extents["obj_id"])
+    rows, owner, is_owned, has_others = _find_owners(owners.index, extents["obj_id"])
+    of_owner = partial(_take, owner, is_owned)
     stream_id, paddr = extents["obj_id"][rows], extents["paddr"][rows]
     # Block 0 holds the superblock; an extent there is a hole.
     is_hole = paddr == 0
     # The signed view has the same bytes.
     logical, length = (extents[name][rows].view(np.int64) for name in ("logical_addr", "len_extent"))
-    flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | has_others) * np.uint8(FLAG_SHARED)
+    physical, is_shared = parts.extentref.records.get("extent"), has_others
+    if len(physical["obj_id"]) and int(physical["refcnt"].max()) > 1:
+        # Runs of blocks with several users.
+        first = physical["obj_id"]
+        spot = np.maximum(np.searchsorted(first, paddr, side="right") - 1, 0)
+        is_inside = (paddr >= first[spot]) & (paddr < first[spot] + physical["num_blocks"][spot])
+        is_shared = is_shared | (is_inside & (physical["refcnt"][spot] > 1))
+    flags = is_shared * np.uint8(FLAG_SHARED)
     if not parts.state.superblock.is_unencrypted:
         flags |= np.uint8(FLAG_ENCRYPTED)
     flags[is_hole] = 0
-    flags[owned.known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
+    is_past_end = logical >= of_owner(owners.size_bytes)
+    flags[is_past_end if is_owned is None else is_past_end & is_owned] |= FLAG_PAST_END
     columns = {
         "volume": parts.state.number,
-        "file_id": stream_id if owners.are_files and owned.is_whole else owned.of(owners.file_id, stream_id),
-        "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
+        "file_id": stream_id if owners.are_files and is_owned is None else of_owner(owners.file_id, stream_id),
+        "fork": (of_owner(owners.fork, ORPHAN), owners.forks),
         "node_row": extents["node"][rows].astype(np.uint32) + np.uint32(first_row),
         "flags": flags,
     }
@@ -337,14 +332,15 @@ def _where_newest(
 
 def _find_owners(
     streams: Index, wanted: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64] | slice, _Matched, NDArray[np.bool_]]:
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.bool_]]:
     """Assign each extent to all owners of its stream, which clones can share; the extents of an owner are adjacent.
 
-    Return the extent of each row, its owner, and whether the extent has further owners.
+    Return the extent of each row, its owner, which rows have an owner (None if all have one), and whether the extent
+    has further owners.
     """
     first, is_known = streams.find(wanted)
     if is_strictly_ascending(streams.keys):
-        return slice(None), _Matched({}, first, is_known, bool(is_known.all())), np.zeros(len(wanted), bool)
+        return slice(None), first, None if is_known.all() else is_known, np.zeros(len(wanted), bool)
     number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
     times = np.maximum(number, 1)
     extent, turn = owners(times), ordinals(times)
@@ -353,14 +349,4 @@ def _find_owners(
         extent, turn = extent[order], turn[order]
     is_known = number[extent] > 0
     owner = np.where(is_known, first[extent] + turn, 0)
-    return extent, _Matched({}, owner, is_known, bool(is_known.all())), number[extent] > 1
-
-
-def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
-    """Return which addresses are in a run of blocks with several users."""
-    if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
-        return np.zeros(len(paddr), bool)
-    spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)
-    inside = (paddr >= physical["obj_id"][spot]) & (paddr < physical["obj_id"][spot] + physical["num_blocks"][spot])
-    result: NDArray[np.bool_] = inside & (physical["refcnt"][spot] > 1)
-    return result
+    return extent, owner, None if is_known.all() else is_known, number[extent] > 1

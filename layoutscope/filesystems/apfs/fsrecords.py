@@ -446,24 +446,19 @@ class RecordReader:
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
         found = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
-        if len(attributes):
-            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width)
-        return np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
-
-    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
-        """Add data streams of extended attributes, and the size that a compressed file declares.
-
-        `start` gives the start of each new attribute's data.
-        """
-        buffer, count = batch.buffer, len(start)
+        unusable = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
+        if not len(attributes):
+            return unusable
+        # Add the data streams of extended attributes, and the size that a compressed file declares.
+        start, buffer, count = slots.val_start[attributes] + XATTR_VAL.width, batch.buffer, len(attributes)
         table = self._leaves.table("xattr")
         # After the fixed part, an attribute's value contains its data, or number and sizes of the stream with its data.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
         rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
         fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
-        found = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
-        stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
+        streams = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        stream_id[rows], stream_size[rows] = streams["xattr_obj_id"], streams["dstream.len_stream"]
         # Files that macOS compressed store their uncompressed size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         lengths = table["name"].length[-count:]
@@ -473,6 +468,7 @@ class RecordReader:
         expanded[rows] = size.astype(np.int64)
         for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
             self._attributes[name].add(values, batch.to_come)
+        return unusable
 
     def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
         """Report records of an unknown type, and records that contradict their own lengths."""
@@ -594,23 +590,18 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
             above, own, sound, level = own, [], [], batch.level
         sound.append(batch.places.node_id[batch.is_sound])
         if batch.level:
-            own.append(_entries(batch))
+            # The first key of each child's subtree, the child, and the address of its index record.
+            blocks, slots = source.blocks, batch.slots
+            child = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
+            child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
+            device, where = blocks.locate(batch.places.paddr[slots.node])
+            at = where + (slots.val_start - slots.node * batch.size_bytes) + CHILD_VAL.oid.offset
+            own.append({"low": batch.keys, "child": child, "at": at, "device": device})
     losses += _missing(above, sound, level)
     if level > 0:
         # The traversal ends early if a whole level is missing.
         losses += _missing(own, [], level - 1)
     return losses, bool(above) or any(len(part) for part in sound)
-
-
-def _entries(batch: ReadNodes) -> dict[str, NDArray[Any]]:
-    """Return the first key of each child's subtree, the child, and the address of its index record."""
-    source, slots = batch.tree.source, batch.slots
-    oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
-    if batch.tree.is_hashed:
-        oid = oid + np.uint64(source.root_oid)
-    device, where = source.blocks.locate(batch.places.paddr[slots.node])
-    within = slots.val_start - slots.node * batch.size_bytes
-    return {"low": batch.keys, "child": oid, "at": where + within + CHILD_VAL.oid.offset, "device": device}
 
 
 def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
@@ -631,8 +622,21 @@ def report_losses(source: TreeSource, records: RecordTables | None, log: Finding
 
 def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
+    # The low bits of the sort number of a record are the number of its type.
+    shift, noun = (4, "objects") if source.kind.key_type is J_KEY else (0, "keys")
     for loss in losses[:MAX_LISTED]:
-        what = _objects(source, loss, records)
+        low, high = loss.low >> shift, loss.high >> shift
+        what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
+        drecs: Columns = {} if records is None or not shift else records.get("dir_rec")
+        if "file_id" in drecs:
+            # The files and directories in the range that remaining directory entries name.
+            inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
+            kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
+            directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
+            others = int(inside.sum()) - len(directories)
+            numbers = ", ".join(str(number) for number in directories[:MAX_NAMED].tolist())
+            named = f" ({numbers}{' and more' if len(directories) > MAX_NAMED else ''})" if numbers else ""
+            what += f"; entries elsewhere name {len(directories)} directories{named} and {others} other files there"
         name = f"{source.tree} tree, node {loss.node_id}"
         message = f"what it holds is missing: {what}"
         log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
@@ -641,28 +645,3 @@ def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordT
         message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
         log = log.at_byte(f"{source.tree} tree", further.image_offset, further.device)
         log.add("subtree-missing", "error", message)
-
-
-def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:
-    if source.kind.key_type is not J_KEY:
-        low, high = loss.low, loss.high
-        return f"keys from {low}" + ("" if high == NO_LIMIT else f" to {high}")
-    # The low bits of the sort number are the record type's number.
-    low, high = loss.low >> 4, loss.high >> 4
-    text = f"objects from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
-    return text + _name_entries_in_range(low, high, records) if records is not None else text
-
-
-def _name_entries_in_range(low: int, high: int, records: RecordTables) -> str:
-    """Name the files and directories in a number range that remaining directory entries name."""
-    drecs: dict[str, Any] = records.get("dir_rec")
-    if "file_id" not in drecs:
-        return ""
-    inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
-    kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
-    directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
-    others = int(inside.sum()) - len(directories)
-    numbers = ", ".join(str(number) for number in directories[:MAX_NAMED].tolist())
-    more = " and more" if len(directories) > MAX_NAMED else ""
-    named = f" ({numbers}{more})" if numbers else ""
-    return f"; entries elsewhere name {len(directories)} directories{named} and {others} other files there"

@@ -7,7 +7,7 @@ the main device. Apple does not document how the write-back cache's state and li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -147,11 +147,11 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
     oid = container.superblock.fusion_wbc_oid
     if not oid:
         return [], {}
-    found = objects_of(container).try_read(grammar.ApfsFusion.FusionWbc, KINDS.nx_fusion_wbc, CACHE, oid)
+    objects = objects_of(container)
+    found = objects.try_read(grammar.ApfsFusion.FusionWbc, KINDS.nx_fusion_wbc, CACHE, oid)
     if found is None:
         return [], {}
-    state, place = found
-    regions = place.regions("fusion-wbc", CACHE)
+    state, regions = found[0], objects.regions("fusion-wbc", CACHE, oid)
     if state.rc_stash.num_blocks:
         run = state.rc_stash
         regions.append(Region("fusion-read-cache-stash", CACHE, run.start_paddr, run.num_blocks))
@@ -166,31 +166,27 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
 
 def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     """Read a list of the cache; return its region, and the number of blocks that it names."""
-    name = f"cache list {oid}"
-    kind = grammar.ApfsFusion.FusionWbcListHead, KINDS.nx_fusion_wbc_list, name
-    found = objects_of(container).try_read(*kind, oid)
+    name, objects = f"cache list {oid}", objects_of(container)
+    found = objects.try_read(grammar.ApfsFusion.FusionWbcListHead, KINDS.nx_fusion_wbc_list, name, oid)
     if found is None:
         return [], 0
-    head, place = found
+    head, (paddr, size_bytes, _) = found[0], objects.find(oid)
+    regions = objects.regions("fusion-wbc-list", CACHE, oid)
     first, stop, size = head.index_begin, head.index_end, ENTRY.width
-    if not first <= stop <= head.index_max or LIST.width + stop * size > place.size_bytes:
-        log = container.log.at(name, place.paddr, plus=LIST.index_begin.offset)
+    if not first <= stop <= head.index_max or LIST.width + stop * size > size_bytes:
+        log = container.log.at(name, paddr, plus=LIST.index_begin.offset)
         log.add("structure-invalid", "warning", "entries that do not fit into the list")
-        return place.regions("fusion-wbc-list", CACHE), 0
-    data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
+        return regions, 0
+    data = np.frombuffer(container.blocks.read_object(paddr, size_bytes), np.uint8)
     starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
     entries = decode_columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
-    wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
-    for start in starts[wrong].tolist():
-        message = "an entry leads out of the cache, or not to the second device"
-        container.log.at(name, place.paddr, plus=start).add("record-invalid", "warning", message)
-    return place.regions("fusion-wbc-list", CACHE), int(entries["num_blocks"][~wrong].sum())
-
-
-def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which entries are outside of the cache, or do not belong to a block of the second device."""
+    # Entries that are outside of the cache, or do not belong to a block of the second device.
+    cache, place = container.superblock.fusion_wbc, entries["wbc_paddr"]
     base, room = cache.start_paddr, cache.num_blocks
     length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
-    place = entries["wbc_paddr"]
-    result: NDArray[np.bool_] = (place < base) | (place > base + room - length) | (entries["target_paddr"] < mark)
-    return result
+    wrong = (place < base) | (place > base + room - length)
+    wrong |= entries["target_paddr"] < container.blocks.tier2_mark
+    for start in starts[wrong].tolist():
+        message = "an entry leads out of the cache, or not to the second device"
+        container.log.at(name, paddr, plus=start).add("record-invalid", "warning", message)
+    return regions, int(entries["num_blocks"][~wrong].sum())

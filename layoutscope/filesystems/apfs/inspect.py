@@ -243,10 +243,10 @@ class ContainerView(Struct, frozen=True):
             return int(str(head.value("num_keys"))), differences
         # Only tables of contents for fixed-size records need these.
         key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
-        sizes = toc.Sizes(len(data), key_bytes, val_bytes)
-        found, _, strays = toc.slots(buffer, toc.node_heads(buffer, zero), sizes)
+        sizes = key_bytes, val_bytes, records.CHILD_VAL.width
+        found, _, (_, stray, _) = toc.slots(buffer, toc.node_heads(buffer, zero), len(data), sizes)
         parsed = list(_slots(data, tree, head, end))
-        rows = np.setdiff1d(np.arange(len(found) + len(strays.number)), strays.number).tolist()
+        rows = np.setdiff1d(np.arange(len(found) + len(stray)), stray).tolist()
         titles = [f"record {row}" for row in rows]
         by_type: dict[RecordType, list[tuple[int, int]]] = {}
         is_hashed = False
@@ -304,7 +304,7 @@ class ContainerView(Struct, frozen=True):
         """Decode the inode records of leaves of the file-system tree."""
         buffer, size = nodes.ravel(), nodes.shape[1]
         starts = np.arange(len(nodes), dtype=np.int64) * size
-        found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size))[0]
+        found = toc.slots(buffer, toc.node_heads(buffer, starts), size)[0]
         fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
         found = found.take(fits)
         keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))

@@ -8,7 +8,7 @@ with the volume's UUID, and holds one wrapped key per user and per recovery key.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -36,12 +36,8 @@ WRAPPING_BYTES: Final = 8
 """Number of bytes that RFC 3394 adds to a key."""
 
 
-class Entry(Struct, frozen=True):
-    """One entry of a key bag: owner, type and data."""
-
-    uuid: bytes
-    tag: int
-    data: bytes
+Entry: TypeAlias = tuple[bytes, int, bytes]
+"""An entry of a key bag: UUID of its owner, type and data."""
 
 
 class WrappedKey(Struct, frozen=True):
@@ -77,7 +73,7 @@ def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iter
     position, cls, name = KEYBAG.width, grammar.ApfsKeybag.Entry, f"{structure}, entry"
     for _ in range(count):
         parsed = grammar.parse(cls, data[position:], structure=name, image_offset=image_offset + position)
-        yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
+        yield bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata)
         position += -(-(ENTRY_HEAD.width + parsed.head.len_key) // ALIGNMENT) * ALIGNMENT
 
 
@@ -110,10 +106,10 @@ def container_keybag(container: Container) -> list[Entry]:
 
 def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, int] | None:
     """Return first block and length of a volume's key bag; None if the container's key bag does not name it."""
-    tag = int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
-    for entry in entries:
-        if entry.uuid == volume_uuid and entry.tag == tag and len(entry.data) >= PRANGE.width:
-            run = grammar.parse(grammar.ApfsObject.Prange, entry.data, structure="volume key bag", image_offset=0)
+    wanted = volume_uuid, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
+    for uuid, tag, data in entries:
+        if (uuid, tag) == wanted and len(data) >= PRANGE.width:
+            run = grammar.parse(grammar.ApfsObject.Prange, data, structure="volume key bag", image_offset=0)
             return run.start_paddr, run.num_blocks
     return None
 
@@ -195,7 +191,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
 
 def _find_wrapped_keys(entries: list[Entry], owner: bytes | None, tag: int) -> list[WrappedKey]:
     """Return the key records with a tag, of one owner or of all."""
-    records = [parse_wrapped_key(entry.data) for entry in entries if entry.tag == tag and owner in (None, entry.uuid)]
+    records = [parse_wrapped_key(data) for uuid, own_tag, data in entries if own_tag == tag and owner in (None, uuid)]
     return [record for record in records if record is not None]
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
-from layoutscope.filesystems.apfs.contents import NO_RUNS, Account, num_missing_entries
+from layoutscope.filesystems.apfs.contents import Account, num_missing_entries
 from layoutscope.filesystems.apfs.entries import entries_table, extents_table
 from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, take_nodes
 from layoutscope.filesystems.apfs.snapshots import LIVE
@@ -97,8 +97,8 @@ def volume_facts(
     parts: VolumeParts,
     stack: tuple[str, ...],  # layers around the container, outermost first
     view: str,  # name of the state: `live`, `xid N` or `snapshot NAME`
+    nodes: Table,
     details: Details,  # further facts, listed after those of the superblock
-    coverage: tuple[int, int],  # bytes of metadata that are known to exist, and bytes of it that could be read
 ) -> VolumeFacts:
     """Describe a volume."""
     volume, kinds = parts.state, grammar.ApfsVolume
@@ -132,7 +132,13 @@ def volume_facts(
         ("features", kinds.VolumeFeature),
         ("fs_flags", kinds.VolumeFlag),
     )
-    known_bytes, read_bytes = coverage
+    # Unreadable nodes without a row have no address in the container either: no map leads to them, or a wrong one.
+    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
+    missing = max(0, missing - int(nodes["condition"].equals("unread").sum()))
+    unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
+    sizes = nodes["size_bytes"].data
+    # An inferred node may be an old copy of a lost one: it was read, but does not count as the lost node.
+    is_read = nodes["condition"].equals("sound") & ~nodes["state"].equals("inferred")
     return VolumeFacts(
         filesystem="apfs",
         variant="APFS",
@@ -148,11 +154,11 @@ def volume_facts(
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
         features=(*features, *(["fusion"] if container.superblock.is_fusion else [])),
-        details={**own, **device_facts(container), **details},
+        details={**own, **device_facts(container), **_details(parts), **condition_details(nodes), **details},
         trees=tree_facts(parts.own_trees()),
         view=view,
-        metadata_known_bytes=known_bytes,
-        metadata_read_bytes=read_bytes,
+        metadata_known_bytes=int(sizes.sum()) + missing * unit,
+        metadata_read_bytes=int(sizes[is_read].sum()),
         num_missing_entries=num_missing_entries(parts),
     )
 
@@ -296,9 +302,16 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
             known = {column: getattr(some, column) for column in ("xid", "paddr", "size_bytes", "level", "num_records")}
             valid = np.full(len(some), VALID_NAMES.index("checksum"), np.uint8)
             trees.append(rows_of(name, known | {"node_id": some.oid, "valid": valid}))
-            _report_stale_nodes(log, name, some)
+            xids, counts = np.unique(some.xid, return_counts=True)
+            newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
+            shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
+            copies = np.unique(some.oid, return_counts=True)[1].max()
+            message = (
+                f"{len(some)} old nodes of {len(xids)} transactions remain, up to {copies} copies of one ({shown})"
+            )
+            log.at(f"{name} tree", int(some.paddr[0])).add("stale-nodes", "info", message)
             details[f"stale {name} nodes"] = len(some)
-            details[f"stale {name} transactions"] = len(np.unique(some.xid))
+            details[f"stale {name} transactions"] = len(xids)
     if not trees:
         return layout.changed(facts=replace(layout.facts, details={**layout.facts.details, "stale nodes": 0}))
     states = [np.full(len(nodes), STATES.index("stale")) for nodes in trees]
@@ -309,15 +322,6 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
     findings = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
     return layout.changed(facts=facts, nodes=nodes, findings=findings)
-
-
-def _report_stale_nodes(log: FindingLog, tree: str, found: Swept) -> None:
-    xids, counts = np.unique(found.xid, return_counts=True)
-    newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
-    shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
-    copies = np.unique(found.oid, return_counts=True)[1]
-    message = f"{len(found)} old nodes of {len(xids)} transactions remain, up to {copies.max()} copies of one ({shown})"
-    log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
 
 
 def regions_table(
@@ -339,26 +343,6 @@ def regions_table(
             "owner": [item.owner for item in ordered],
             "image_offset": blocks.image_offset(paddr),
             "length_bytes": np.array([item.num_blocks for item in ordered], np.int64) * blocks.block_size,
-        },
-    )
-
-
-def free_table(
-    runs: NDArray[np.int64],  # first block and number of blocks of each; disjoint and ascending
-    blocks: Blocks,
-    volume: int | None,  # number of the volume on the image; None for the container's own
-) -> Table:
-    """Make the table of free runs, in address order."""
-    if not len(runs):
-        return build_table("free", {})
-    paddr = runs[:, 0].astype(np.uint64)
-    return build_table(
-        "free",
-        {
-            "device": blocks.split(paddr)[0],
-            "volume": volume,
-            "image_offset": blocks.image_offset(paddr),
-            "length_bytes": runs[:, 1] * blocks.block_size,
         },
     )
 
@@ -390,14 +374,7 @@ def build_volume_layout(
     kind = "file-data" if parts.is_locked else "snapshot-data" if parts.snapshots else "referenced-data"
     held = rest(kind, "extent references", parts.data_runs, parts.file_runs)
     return VolumeLayout(
-        facts=volume_facts(
-            container,
-            parts,
-            stack,
-            view,
-            _details(parts) | condition_details(nodes) | details,
-            _coverage(parts, nodes),
-        ),
+        facts=volume_facts(container, parts, stack, view, nodes, details),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *held], blocks, state.number),
@@ -475,42 +452,23 @@ def _details(parts: VolumeParts) -> Details:
     # Names are unknown in a tree that has no attributes, or is locked.
     if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
-    details |= parts.rolling_details | _shares(parts)
+    details |= parts.rolling_details
+    if len(parts.views) > 1:
+        # The nodes of each view, those that it holds exclusively, and the bytes that views share.
+        views = list(parts.views.values())
+        _, first, place, counts = np.unique(
+            _all(views, "paddr"), return_index=True, return_inverse=True, return_counts=True
+        )
+        size, start = _all(views, "size_bytes")[first], 0
+        details["shared metadata bytes"] = int(size[counts > 1].sum())
+        details["exclusive metadata bytes"] = int(size[counts == 1].sum())
+        for name, nodes in parts.views.items():
+            alone = counts[place[start : start + len(nodes)]] == 1
+            details |= {f"{name} nodes": len(alone), f"{name} nodes held by it alone": int(alone.sum())}
+            start += len(nodes)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
     return details
-
-
-def _shares(parts: VolumeParts) -> Details:
-    """Count the nodes of each view, those that it holds exclusively, and the bytes that views share."""
-    if len(parts.views) < 2:
-        return {}
-    paddr = np.concatenate([nodes.paddr for nodes in parts.views.values()])
-    _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
-    size = np.concatenate([nodes.size_bytes for nodes in parts.views.values()])[first]
-    details: Details = {
-        "shared metadata bytes": int(size[counts > 1].sum()),
-        "exclusive metadata bytes": int(size[counts == 1].sum()),
-    }
-    start = 0
-    for name, nodes in parts.views.items():
-        alone = counts[place[start : start + len(nodes)]] == 1
-        details |= {f"{name} nodes": len(alone), f"{name} nodes held by it alone": int(alone.sum())}
-        start += len(nodes)
-    return details
-
-
-def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
-    """Return the bytes of metadata that are known to exist, and the bytes of it that could be read."""
-    # Unreadable nodes without a row have no address in the container either: no map leads to them, or a wrong one.
-    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
-    missing = max(0, missing - int(nodes["condition"].equals("unread").sum()))
-    unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
-    sizes = nodes["size_bytes"].data
-    # An inferred node may be an old copy of a lost one: it was read, but does not count as the lost node.
-    read = int(sizes[nodes["condition"].equals("sound") & ~nodes["state"].equals("inferred")].sum())
-    known = int(sizes.sum()) + missing * unit
-    return known, read
 
 
 def build_container_layout(
@@ -548,6 +506,8 @@ def build_container_layout(
         "pending-free blocks": waiting,
         **condition_details(nodes),
     }
+    free = balance_of.free if is_known else np.empty((0, 2), np.int64)
+    free_paddr = free[:, 0].astype(np.uint64)
     facts = replace(
         container_facts(superblock, blocks, stack, details),
         stamp=container.xid,
@@ -563,7 +523,15 @@ def build_container_layout(
         regions=regions_table([*contents.regions, *unclaimed], blocks, None),
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
-        free=free_table(balance_of.free if is_known else NO_RUNS, blocks, None),
+        free=build_table(
+            "free",
+            {
+                "device": blocks.split(free_paddr)[0],
+                "volume": None,
+                "image_offset": blocks.image_offset(free_paddr),
+                "length_bytes": free[:, 1] * blocks.block_size,
+            },
+        ),
         findings=findings_table(container.log.findings),
     )
 

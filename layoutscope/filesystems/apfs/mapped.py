@@ -7,18 +7,17 @@ damage of those nodes is found nevertheless.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.nodes import DAMAGED, NodeRows
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap, view_at
 from layoutscope.filesystems.apfs.source import places_of, unknown_nodes
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import Index, index_of
+from layoutscope.structs.arrays import Rows, match
 from layoutscope.structs.checksum import fletcher64
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 1 << 24
 
 
-class Mapped(Struct, frozen=True):
-    """The objects that the entries of an object map name; one row per address."""
+class Mapped(Rows, frozen=True):
+    """The objects that the entries of an object map name; one row per address, ascending."""
 
-    index: Index  # the addresses
+    paddr: NDArray[np.uint64]
     # oid, xid: from the headers of the objects
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
@@ -51,7 +50,7 @@ class Mapped(Struct, frozen=True):
 
     def of(self, paddr: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the rows of some addresses, and which objects are known and match their checksum."""
-        row, is_known = self.index.find(paddr)
+        row, is_known = match(self.paddr, paddr)
         is_sound = is_known.copy()
         is_sound[is_known] = (self.stored == self.computed)[row[is_known]]
         return row, is_sound
@@ -62,15 +61,13 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
 
     Encrypted objects without a key are skipped, and so are objects that are unreadable or outside of the image.
     """
-    sound = [nodes.take(np.flatnonzero(nodes.valid)) for nodes in known]
-    parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
-    seen = np.concatenate([np.empty(0, np.uint64), *(paddr for paddr, *_ in parts)])
-    zeros = np.zeros(len(seen), np.uint64)
-    yes = np.ones(len(seen), bool)
-    columns = [
-        [paddr, oid, xid, zeros[: len(paddr)], zeros[: len(paddr)], size, yes[: len(paddr)], yes[: len(paddr)]]
-        for paddr, oid, xid, size in parts
-    ]
+    sound = [tree.take(np.flatnonzero(tree.valid)) for tree in known]
+    none, no_flags = np.empty(0, np.uint64), np.empty(0, bool)
+    parts = [Mapped(none, none, none, none, none, np.empty(0, np.int64), no_flags, no_flags)]
+    for tree in sound:
+        zeros, yes = np.zeros(len(tree), np.uint64), np.ones(len(tree), bool)
+        parts.append(Mapped(tree.paddr, tree.node_id, tree.xid, zeros, zeros, tree.size_bytes, yes, yes))
+    seen = np.concatenate([part.paddr for part in parts])
     is_open = ~omap.is_encrypted if cipher is None else np.ones(len(omap), bool)
     block = store.blocks.block_size
     is_sized = (omap.size_bytes > 0) & (omap.size_bytes % block == 0)
@@ -79,14 +76,12 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
         rows = np.flatnonzero(chosen & (omap.size_bytes == size))
         rows = rows[store.blocks.readable(omap.paddr[rows], size)]
         step = max(1, BATCH_BYTES // size)
-        columns += [_read_states(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
-    empty = [np.empty(0, np.uint64)] * 5 + [np.empty(0, np.int64), np.empty(0, bool), np.empty(0, bool)]
-    paddr, *others = (np.concatenate(column) for column in zip(empty, *columns, strict=True))
-    _, first = np.unique(paddr, return_index=True)
-    return Mapped(index_of(paddr[first]), *(values[first] for values in others))
+        parts += [_read_states(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
+    found = Mapped.join(parts)
+    return found.take(np.unique(found.paddr, return_index=True)[1])
 
 
-def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> list[Any]:
+def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> Mapped:
     paddr = omap.paddr[rows]
     data = store.blocks.read(paddr, size)
     if cipher is not None and omap.is_encrypted[rows].any():
@@ -96,7 +91,7 @@ def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: i
     stored, computed = head["hdr.cksum"].astype(np.uint64), fletcher64(data)
     used = sum(head[name].astype(np.int64) for name in _AREAS)
     is_node = (head["level"] < MAX_LEVELS) & (used <= size) & (head["table_space.len_data"] > 0)
-    return [
+    return Mapped(
         paddr,
         np.where(bare, omap.oid[rows], head["hdr.oid"]),
         np.where(bare, omap.xid[rows], head["hdr.xid"]),
@@ -105,7 +100,7 @@ def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: i
         omap.size_bytes[rows],
         bare | (head["hdr.storage"] == int(grammar.ApfsObject.Storage.virtual)),
         ~bare | is_node,
-    ]
+    )
 
 
 _AREAS: Final = ("table_space.ofs_data", "table_space.len_data", "free_space.ofs_data", "free_space.len_data")
@@ -134,7 +129,7 @@ def report_damaged_objects(
     omap: ObjectMap, mapped: Mapped, misled: NDArray[np.bool_], kind: str, log: FindingLog
 ) -> NDArray[np.int64]:
     """Report once each object of a map that is damaged or differs from its entry; return these entries."""
-    row, is_known = mapped.index.find(omap.paddr)
+    row, is_known = match(mapped.paddr, omap.paddr)
     rows = np.flatnonzero(is_known & ~omap.is_deleted & ~misled)
     row = row[rows]
     broken = mapped.stored[row] != mapped.computed[row]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.structs.arrays import Rows, heads, lengths_of, match, ordinals
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
@@ -149,48 +148,36 @@ class Slots(Rows, frozen=True):
     val_len: NDArray[np.int32]
 
 
-class Strays(NamedTuple):
-    """Records of leaves that reach outside of their node, and were skipped; arrays of one length."""
-
-    node: NDArray[np.int64]  # position of the node among those given
-    number: NDArray[np.int64]  # number of the record in its node
-    entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
-
-
-class Sizes(Struct, frozen=True):
-    """Sizes of a tree's nodes, and of keys and values if the nodes do not specify them, in bytes."""
-
-    node: int
-    key: int = 0
-    val: int = 0
-    child: int = 8
-
-
 def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Decode the headers of many nodes."""
     return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
 def slots(
-    buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes
-) -> tuple[Slots, NDArray[np.bool_], Strays]:
+    buffer: NDArray[np.uint8],
+    head: dict[str, NDArray[Any]],
+    node_bytes: int,
+    # sizes of keys, of values in leaves, and of values in index nodes, if the nodes do not specify them
+    entry_bytes: tuple[int, int, int] = (0, 0, 8),
+) -> tuple[Slots, NDArray[np.bool_], tuple[NDArray[np.int64], ...]]:
     """Locate the usable records of consecutive nodes through their tables of contents.
 
     Return also which nodes are unusable: the table exceeds the node, or so do records of an index node or most records
-    of a leaf; and the single unusable records of leaves whose other records are usable.
+    of a leaf; and the single unusable records of leaves whose other records are usable: node, number in the node, and
+    position of the table entry in the buffer.
     """
     flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
     counts = np.minimum(head["num_keys"], MAX_LENGTH).astype(np.int64)
-    room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())
+    room = int(np.minimum(counts, node_bytes // KVOFF.width).sum())
     node, key_start, val_start = (np.empty(room, np.int64) for _ in range(3))
     key_len, val_len = (np.empty(room, np.int32) for _ in range(2))
-    strays = Strays(*(np.empty(room, np.int64) for _ in range(3)))
+    strays = [np.empty(room, np.int64) for _ in range(3)]
     torn, num_strays = np.empty(len(flags), np.bool_), np.empty(1, np.int64)
     found = LOCATE_SLOTS(
-        buffer, sizes.node, BTREE_INFO.width, *(min(size, MAX_LENGTH) for size in (sizes.key, sizes.val, sizes.child)),
+        buffer, node_bytes, BTREE_INFO.width, *(min(size, MAX_LENGTH) for size in entry_bytes),
         flags, counts, BTREE_NODE.width + head["table_space.ofs_data"].astype(np.int64),
         head["table_space.len_data"].astype(np.int64), node, key_start, key_len, val_start, val_len,
         torn.view(np.uint8), *strays, num_strays,
     )  # fmt: skip
     located = Slots(node[:found], key_start[:found], key_len[:found], val_start[:found], val_len[:found])
-    return located, torn, Strays(*(column[: num_strays[0]] for column in strays))
+    return located, torn, tuple(column[: num_strays[0]] for column in strays)

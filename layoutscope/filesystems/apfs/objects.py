@@ -6,7 +6,7 @@ ephemeral in the checkpoint, virtual through an object map, and physical with th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from layoutscope import display
 from layoutscope.errors import FormatError
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Struct")
 
 
-class ObjectPlace(NamedTuple):
-    """An object's address, whether a checkpoint region already shows it, and its transaction if a map gives it."""
-
-    paddr: int
-    size_bytes: int
-    is_ephemeral: bool
-    xid: int | None = None
-
-    def regions(self, kind: str, owner: str) -> list[Region]:
-        """Make a region of the object, unless the regions of the checkpoint area already show it."""
-        return [] if self.is_ephemeral else [Region(kind, owner, self.paddr)]
-
-
 class Objects(display.Struct, frozen=True):
     """Objects of a container, or of a volume."""
 
@@ -47,42 +34,45 @@ class Objects(display.Struct, frozen=True):
     view: OmapView  # object map that locates the virtual ones
     log: FindingLog  # receives findings about unusable objects
 
-    def find(self, oid: int) -> ObjectPlace:
-        """Locate an object."""
+    def find(self, oid: int) -> tuple[int, int, int | None]:
+        """Return the address and size of an object, and its transaction if a map gives it."""
         item = self.container.checkpoint.ephemerals.get(oid)
         if item is not None:
-            return ObjectPlace(item.paddr, item.size_bytes, is_ephemeral=True)
+            return item.paddr, item.size_bytes, None
         row = self.view.find_one(oid)
         if row is not None:
-            paddr, size, xid = (int(getattr(self.view.omap, name)[row]) for name in ("paddr", "size_bytes", "xid"))
-            return ObjectPlace(paddr, size, is_ephemeral=False, xid=xid)
+            omap = self.view.omap
+            return int(omap.paddr[row]), int(omap.size_bytes[row]), int(omap.xid[row])
         # No map contains it, so it is a physical object, whose number is its address.
-        return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
+        return oid, self.container.blocks.block_size, None
 
-    def read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, ObjectPlace]:
-        """Locate, verify and parse an object of a type."""
-        place, blocks = self.find(oid), self.container.blocks
-        with blocks.concerning(place.paddr):
-            where = blocks.at(place.paddr)
-            if place.size_bytes <= 0 or place.size_bytes % blocks.block_size:
-                found = str(place.size_bytes)
-                raise FormatError("impossible size", structure=structure, image_offset=where, found=found)
-            data = blocks.read_object(place.paddr, place.size_bytes)
+    def regions(self, kind: str, owner: str, oid: int) -> list[Region]:
+        """Make a region of an object, unless the regions of the checkpoint area already show it."""
+        return [] if oid in self.container.checkpoint.ephemerals else [Region(kind, owner, self.find(oid)[0])]
+
+    def read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, int]:
+        """Locate, verify and parse an object of a type; return it with its address."""
+        (paddr, size, xid), blocks = self.find(oid), self.container.blocks
+        with blocks.concerning(paddr):
+            where = blocks.at(paddr)
+            if size <= 0 or size % blocks.block_size:
+                raise FormatError("impossible size", structure=structure, image_offset=where, found=str(size))
+            data = blocks.read_object(paddr, size)
             head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
             # The checksum of ephemeral and virtual objects, too, is over all their blocks as stored.
             computed = checksum_of(data)
             for what, wanted, stored in (
                 ("checksum differs", computed, head.cksum),
                 ("another object", oid, head.oid),
-                ("another version of the object", head.xid if place.xid is None else place.xid, head.xid),
+                ("another version of the object", head.xid if xid is None else xid, head.xid),
                 ("object of another type", int(kind), head.type),
             ):
                 if wanted != stored:
                     sides = {"expected": f"{wanted:#x}", "found": f"{stored:#x}"}
                     raise FormatError(what, structure=structure, image_offset=where, **sides)
-            return grammar.parse(cls, data, structure=structure, image_offset=where), place
+            return grammar.parse(cls, data, structure=structure, image_offset=where), paddr
 
-    def try_read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, ObjectPlace] | None:
+    def try_read(self, cls: type[T], kind: int, structure: str, oid: int) -> tuple[T, int] | None:
         """Read an object; if it cannot be used, report a finding and return None."""
         try:
             return self.read(cls, kind, structure, oid)
@@ -92,7 +82,7 @@ class Objects(display.Struct, frozen=True):
 
     def follow(
         self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]
-    ) -> Iterator[tuple[T, ObjectPlace]]:
+    ) -> Iterator[tuple[int, T]]:
         """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes."""
         seen = set[int]()
         while oid and oid not in seen:
@@ -100,7 +90,7 @@ class Objects(display.Struct, frozen=True):
             found = self.try_read(cls, kind, structure, oid)
             if found is None:
                 return
-            yield found
+            yield oid, found[0]
             oid = next_oid(found[0])
 
 
@@ -121,16 +111,16 @@ def read_reaper(container: Container) -> Details:
     found = objects_of(container).try_read(grammar.ApfsReaper.ReaperPhys, KINDS.nx_reaper, "reaper", oid)
     if found is None:
         return {}
-    reaper, place = found
+    reaper, paddr = found
     # Large objects are deleted over several transactions; until then their blocks are used and belong to the reaper.
     waiting, num_lists = _read_lists(container, reaper.head.head_oid)
     if num_lists != reaper.head.rlcount:
-        log = container.log.at("reaper", place.paddr, plus=REAPER_HEAD.rlcount.offset)
+        log = container.log.at("reaper", paddr, plus=REAPER_HEAD.rlcount.offset)
         message = "it counts other lists than it has"
         log.add("count-differs", "warning", message, expected=num_lists, found=reaper.head.rlcount)
     details: Details = {"objects to be reaped": waiting} if waiting else {}
     if reaper.head.oid:
-        details |= _state(container, reaper, place.paddr)
+        details |= _state(container, reaper, paddr)
     return details
 
 
@@ -145,8 +135,8 @@ def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
         found = objects_of(container).try_read(*kind, oid)
         if found is None:
             break
-        own, place = found
-        waiting += _read_entries(container, own, place.paddr)
+        own, paddr = found
+        waiting += _read_entries(container, own, paddr)
         oid = own.head.next_oid
     return waiting, len(seen)
 

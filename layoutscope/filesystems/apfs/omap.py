@@ -41,17 +41,6 @@ class ObjectMap(Struct, frozen=True):
         return len(self.oid)
 
 
-class Found(Struct, frozen=True):
-    """Results of a look-up, one row per requested object."""
-
-    is_missing: NDArray[np.bool_]
-    xid: NDArray[np.uint64]
-    paddr: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
-    is_encrypted: NDArray[np.bool_]
-    omap_leaf: NDArray[np.int64]
-
-
 class OmapView(Struct, frozen=True):
     """An object map as of one transaction."""
 
@@ -59,31 +48,17 @@ class OmapView(Struct, frozen=True):
     oid: NDArray[np.uint64]  # objects that exist in this view, ascending
     row: NDArray[np.int64]  # their mappings, as positions in `omap`
 
-    def find(self, oids: NDArray[np.uint64]) -> Found:
-        """Look up many objects."""
+    def find(self, oids: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the positions of the objects' mappings in `omap`; -1 for missing objects."""
         if not len(self.oid):
-            return _nothing(len(oids))
+            return np.full(len(oids), -1)
         spot = np.minimum(np.searchsorted(self.oid, oids), len(self.oid) - 1)
-        row, omap = self.row[spot], self.omap
-        return Found(
-            self.oid[spot] != oids,
-            omap.xid[row],
-            omap.paddr[row],
-            omap.size_bytes[row],
-            omap.is_encrypted[row],
-            omap.leaf[row],
-        )
+        return np.where(self.oid[spot] == oids, self.row[spot], -1)
 
     def find_one(self, oid: int) -> int | None:
         """Return the position of an object's mapping in `omap`; None if the object is missing."""
         spot = int(np.searchsorted(self.oid, np.uint64(oid)))
         return int(self.row[spot]) if spot < len(self.oid) and int(self.oid[spot]) == oid else None
-
-
-def _nothing(count: int) -> Found:
-    numbers = np.zeros(count, np.uint64)
-    flags = np.zeros(count, bool)
-    return Found(~flags, numbers, numbers, np.zeros(count, np.int64), flags, np.full(count, -1, np.int64))
 
 
 def view_at(omap: ObjectMap, xid: int) -> OmapView:

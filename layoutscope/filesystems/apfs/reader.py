@@ -111,7 +111,30 @@ def read_container(request: VolumeRequest) -> ContainerContents:
     opened, swept = _open_or_salvage(request)
     contents = read_container_parts(opened)
     container, own = contents.container, request.options
-    volumes = _read_volumes(contents, request, swept)
+    # Volumes that cannot be opened are opened again from what is left of them.
+    found: dict[int, VolumeParts | None] = {}
+    broken: list[tuple[int, int, Store, FormatError]] = []
+    for number, (_, oid) in enumerate(list_volumes(container), request.first_volume):
+        store = container.store.apart()
+        try:
+            found[number] = _read_state(container, open_volume(container, store, oid, number), request)
+        except FormatError as error:
+            broken.append((number, oid, store, error))
+    evidence = Evidence(container, contents.space, [item for item in found.values() if item is not None], swept)
+    for number, oid, store, why in broken:
+        store.log.survive(why, code="volume-unreadable")
+        try:
+            found[number] = _read_state(container, reopen_volume(container, store, oid, number, evidence), request)
+        except FormatError as error:
+            container.log.extend(store.log.findings)
+            container.log.survive(error, code="volume-unreadable")
+            contents.lost.extend(store.lost)  # from its object map
+    opened_volumes = [item for _, item in sorted(found.items()) if item is not None]
+    for item in opened_volumes:
+        # A repaired map leads only to sound objects.
+        if item.log.has_errors and not item.is_locked:
+            report_unreached(item)
+    volumes = [rebuild_volume(item, evidence, opened_volumes) for item in opened_volumes]
     if not (volumes or _wants_live(container, request)):
         raise UsageError(snapshots.no_such_state(container, own.get("snapshot"), own.get("xid")))
     field = "incompatible_features"
@@ -136,8 +159,9 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
         opened = _open_halves(halves, log, xid)
         if opened.younger is None or xid is not None:
             return opened, sweep(opened.blocks) if request.sweep else None
-        lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
-        why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
+        lost_xid, paddr, reason = opened.younger
+        reason, where = f"that of transaction {lost_xid}: {reason}", opened.blocks.at(paddr)
+        why = FormatError(reason, structure="checkpoint", image_offset=where)
     except FormatError as error:
         why = error
     if request.sweep and xid is None:
@@ -171,36 +195,6 @@ def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
 def _wants_live(container: Container, request: VolumeRequest) -> bool:
     """Return whether no snapshot was requested, neither by name nor by a transaction without a checkpoint."""
     return request.options.get("snapshot") is None and request.options.get("xid") in (None, container.xid)
-
-
-def _read_volumes(contents: ContainerContents, request: VolumeRequest, swept: Swept | None) -> list[VolumeParts]:
-    """Read every volume in the requested state; reopen those that cannot be opened from what is left of them."""
-    container = contents.container
-    found: dict[int, VolumeParts | None] = {}
-    broken: list[tuple[int, int, Store, FormatError]] = []
-    for number, (_, oid) in enumerate(list_volumes(container), request.first_volume):
-        store = container.store.apart()
-        try:
-            volume = open_volume(container, store, oid, number)
-            found[number] = _read_state(container, volume, request)
-        except FormatError as error:
-            broken.append((number, oid, store, error))
-    evidence = Evidence(container, contents.space, [item for item in found.values() if item is not None], swept)
-    for number, oid, store, why in broken:
-        store.log.survive(why, code="volume-unreadable")
-        try:
-            volume = reopen_volume(container, store, oid, number, evidence)
-            found[number] = _read_state(container, volume, request)
-        except FormatError as error:
-            container.log.extend(store.log.findings)
-            container.log.survive(error, code="volume-unreadable")
-            contents.lost.extend(store.lost)  # from its object map
-    volumes = [item for _, item in sorted(found.items()) if item is not None]
-    for item in volumes:
-        # A repaired map leads only to sound objects.
-        if item.log.has_errors and not item.is_locked:
-            report_unreached(item)
-    return [rebuild_volume(item, evidence, volumes) for item in volumes]
 
 
 def _read_state(container: Container, volume: Volume, request: VolumeRequest) -> VolumeParts | None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
-from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
@@ -42,7 +41,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, TreeSource, places_of
+from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -51,7 +50,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Rows, match
-from layoutscope.structs.records import NX_SUPERBLOCK
+from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -190,12 +189,12 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
     """Read the youngest object map that knows the root of a volume's tree; return an empty one if none is left."""
     # Only the header of a map names its owner. Its nodes are physical and identified by their own addresses, so a map
     # is complete without its header. No two volumes of a container share the number of a virtual object.
-    nodes, wanted = swept.nodes("omap"), np.array([root_tree_oid], np.uint64)
+    nodes = swept.nodes("omap")
     roots = nodes.take((nodes.kind == int(KINDS.btree)) & (nodes.xid <= np.uint64(max_xid)))
     for row in np.argsort(roots.xid, kind="stable")[::-1].tolist():
         apart = store.apart()
         found = read_omap(apart, "omap", int(roots.oid[row]), max_xid)
-        if not apart.log.has_errors and not omaps.view_at(found, max_xid).find(wanted).is_missing[0]:
+        if not apart.log.has_errors and omaps.view_at(found, max_xid).find_one(root_tree_oid) is not None:
             return found
     return map_of(swept.take(np.empty(0, np.int64)))
 
@@ -372,7 +371,7 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
         return None
     view = omaps.view_at(omap, xid)
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
-    if not len(oids) or view.find(oids).is_missing.all():
+    if (view.find(oids) < 0).all():
         return None
     return _container(store, _state_of(store, paddr, superblock), view, header)
 
@@ -488,9 +487,15 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
-    opened = batches[0].tree if batches else _assume_tree(source, left.size_bytes)
+    if batches:
+        opened = batches[0].tree
+    else:
+        # The tree is unknown: nodes have the most common object size, and records any size.
+        sizes, counts = np.unique(left.size_bytes, return_counts=True)
+        size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
+        opened = OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
     known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
-    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.sizes.node))
+    left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
@@ -510,13 +515,6 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     # The trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
-
-
-def _assume_tree(source: TreeSource, sizes_bytes: NDArray[np.int64]) -> OpenTree:
-    """Return an unknown tree: nodes of the most common object size, and records of any size."""
-    sizes, counts = np.unique(sizes_bytes, return_counts=True)
-    size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
-    return OpenTree(source, nodes.Sizes(size), level=0)
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
@@ -572,7 +570,7 @@ def _join_leaves(parts: list[Leaves]) -> Leaves:
 
 def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
     """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
-    places = places.take(tree.source.blocks.readable(places.paddr, tree.sizes.node))
+    places = places.take(tree.source.blocks.readable(places.paddr, tree.node_bytes))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, some, 0, np.arange(len(some)))
@@ -590,21 +588,16 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     order = np.lexsort((own.last, own.first))
     taken = list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True))
     youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
-    chosen = [
-        row for row in youngest if fits[row] and _insert_range(taken, int(leaves.first[row]), int(leaves.last[row]))
-    ]
-    rows = np.array(sorted(chosen), np.int64)
-    return leaves.take(rows)
-
-
-def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
-    """Insert a key range into sorted ranges unless it overlaps one; return whether it was inserted."""
-    # Ranges may touch: the records of one object can continue in the next leaf.
-    spot = bisect_left(ranges, (first, last))
-    if (spot < len(ranges) and ranges[spot][0] < last) or (spot and ranges[spot - 1][1] > first):
-        return False
-    ranges.insert(spot, (first, last))
-    return True
+    chosen = []
+    for row in youngest:
+        first, last = int(leaves.first[row]), int(leaves.last[row])
+        at = bisect_left(taken, (first, last))
+        # Ranges may touch: the records of one object can continue in the next leaf.
+        is_taken = (at < len(taken) and taken[at][0] < last) or (at > 0 and taken[at - 1][1] > first)
+        if fits[row] and not is_taken:
+            taken.insert(at, (first, last))
+            chosen.append(row)
+    return leaves.take(np.array(sorted(chosen), np.int64))
 
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:

@@ -227,53 +227,40 @@ def locate_nodes(
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
     """Find the addresses of nodes; report unreadable ones, and skip those outside of the container."""
-    parent, low, hashes = origin or (
-        np.full(len(oids), NO_ROW, np.int64),
-        np.zeros(len(oids), np.uint64),
-        np.empty((len(oids), 0), np.uint8),
-    )
-    block = source.blocks.block_size
-    if source.view is None:
-        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
-        known, paddr, missing = source.ephemerals, oids, np.zeros(len(oids), bool)
-        if known is not None:
-            paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
-            missing = np.array([oid not in known for oid in oids.tolist()], bool)
-        plain = np.zeros(len(oids), bool)
-        size = np.full(len(oids), source.root_size_bytes or block, np.int64)
-        leaf = np.full(len(oids), NO_ROW, np.int64)
-        places = Places(oids, np.zeros(len(oids), np.uint64), paddr, size, plain, leaf, parent, low, hashes, plain)
-    else:
-        found = source.view.find(oids)
-        missing = found.is_missing
-        places = Places(
-            oids, found.xid, found.paddr, found.size_bytes, found.is_encrypted, found.omap_leaf, parent, low, hashes,
-            missing,
-        )  # fmt: skip
-    largest = int(places.size_bytes.max(initial=block))
-    outside = ~source.blocks.readable(places.paddr, largest)
-    _report_unlocated(source, places, missing, outside)
-    placed = ~missing & (~outside | source.blocks.claimed(places.paddr, largest))
-    return replace(places, is_unread=outside).take(placed)
-
-
-def _report_unlocated(
-    source: TreeSource,
-    places: Places,
-    missing: NDArray[np.bool_],
-    outside: NDArray[np.bool_],
-) -> None:
-    for node_id in places.node_id[missing].tolist():
+    view, ephemerals, blocks = source.view, source.ephemerals, source.blocks
+    row = np.full(len(oids), NO_ROW) if view is None else view.find(oids)
+    is_known = np.ones(len(oids), np.bool_) if view is None else row >= 0
+    if view is None and ephemerals is not None:
+        is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
+    for node_id in oids[~is_known].tolist():
         source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
-    present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
-    for number in np.flatnonzero(outside & ~missing).tolist():
+    row, oids = row[is_known], oids[is_known]
+    if view is None:
+        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
+        paddr = oids
+        if ephemerals is not None:
+            paddr = np.array([ephemerals[oid] for oid in oids.tolist()], np.uint64)
+        none, plain = np.zeros(len(oids), np.uint64), np.zeros(len(oids), np.bool_)
+        size = np.full(len(oids), source.root_size_bytes or blocks.block_size, np.int64)
+        hashes = np.empty((len(oids), 0), np.uint8)
+        places = Places(oids, none, paddr, size, plain, row, np.full(len(oids), NO_ROW), none, hashes, plain)
+    else:
+        places = places_of(view.omap, row)
+    if origin is not None:
+        parent, low_key, child_hash = (column[is_known] for column in origin)
+        places = replace(places, parent=parent, low_key=low_key, child_hash=child_hash)
+    largest = int(places.size_bytes.max(initial=blocks.block_size))
+    outside = ~blocks.readable(places.paddr, largest)
+    present = blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
+    for number in np.flatnonzero(outside).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         code, message = ("node-missing", "the node's address is outside the image")
         if present[number]:
             code, message = ("unread-area", "the node is in an area that could not be read; its records are missing")
-        elif log.device >= len(source.blocks.sources):
+        elif log.device >= len(blocks.sources):
             message = "the node is on the device whose image was not given"
         log.add(code, "error", message)
+    return replace(places, is_unread=outside).take(~outside | blocks.claimed(places.paddr, largest))
 
 
 def drop_repeated_names(source: TreeSource, places: Places) -> Places:

@@ -147,7 +147,22 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
             agreeing.append(agrees)
     regions = inside(regions, store)
     regions += _internal_pool(header, regions)
-    pending, queues, queued = _read_queues(store, checkpoint, header)
+    pending: list[Region] = []
+    queues: list[NodeRows] = []
+    queued: dict[int, int] = {}
+    for number, queue in enumerate(header.free_queues):
+        source = queue_source(store, checkpoint, queue.tree_oid)
+        if source is None:
+            continue
+        nodes, leaves = read_nodes(source)
+        queues.append(nodes)
+        queued[number] = 0
+        for batch in leaves:
+            keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
+            lengths = decode_queue_lengths(batch).astype(np.int64).tolist()
+            for xid, start, length in zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths, strict=True):
+                pending.append(Region("pending-free", f"{QUEUE_NAMES[number]}, freed by xid {xid}", start, length))
+            queued[number] += sum(lengths)
     return Space(header, arrays.union(free), regions, inside(pending, store), queues, queued, all(agreeing))
 
 
@@ -193,7 +208,21 @@ def _read_device(
         cibs = np.concatenate(parts)
     else:
         cibs = _addresses(spaceman, device.ofs_addresses, device.num_cibs, where)
-    chunks = _read_chunks(store, cibs, number)
+    blocks = store.blocks
+    outside = ~blocks.readable(cibs, blocks.block_size)
+    if outside.any():
+        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
+        raise FormatError(
+            "could not be read" if is_there else "address outside the container",
+            structure="chunk-info block",
+            image_offset=blocks.at(int(cibs[outside][0])),
+        )
+    heads, chunks = decode_chunks(blocks, cibs)
+    if (heads["num_chunks"] > heads["room"]).any():
+        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
+    # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
+    chunks["paddr"] = chunks["paddr"] | np.uint64(blocks.tier2_mark if number else 0)
+    chunks |= {name: chunks[name].astype(np.int64) for name in ("num_blocks", "num_free_blocks")}
     free, agrees = _free(store, chunks, owner)
     if arrays.total(free) != device.num_free_blocks:
         agrees = False
@@ -223,25 +252,6 @@ def decode_chunks(blocks: Blocks, cibs: NDArray[np.uint64]) -> tuple[dict[str, N
     )
     chunks = decode_columns(CHUNK_INFO, buffer, starts[owner] + within, names)
     return heads | {"paddr": cibs, "room": np.full(len(cibs), room)}, chunks | {"cib": owner, "plus": within}
-
-
-def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> dict[str, NDArray[Any]]:
-    """Decode the entries of the chunk-info blocks of a device."""
-    blocks = store.blocks
-    outside = ~blocks.readable(cibs, blocks.block_size)
-    if outside.any():
-        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
-        raise FormatError(
-            "could not be read" if is_there else "address outside the container",
-            structure="chunk-info block",
-            image_offset=blocks.at(int(cibs[outside][0])),
-        )
-    heads, chunks = decode_chunks(blocks, cibs)
-    if (heads["num_chunks"] > heads["room"]).any():
-        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
-    # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
-    chunks["paddr"] = chunks["paddr"] | np.uint64(blocks.tier2_mark if device else 0)
-    return chunks | {name: chunks[name].astype(np.int64) for name in ("num_blocks", "num_free_blocks")}
 
 
 def _free(store: Store, chunks: dict[str, NDArray[Any]], owner: str) -> tuple[NDArray[np.int64], bool]:
@@ -302,29 +312,6 @@ def queue_source(
         ephemerals=checkpoint.addresses,
         root_size_bytes=item.size_bytes,
     )
-
-
-def _read_queues(
-    store: Store, checkpoint: Checkpoint, header: ApfsSpaceman.SpacemanPhys
-) -> tuple[list[Region], list[NodeRows], dict[int, int]]:
-    """Read the trees of the free queues."""
-    pending: list[Region] = []
-    queues: list[NodeRows] = []
-    queued: dict[int, int] = {}
-    for number, queue in enumerate(header.free_queues):
-        source = queue_source(store, checkpoint, queue.tree_oid)
-        if source is None:
-            continue
-        nodes, leaves = read_nodes(source)
-        queues.append(nodes)
-        queued[number] = 0
-        for batch in leaves:
-            keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
-            lengths = decode_queue_lengths(batch).astype(np.int64).tolist()
-            for xid, paddr, length in zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths, strict=True):
-                pending.append(Region("pending-free", f"{QUEUE_NAMES[number]}, freed by xid {xid}", paddr, length))
-            queued[number] += sum(lengths)
-    return pending, queues, queued
 
 
 def decode_queue_lengths(batch: ReadNodes) -> NDArray[np.uint64]:

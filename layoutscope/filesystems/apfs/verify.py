@@ -7,7 +7,6 @@ as it is stored.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -49,8 +48,17 @@ def check_nodes(
     Return the position of each node in `VALID_NAMES`, whether its records can be used, and whether anything is wrong
     with it.
     """
-    report = partial(_report_nodes, source, places)
     unread = places.is_unread
+
+    def report(
+        failed: NDArray[np.bool_], code: str, message: str, sides: tuple[NDArray[Any], NDArray[Any]] | None = None
+    ) -> None:
+        """Report each node that fails; unread nodes were reported when they were located."""
+        for number in np.flatnonzero(failed & ~unread).tolist():
+            expected, found = ("", "") if sides is None else (side[number] for side in sides)
+            log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+            log.add(code, "error", message, expected=expected, found=found)
+
     level = head["level"] != level_wanted
     contradicts = np.zeros(len(places), bool)
     if hash_type:
@@ -69,7 +77,12 @@ def check_nodes(
         wrong = computed != head["hdr.cksum"]
         report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
         valid = np.where(wrong, 0, 2)
-        identity = _is_other_object(source, places, head) & ~wrong
+        kinds, storages = grammar.ApfsObject.ObjectType, grammar.ApfsObject.Storage
+        is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
+        identity = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
+        # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
+        subtype = source.kind.subtype
+        identity = (identity | ((head["hdr.subtype"] != subtype) & (subtype != 0))) & ~wrong
         message = "object is not the node that was looked for"
         report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))
         # Each transaction that changes a virtual object rewrites it at another address, and maps it from that
@@ -79,59 +92,23 @@ def check_nodes(
         message = "node is of another transaction than the object map says"
         report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
         wrong |= identity | other
-        contradicts = _check_header(source, places, head, ~wrong & ~level, level_wanted)
+        # The records of a node whose header contradicts its place in the tree are used nevertheless. Leaves that a
+        # sweep restored have no parent either, so only the number identifies the root.
+        is_root = places.node_id == np.uint64(source.root_oid)
+        # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
+        kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
+        contradicts = (head["hdr.type"] != kind) | (head["is_root"] != is_root)
+        contradicts |= head["is_leaf"] != (level_wanted == 0)
+        own = storages.physical if source.ephemerals is None else storages.ephemeral
+        contradicts |= head["hdr.storage"] != int(own if source.view is None else storages.virtual)
+        area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"]
+        area += head["free_space.ofs_data"].astype(np.int64) + head["free_space.len_data"]
+        contradicts = (contradicts | (area > places.size_bytes - BTREE_NODE.width)) & ~wrong & ~level
+        message = "type, storage or flags contradict the node's place in the tree"
+        report(contradicts, "node-header-differs", message)
     report(level & ~wrong, "node-invalid", f"level differs from {level_wanted}")
     wrong |= level | unread
     return np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts
-
-
-def _is_other_object(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which nodes are another object, of another type, or younger than the state that is read."""
-    kinds = grammar.ApfsObject.ObjectType
-    is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
-    wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
-    # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
-    subtype = source.kind.subtype
-    result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
-    return result
-
-
-def _check_header(
-    source: TreeSource, places: Places, head: dict[str, NDArray[Any]], sound: NDArray[np.bool_], level: int
-) -> NDArray[np.bool_]:
-    """Report headers that contradict their node's place in the tree; the records are used nevertheless."""
-    kinds = grammar.ApfsObject.ObjectType
-    # Leaves that a sweep restored have no parent either, so only the number identifies the root.
-    is_root = places.node_id == np.uint64(source.root_oid)
-    # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
-    kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
-    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
-    storages = grammar.ApfsObject.Storage
-    own = storages.physical if source.ephemerals is None else storages.ephemeral
-    wrong |= head["hdr.storage"] != int(own if source.view is None else storages.virtual)
-    area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"] + head["free_space.ofs_data"]
-    room = places.size_bytes - BTREE_NODE.width
-    wrong |= area + head["free_space.len_data"] > room
-    wrong &= sound
-    message = "type, storage or flags contradict the node's place in the tree"
-    _report_nodes(source, places, wrong, "node-header-differs", message)
-    result: NDArray[np.bool_] = wrong
-    return result
-
-
-def _report_nodes(
-    source: TreeSource,
-    places: Places,
-    wrong: NDArray[np.bool_],
-    code: str,
-    message: str,
-    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # expected and found value of each node
-) -> None:
-    """Report each node that fails; unread nodes were reported when they were located."""
-    for number in np.flatnonzero(wrong & ~places.is_unread).tolist():
-        expected, found = ("", "") if sides is None else (side[number] for side in sides)
-        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
-        log.add(code, "error", message, expected=expected, found=found)
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
@@ -169,19 +146,16 @@ def hash_size(hash_type: int) -> int:
     # Loading OpenSSL takes longer than reading a small volume, and few volumes are sealed.
     import hashlib
 
-    return hashlib.new(_name(hash_type)).digest_size if hash_type else 0
-
-
-def _name(hash_type: int) -> str:
     # The grammar's names are those of hashlib.
-    return grammar.ApfsSealed.HashType(hash_type).name
+    return hashlib.new(grammar.ApfsSealed.HashType(hash_type).name).digest_size if hash_type else 0
 
 
 def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Hash each row."""
     import hashlib
 
-    joined = b"".join(hashlib.new(_name(hash_type), row.tobytes()).digest() for row in objects)
+    name = grammar.ApfsSealed.HashType(hash_type).name
+    joined = b"".join(hashlib.new(name, row.tobytes()).digest() for row in objects)
     return np.frombuffer(joined, np.uint8).reshape(-1, hash_size(hash_type))
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.container import Container, NoMap
     from layoutscope.filesystems.apfs.fsrecords import RecordsAhead
-    from layoutscope.filesystems.apfs.objects import ObjectPlace
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
@@ -267,11 +266,11 @@ def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], li
         return regions, trees, details
     objects = Objects(container, volume.view, volume.log)
     try:
-        state, place = _read_state(objects, volume.superblock.er_state_oid)
+        state = _read_state(objects, volume.superblock.er_state_oid)
     except FormatError as error:
         volume.log.survive(error)
         return regions, trees, details
-    regions += place.regions("er-state", OWNER)
+    regions += objects.regions("er-state", OWNER, volume.superblock.er_state_oid)
     details["encryption under way"] = ", ".join(_flags(state.flags))
     details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
@@ -279,23 +278,23 @@ def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], li
     # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         kind = grammar.ApfsEncryption.ErRecoveryBlock, KINDS.er_recovery_block, "recovery block"
-        for _, place in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
-            regions += place.regions("er-recovery-block", OWNER)
+        for oid, _ in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+            regions += objects.regions("er-recovery-block", OWNER, oid)
     return regions, trees, details
 
 
-def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
+def _read_state(objects: Objects, oid: int) -> State:
     """Parse the encryption state according to its version."""
     types, name = grammar.ApfsEncryption, "encryption rolling state"
-    head, place = objects.read(types.ErStateHead, KINDS.er_state, name, oid)
+    head, paddr = objects.read(types.ErStateHead, KINDS.er_state, name, oid)
     # The reference numbers one version (ER_VERSION, p. 171), but has two structures, one of which is called the first.
     version = types.ErVersion
     by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
     cls = by_version.get(int(head.version))
     if cls is None:
-        where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
+        where = objects.container.blocks.at(paddr) + ER_STATE_HEAD.version.offset
         raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
-    return objects.read(cls, KINDS.er_state, name, oid)
+    return objects.read(cls, KINDS.er_state, name, oid)[0]
 
 
 def _flags(value: int) -> list[str]:
@@ -308,17 +307,17 @@ def _read_bitmap(objects: Objects, volume: Volume, oid: int, regions: list[Regio
     found = objects.try_read(grammar.ApfsEncryption.Gbitmap, KINDS.gbitmap, "bitmap of encrypted blocks", oid)
     if found is None:
         return
-    head, place = found
-    regions += place.regions("gbitmap", OWNER)
+    head = found[0]
+    regions += objects.regions("gbitmap", OWNER, oid)
     if head.tree_oid:
         view = volume.view if volume.view.find_one(head.tree_oid) is not None else None
         nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
         trees.append(nodes)
         for batch in leaves:
-            regions += _bitmap_blocks(objects.container, batch)
+            regions += _bitmap_blocks(objects_of(objects.container), batch)
 
 
-def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
+def _bitmap_blocks(objects: Objects, batch: ReadNodes) -> list[Region]:
     """Locate the bitmap blocks that a batch of leaves names."""
     slots, regions = batch.slots, list[Region]()
     kind = grammar.ApfsEncryption.GbitmapBlock, KINDS.gbitmap_block, "bitmap block"
@@ -327,10 +326,10 @@ def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
         try:
-            _, place = objects_of(container).read(*kind, by_row.get(row, 0))
+            objects.read(*kind, by_row.get(row, 0))
         except FormatError:
             log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
             log.add("record-invalid", "info", "record of a kind that is not documented")
             continue
-        regions += place.regions("gbitmap-block", OWNER)
+        regions += objects.regions("gbitmap-block", OWNER, by_row.get(row, 0))
     return regions

@@ -209,7 +209,7 @@ def test_blocks_of_a_container_are_accounted():
 def test_roots_that_the_live_state_leads_to():
     """A file-system root is found by object map or address, the extent-reference tree by its number, others always."""
     superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
-    view = SimpleNamespace(find=lambda oids: SimpleNamespace(paddr=np.array([7 if oids[0] == 40 else 0], np.uint64)))
+    view = view_at(object_map((40, 7, 7)), 7)
     state = SimpleNamespace(superblock=superblock, view=view)
     for tree, node_id, paddr, expected in (
         ("fs", 40, 7, True),

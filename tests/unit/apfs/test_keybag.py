@@ -86,9 +86,9 @@ def test_entries_begin_at_multiples_of_16_bytes():
     bag = bytes(48) + entry(OWN, 4, b"8 bytes!") + entry(OTHER, 2, b"9 bytes !") + entry(OWN, 3, b"")
     found = list(keybag._entries(bag, 3, "key bag", 1000))
     assert found == [
-        keybag.Entry(OWN, 4, b"8 bytes!"),
-        keybag.Entry(OTHER, 2, b"9 bytes !"),
-        keybag.Entry(OWN, 3, b""),
+        (OWN, 4, b"8 bytes!"),
+        (OTHER, 2, b"9 bytes !"),
+        (OWN, 3, b""),
     ]
     with pytest.raises(FormatError) as caught:
         list(keybag._entries(bag[:-16], 3, "key bag", 1000))
@@ -98,15 +98,15 @@ def test_entries_begin_at_multiples_of_16_bytes():
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ([keybag.Entry(OWN, UNLOCK_RECORDS, struct.pack("<qQ", 70, 2))], (70, 2)),
-        ([keybag.Entry(OTHER, UNLOCK_RECORDS, struct.pack("<qQ", 70, 2))], None),
-        ([keybag.Entry(OWN, VOLUME_KEY, struct.pack("<qQ", 70, 2))], None),
-        ([keybag.Entry(OWN, UNLOCK_RECORDS, bytes(15))], None),
+        ([(OWN, UNLOCK_RECORDS, struct.pack("<qQ", 70, 2))], (70, 2)),
+        ([(OTHER, UNLOCK_RECORDS, struct.pack("<qQ", 70, 2))], None),
+        ([(OWN, VOLUME_KEY, struct.pack("<qQ", 70, 2))], None),
+        ([(OWN, UNLOCK_RECORDS, bytes(15))], None),
         (
             [
-                keybag.Entry(OWN, UNLOCK_RECORDS, bytes(15)),
-                keybag.Entry(OWN, UNLOCK_RECORDS, struct.pack("<qQ", 71, 1)),
-                keybag.Entry(OWN, UNLOCK_RECORDS, struct.pack("<qQ", 72, 1)),
+                (OWN, UNLOCK_RECORDS, bytes(15)),
+                (OWN, UNLOCK_RECORDS, struct.pack("<qQ", 71, 1)),
+                (OWN, UNLOCK_RECORDS, struct.pack("<qQ", 72, 1)),
             ],
             (71, 1),
         ),
@@ -144,7 +144,7 @@ def encrypted(tmp_path_factory):
     path = tmp_path_factory.mktemp("encrypted") / "disk.img"
     write(SCENARIOS["encrypted"], path)
     container = open_container((open_image(path), 0), FindingLog())
-    (uuid,) = {item.uuid for item in keybag.container_keybag(container)}
+    (uuid,) = {uuid for uuid, _, _ in keybag.container_keybag(container)}
     return container, uuid, PASSWORD, RECOVERY_KEY
 
 

@@ -75,7 +75,7 @@ def test_what_is_read_of_two_objects(flags, expected):
     The object of the first entry is in block 3, the last of the container, that of the second one in block 2.
     """
     mapped = read_mapped(object_map((10, 7, 3), (11, 7, 2), **flags), store_of({2: virtual(11), 3: virtual(10)}))
-    found = [paddr for paddr in range(5) if mapped.index.find(np.array([paddr], np.uint64))[1][0]]
+    found = mapped.paddr.tolist()
     assert found == expected
 
 

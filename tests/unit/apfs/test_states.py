@@ -43,7 +43,7 @@ SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
         ([(SUPERBLOCK, 20), (MAP, 21)], 20, None, "live"),  # a map is no state
         ([(SUPERBLOCK, 20), (SUPERBLOCK, 21)], 19, None, "live"),  # the number of a snapshot
         ([], 20, None, "live"),
-        ([(SUPERBLOCK, 20)], None, SimpleNamespace(xid=21), "xid 20"),  # traces of a younger one
+        ([(SUPERBLOCK, 20)], None, (21, 0, "a part of its checkpoint is damaged"), "xid 20"),  # traces of a younger one
     ],
 )
 def test_what_the_state_that_was_opened_is_called(ring, wanted, younger, expected):

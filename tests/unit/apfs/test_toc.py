@@ -5,23 +5,22 @@ import struct
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.nodes import Sizes, node_heads, slots
+from layoutscope.filesystems.apfs.nodes import node_heads, slots
 from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, child, mapping, node
 
-SIZES = Sizes(BLOCK, 16, 16, 8)
-VARYING = Sizes(BLOCK)
+SIZES = 16, 16, 8
 
 
-def locate(*nodes: bytes, sizes: Sizes = VARYING):
+def locate(*nodes: bytes, sizes: tuple[int, int, int] = (0, 0, 8)):
     """Return the records of contiguous nodes, and which nodes are torn."""
     return located(*nodes, sizes=sizes)[:2]
 
 
-def located(*nodes: bytes, sizes: Sizes = VARYING):
+def located(*nodes: bytes, sizes: tuple[int, int, int] = (0, 0, 8)):
     """Return everything that the tables of contiguous nodes lead to."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts = np.arange(len(nodes)) * BLOCK
-    return slots(buffer, node_heads(buffer, starts), sizes)
+    return slots(buffer, node_heads(buffer, starts), BLOCK, sizes)
 
 
 def varying(*entries: tuple[int, int, int, int], num_records: int | None = None) -> bytes:
@@ -72,8 +71,7 @@ def test_a_record_that_leaves_a_leaf_leaves_the_others():
     assert torn.tolist() == [False, False]
     assert found.node.tolist() == [0, 1, 1]
     assert found.val_start.tolist() == [BLOCK - 4, 2 * BLOCK - 4, 2 * BLOCK - 12]
-    assert (strays.node.tolist(), strays.number.tolist()) == ([1], [1])
-    assert strays.entry_start.tolist() == [BLOCK + HEAD + 8]
+    assert [column.tolist() for column in strays] == [[1], [1], [BLOCK + HEAD + 8]]
 
 
 @pytest.mark.parametrize("count", [3, 4])
@@ -81,7 +79,7 @@ def test_a_leaf_most_of_whose_records_lie_outside_is_torn(count):
     """With two of three or two of four records outside, the table is corrupt and no entry can be trusted."""
     wrong, right = (0, 500, 4, 4), (0, 4, 4, 4)
     found, torn, strays = located(varying(wrong, wrong, *[right] * (count - 2)))
-    assert (torn.tolist(), len(found), len(strays.node)) == ([True], 0, 0)
+    assert (torn.tolist(), len(found), len(strays[0])) == ([True], 0, 0)
 
 
 def test_a_record_that_leaves_an_index_node_tears_it():
@@ -109,8 +107,8 @@ def test_a_key_shorter_than_the_tree_says():
 def test_values_of_index_nodes_have_the_length_of_a_number():
     """A value is eight bytes, whatever the leaves have; with the hash of a sealed volume it is 40."""
     index = node(1, [child(1, 1, 1)], level=1)
-    assert locate(index, sizes=Sizes(BLOCK, 16, 16))[0].val_len.tolist() == [8]
-    assert locate(index, sizes=Sizes(BLOCK, 16, 16, 40))[1].tolist() == [True]
+    assert locate(index, sizes=SIZES)[0].val_len.tolist() == [8]
+    assert locate(index, sizes=(16, 16, 40))[1].tolist() == [True]
 
 
 def test_a_node_of_the_other_kind_among_its_siblings():

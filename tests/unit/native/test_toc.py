@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.apfs.nodes import LOCATE_SLOTS, Sizes, node_heads, slots
+from layoutscope.filesystems.apfs.nodes import LOCATE_SLOTS, node_heads, slots
 from layoutscope.filesystems.apfs.source import LEADING_NUMBERS, low_keys
 from layoutscope.structs.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
@@ -37,7 +37,7 @@ def nodes(draw) -> bytes:
     return (head + table).ljust(SIZE, b"\0")
 
 
-SIZES = st.sampled_from([Sizes(SIZE), Sizes(SIZE, 4, 4, 8), Sizes(SIZE, 16, 8, 8), Sizes(SIZE, 2**32 - 1, 2**32 - 1)])
+SIZES = st.sampled_from([(0, 0, 8), (4, 4, 8), (16, 8, 8), (2**32 - 1, 2**32 - 1, 8)])
 
 
 @EXAMPLES
@@ -47,8 +47,8 @@ def test_the_same_records_are_found(parts, sizes):
     buffer = np.frombuffer(b"".join(parts), np.uint8)
     starts = np.arange(len(parts), dtype=np.int64) * SIZE
     head = node_heads(buffer, starts)
-    one, torn, strays = slots(buffer, head, sizes)
-    other, other_torn, other_strays = plain_slots(buffer, starts, head, sizes)
+    one, torn, strays = slots(buffer, head, SIZE, sizes)
+    other, other_torn, other_strays = plain_slots(buffer, starts, head, SIZE, sizes)
     assert torn.tolist() == other_torn.tolist()
     for name in one.__struct_fields__:
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Slots, Strays
+from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Slots
 from layoutscope.filesystems.apfs.source import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -15,7 +15,6 @@ from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, J_KEY, KVLOC, KV
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.nodes import Sizes
     from layoutscope.filesystems.apfs.source import TreeKind
 
 
@@ -23,15 +22,17 @@ def plain_slots(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
-    sizes: Sizes,
-) -> tuple[Slots, NDArray[np.bool_], Strays]:
+    node_bytes: int,
+    entry_bytes: tuple[int, int, int],
+) -> tuple[Slots, NDArray[np.bool_], tuple[NDArray[np.int64], ...]]:
     """Locate records in numpy."""
     # Keys are counted upwards from the end of the table of contents, values downwards from the end of the node: this
     # lets a node grow from both sides. In a root, the tree information follows the values.
     table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
     keys: NDArray[np.int64] = table + head["table_space.len_data"]
     info = BTREE_INFO.width
-    values_end: NDArray[np.int64] = starts + sizes.node - np.where(head["is_root"], info, 0)
+    key_bytes, val_bytes, child_bytes = entry_bytes
+    values_end: NDArray[np.int64] = starts + node_bytes - np.where(head["is_root"], info, 0)
     entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
     counts = head["num_keys"].astype(np.int64)
     torn = (counts * entry > head["table_space.len_data"]) | (keys > values_end)
@@ -40,27 +41,24 @@ def plain_slots(
     # Row i of a node has its entry i entries into the node's table; `before` counts the rows of earlier nodes.
     before = np.cumsum(counts) - counts
     spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
-    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
-    found = _entries(buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
+    val_len = np.where(head["is_leaf"], min(val_bytes, MAX_LENGTH), child_bytes).astype(np.int32)
+    found = _entries(buffer, spots, head["is_fixed"][node], _Fixed(key_bytes, val_len[node]))
     room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
     # A value starts its offset before the end, and may not be longer than that.
     outside = (found.key_start + found.key_len > room) | (found.val_start > room)
-    outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
+    outside |= (found.val_len > found.val_start) | (found.key_len < key_bytes)
     key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
     val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
     located = Slots(node, key_start, found.key_len, val_start, found.val_len)
     if not outside.any():
-        return located, torn, _NO_STRAYS
+        return located, torn, (np.empty(0, np.int64),) * 3
     num_outside = np.bincount(node[outside], minlength=len(starts))
     # A child that an index node no longer names is lost with its subtree, which is searched for where the node is
     # lost. If most records of a leaf are outside, its table is corrupt, and no entry can be trusted.
     torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
     rows = np.flatnonzero(outside & ~torn[node])
-    strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
+    strays = node[rows], rows - before[node[rows]], spots[rows]
     return located.take(~outside & ~torn[node]), torn, strays
-
-
-_NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))
 
 
 class _Entries(NamedTuple):

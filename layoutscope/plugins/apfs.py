@@ -109,10 +109,10 @@ class Apfs:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted during reading, where they are found."""
-        from layoutscope.checks.apfs.registry import check_container
+        from layoutscope.checks.apfs.registry import UNOPENED, check_container
 
         found = check_container(request)
-        own = [found.select(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
+        own = [found.get("" if layout.facts.volume is None else layout.facts.uuid, UNOPENED) for layout in layouts]
         return [
             replace(each, findings=(*each.findings, *_stale_nodes(layout)))
             for each, layout in zip(own, layouts, strict=True)

@@ -13,8 +13,8 @@ from layoutscope.plugins.apfs import TRAITS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from layoutscope.checks.apfs.registry import CheckedContainer
     from layoutscope.filesystems.contract import ReadableState
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
     from layoutscope.tables import VolumeLayout
 
@@ -32,9 +32,10 @@ def read_layouts(source: Source, **asked: Any) -> list[VolumeLayout]:
     return reader.read_layouts(request_of(source, **asked), compare_contents)
 
 
-def check_container(source: Source, *, without: Collection[str] = (), **asked: Any) -> CheckedContainer:
-    """Check a container."""
-    return registry.check_container(request_of(source, **asked), without)
+def check_container(source: Source, *, without: Collection[str] = (), **asked: Any) -> list[Finding]:
+    """Check a container, and return the findings of all its parts."""
+    found = registry.check_container(request_of(source, **asked), without)
+    return [item for result in found.values() for item in result.findings]
 
 
 def list_states(source: Source, **asked: Any) -> list[ReadableState]:

@@ -109,12 +109,12 @@ class Apfs:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted during reading, where they are found."""
-        from layoutscope.checks.apfs.registry import check_container
+        from layoutscope.checks.apfs.registry import UNOPENED, check_container
         from layoutscope.tables import layout_findings
 
         found, checked = check_container(request), []
         for layout in layouts:
-            own = found.select(None if layout.facts.volume is None else layout.facts.uuid)
+            own = found.get("" if layout.facts.volume is None else layout.facts.uuid, UNOPENED)
             stale = [item for item in layout_findings(layout) if item.code == "stale-nodes"]
             checked.append(replace(own, findings=(*own.findings, *stale)))
         return checked

@@ -115,8 +115,7 @@ def findings(path, scenario="", *, image_offset=0, without=()):
     """Check an image."""
     password = PASSWORD if scenario.startswith("encrypted") else None
     with open_image(path) as source:
-        found = check_container(source, image_offset=image_offset, password=password, without=without)
-    return found.findings()
+        return check_container(source, image_offset=image_offset, password=password, without=without)
 
 
 @for_each("name, field", CASES)

@@ -203,7 +203,7 @@ def test_salvaged_container_is_checked(what, victim, tmp_path):
     broken = tmp_path / "broken.img"
     broken.write_bytes(without(data, *lost_blocks(data, expected, what)))
     with open_image(broken) as source:
-        found = check_container(source, sweep=True).findings()
+        found = check_container(source, sweep=True)
     assert {"checkpoint-invalid", "tree-rebuilt"} <= {item.code for item in found}
     assert not [item for item in found if item.structure == "reaper" and what == "superblocks"]
     assert not {item.code for item in found} & {"inode-missing", "record-differs", "count-differs", "keys-unordered"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.subject import Report, get_extent_nodes
+from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.structs import arrays, grammar
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.findings import FindingLog
 
 
 LENGTH: Final = "val.file_extent_val.len_and_flags"
@@ -35,7 +34,7 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
         return
     # The view as signed integers changes no bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
-    add = subject.extents(parts).for_table(extents, "extent of data stream", "extent-invalid")
+    add = subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream", "extent-invalid")
     add(length == 0, "it is empty", LENGTH)
     odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
@@ -67,9 +66,9 @@ def check_references(subject: Subject, parts: VolumeParts) -> None:
     """Check that blocks have as many extents as their references count; a snapshot's references are in its own tree."""
     physical = _list_references(parts)
     if physical is not None and not parts.snapshots:
-        _check_own_references(parts, physical, subject.references(parts))
+        _check_own_references(subject, parts, physical)
     elif physical is not None and len(parts.snapshots) == len(parts.snapshot_extents):
-        _check_shared_references(parts, subject.log, subject.most)
+        _check_shared_references(subject, parts)
 
 
 def _list_references(parts: VolumeParts) -> Columns | None:
@@ -78,10 +77,10 @@ def _list_references(parts: VolumeParts) -> Columns | None:
     return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
 
 
-def _check_own_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
+def _check_own_references(subject: Subject, parts: VolumeParts, physical: Columns) -> None:
     """Check that each run of blocks has as many extents as its reference count says (volumes without snapshots)."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
-    add = report.for_table(physical, *_REFERENCE)
+    add = subject.reporter(parts.extentref.nodes)(physical, *_REFERENCE)
     add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
@@ -95,10 +94,12 @@ def _check_own_references(parts: VolumeParts, physical: Columns, report: Report)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
     add(mark_overlapping(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
-    _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
+    _report_uncounted(subject, parts, wrong, arrays.runs_of(start, count))
 
 
-def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
+def _report_uncounted(
+    subject: Subject, parts: VolumeParts, wrong: NDArray[np.int64], counted: NDArray[np.int64]
+) -> None:
     """Report file extents on blocks that no reference counts; `wrong` contains the runs with different sums."""
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
@@ -106,13 +107,11 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
     first, length = stretches(extents, parts.block_size)
     chosen = np.zeros(len(extents["obj_id"]), bool)
     chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
-    own = Report(report.log, get_extent_nodes(parts), report.most)
-    own.for_table(extents, "extent of data stream", "reference-differs")(
-        chosen, "no reference counts its blocks", LENGTH
-    )
+    add = subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream", "reference-differs")
+    add(chosen, "no reference counts its blocks", LENGTH)
 
 
-def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> None:
+def _check_shared_references(subject: Subject, parts: VolumeParts) -> None:
     """Check that each block has as many extents of the live state as the references of all states add up to.
 
     Each snapshot keeps the references of its time; later states record only changes to them.
@@ -125,14 +124,14 @@ def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> 
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
     first, size = stretches(extents, parts.block_size)
     wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
-    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, arrays.runs_of(start, length))
+    _report_uncounted(subject, parts, wrong, arrays.runs_of(start, length))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
         begin += len(table["obj_id"])
         odd = mark_overlapping(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
-        Report(log, tree.nodes, most).for_table(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
+        subject.reporter(tree.nodes)(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
 
 
 def _find_unbalanced_runs(
@@ -181,5 +180,5 @@ def check_owners(subject: Subject, parts: VolumeParts) -> None:
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
-    add, owner = subject.references(parts).for_table(physical, *_REFERENCE), physical["owning_obj_id"]
+    add, owner = subject.reporter(parts.extentref.nodes)(physical, *_REFERENCE), physical["owning_obj_id"]
     add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.checks.apfs.names import hash_texts
+from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import FORMAT_SHIFT, is_converted, is_deleted, times_listed
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
@@ -19,7 +20,7 @@ from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.apfs.subject import Report, Subject
+    from layoutscope.checks.apfs.subject import Reporter, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import Level
@@ -52,126 +53,85 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     notes = {name: np.concatenate(values) for name, values in batches.items()}
     spot, known = match(inodes["obj_id"], notes["obj_id"])
     rows, notes = spot[known], {name: values[known] for name, values in notes.items()}
-    checks = _InodeChecks(parts, inodes, rows, notes, subject.records(parts))
-    checks.check_names()
-    checks.check_attributes()
-    checks.check_purgeable()
-    checks.check_holes()
-    checks.check_clones()
-    _check_numbers(parts, subject.records(parts))
+    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    drecs, streams, xattrs = records.get("dir_rec"), records.get("dstream_id"), records.get("xattr")
+    numbers, flags, gone = inodes["obj_id"][rows], notes["flags"], is_deleted(inodes)[rows]
 
-
-class _InodeChecks:
-    """Checks of a state's inodes and their noted properties, row by row."""
-
-    def __init__(
-        self, parts: VolumeParts, inodes: Columns, rows: NDArray[np.int64], notes: dict[str, Any], report: Report
-    ) -> None:
-        self.parts, self.inodes, self.rows, self.notes, self.report = parts, inodes, rows, notes, report
-        self.is_deleted = is_deleted(inodes)[rows]
-
-    def cases(self, wrong: NDArray[np.bool_], message: str, field: str, level: Level = "warning") -> None:
+    def add(wrong: NDArray[np.bool_], message: str, field: str, level: Level = "warning") -> None:
         """Report noted inodes."""
-        chosen = np.zeros(len(self.inodes["obj_id"]), bool)
-        chosen[self.rows[wrong]] = True
-        self.report.for_table(self.inodes, "inode")(chosen, message, field, level=level)
+        chosen = np.zeros(len(inodes["obj_id"]), bool)
+        chosen[rows[wrong]] = True
+        report(inodes, "inode")(chosen, message, field, level=level)
 
-    def check_names(self) -> None:
-        """Check that the name in an inode is that of an entry in its parent directory."""
-        drecs, sums = self.parts.fs.records.get("dir_rec"), self.notes["name"]
-        if "name" not in drecs:
-            return
-        spot, found = self.parts.fs.records.find("dir_rec", "inode", "file_id")
-        place = np.full(len(self.inodes["obj_id"]), -1, np.int64)
-        place[self.rows] = np.arange(len(self.rows))
-        entries = np.flatnonzero(found & (self.inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
-        names = drecs["name"]
-        own = hash_texts(names.data, names.start[entries], names.length[entries].astype(np.int64))
-        here = place[spot[entries]]
-        same, listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
-        same[here[own == sums[here]]] = True
-        listed[here] = True
-        wrong = listed & ~same & ~self.is_deleted
-        self.cases(wrong & (sums != 0), "the name in it is not that of its entry", _PARENT)
-        self.cases(wrong & (sums == 0), "it does not have the name of its entry", _PARENT)
-
-    def _have_attribute(self, name: bytes) -> NDArray[np.bool_]:
+    def have_attribute(name: bytes) -> NDArray[np.bool_]:
         """Mark the inodes that have an attribute."""
-        xattrs = self.parts.fs.records.get("xattr")
         if "name" not in xattrs:
-            return np.zeros(len(self.rows), bool)
-        owners = xattrs["obj_id"][xattrs["name"].equal_to(name)]
-        return index_of(owners).find(self.inodes["obj_id"][self.rows])[1]
+            return np.zeros(len(rows), bool)
+        return index_of(xattrs["obj_id"][xattrs["name"].equal_to(name)]).find(numbers)[1]
 
-    def check_attributes(self) -> None:
-        """Check that flags, compression and kind of an inode match its attributes."""
-        flags, kinds = self.notes["flags"], self.notes["kinds"]
-        # Pre-releases of macOS 10.13 did not set these flags; their volumes have no maps of hard links.
-        is_early = not int(self.parts.state.superblock.features) & int(_FEATURE.hardlink_map_records)
-        for flag, name, what in _FLAGGED_ATTRIBUTES:
-            wrong = (flags & flag != 0) != self._have_attribute(name)
-            message = f"its flags and its attributes disagree about {what}"
-            self.cases(wrong, message, _FLAGS, "info" if is_early else "warning")
-        has_info = kinds >> np.uint32(FIELD.finder_info) & np.uint32(1) != 0
-        wrong = (flags & int(FLAG.has_finder_info) != 0) != (has_info | self._have_attribute(b"com.apple.FinderInfo"))
-        self.cases(wrong, "its flags and its attributes disagree about information of the Finder", _FLAGS)
-        is_compressed = self.inodes["is_compressed"][self.rows].astype(bool)
-        wrong = is_compressed != self._have_attribute(b"com.apple.decmpfs")
-        message = "it is called compressed and has no header of compression, or the other way round"
-        self.cases(wrong, message, "val.inode_val_fixed.bsd_flags")
-        is_link = self.inodes["format"][self.rows] == int(FORMAT.symlink)
-        wrong = is_link != self._have_attribute(b"com.apple.fs.symlink")
-        self.cases(wrong, "it is a symbolic link without a target, or has one and is none", "val.inode_val_fixed.mode")
-
-    def check_purgeable(self) -> None:
-        """Check that exactly the purgeable inodes have an entry in the purgeable directory."""
-        drecs = self.parts.fs.records.get("dir_rec")
-        if "file_id" not in drecs:
-            return
+    if "name" in drecs:
+        is_same, is_listed = _compare_entry_names(parts, inodes, rows, notes["name"])
+        wrong = is_listed & ~is_same & ~gone
+        add(wrong & (notes["name"] != 0), "the name in it is not that of its entry", _PARENT)
+        add(wrong & (notes["name"] == 0), "it does not have the name of its entry", _PARENT)
+    # Pre-releases of macOS 10.13 did not set these flags; their volumes have no maps of hard links.
+    is_early = not int(parts.state.superblock.features) & int(_FEATURE.hardlink_map_records)
+    for flag, name, what in _FLAGGED_ATTRIBUTES:
+        message = f"its flags and its attributes disagree about {what}"
+        add((flags & flag != 0) != have_attribute(name), message, _FLAGS, "info" if is_early else "warning")
+    has_info = notes["kinds"] >> np.uint32(FIELD.finder_info) & np.uint32(1) != 0
+    wrong = (flags & int(FLAG.has_finder_info) != 0) != (has_info | have_attribute(b"com.apple.FinderInfo"))
+    add(wrong, "its flags and its attributes disagree about information of the Finder", _FLAGS)
+    wrong = inodes["is_compressed"][rows].astype(bool) != have_attribute(b"com.apple.decmpfs")
+    message = "it is called compressed and has no header of compression, or the other way round"
+    add(wrong, message, "val.inode_val_fixed.bsd_flags")
+    wrong = (inodes["format"][rows] == int(FORMAT.symlink)) != have_attribute(b"com.apple.fs.symlink")
+    add(wrong, "it is a symbolic link without a target, or has one and is none", "val.inode_val_fixed.mode")
+    if "file_id" in drecs:
         listed = drecs["file_id"][drecs["obj_id"] == np.uint64(_NUMBER.purgeable_dir)]
-        has_entry = index_of(listed).find(self.inodes["obj_id"][self.rows])[1]
-        wrong = (self.notes["flags"] & int(FLAG.is_purgeable) != 0) != has_entry
-        self.cases(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
-
-    def check_holes(self) -> None:
-        """Check that each inode counts the bytes of its stream that are in holes."""
-        extents = self.parts.file_extents()
-        if "paddr" not in extents:
-            return
-        empty = np.flatnonzero(extents["paddr"] == 0)
-        streams = index_of(self.inodes["private_id"][self.rows])
-        found = np.zeros(len(self.rows), np.uint64)
-        spot, known = streams.find(extents["obj_id"][empty])
-        np.add.at(found, spot[known], extents["len_extent"][empty][known].astype(np.uint64))
+        wrong = (flags & int(FLAG.is_purgeable) != 0) != index_of(listed).find(numbers)[1]
+        add(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
+    extents = parts.file_extents()
+    if "paddr" in extents:
+        holes, own_streams = np.flatnonzero(extents["paddr"] == 0), index_of(inodes["private_id"][rows])
+        sparse = np.zeros(len(rows), np.uint64)
+        spot, known = own_streams.find(extents["obj_id"][holes])
+        np.add.at(sparse, spot[known], extents["len_extent"][holes][known].astype(np.uint64))
         # Clones share a stream; the first one is found.
-        found = found[streams.find(self.inodes["private_id"][self.rows])[0]]
-        wrong = (found != self.notes["sparse"]) & ~self.is_deleted
-        self.cases(wrong, "it counts other sparse bytes than its holes have", _STREAM)
-
-    def check_clones(self) -> None:
-        """Check that an inode that shares its stream is marked as cloned."""
-        streams = self.parts.fs.records.get("dstream_id")
-        if "refcnt" not in streams:
-            return
-        spot, known = self.parts.fs.records.find("inode", "dstream_id", "private_id")
+        sparse = sparse[own_streams.find(inodes["private_id"][rows])[0]]
+        add((sparse != notes["sparse"]) & ~gone, "it counts other sparse bytes than its holes have", _STREAM)
+    if "refcnt" in streams:
+        spot, known = records.find("inode", "dstream_id", "private_id")
         shared = known & (streams["refcnt"][spot] > 1) if len(streams["refcnt"]) else known
-        cloned = self.notes["flags"] & int(FLAG.was_cloned | FLAG.was_ever_cloned) != 0
-        self.cases(shared[self.rows] & ~cloned, "its stream has other users, but it was never cloned", _FLAGS)
-
-
-def _check_numbers(parts: VolumeParts, report: Report) -> None:
-    """Check the numbers of inodes and hard links: both come from one sequence, whose first numbers are reserved."""
-    records, stop = parts.fs.records, np.uint64(parts.state.superblock.next_obj_id)
-    inodes, links = records.get("inode"), records.get("sibling_link")
-    first = np.uint64(_NUMBER.min_user)
-    known = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
-    wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], known)
-    report.for_table(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
+        wrong = shared[rows] & (flags & int(FLAG.was_cloned | FLAG.was_ever_cloned) == 0)
+        add(wrong, "its stream has other users, but it was never cloned", _FLAGS)
+    # The numbers of inodes and hard links come from one sequence, whose first numbers are reserved.
+    links, first, stop = records.get("sibling_link"), np.uint64(_NUMBER.min_user), parts.state.superblock.next_obj_id
+    special = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
+    wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], special)
+    report(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
     if "sibling_id" in links:
         number = links["sibling_id"]
-        wrong = (number < first) | (number >= stop) | records.index("inode").find(number)[1]
+        wrong = (number < first) | (number >= np.uint64(stop)) | records.index("inode").find(number)[1]
         message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
-        report.for_table(links, "hard link of inode")(wrong, message, field, found=number)
+        report(links, "hard link of inode")(wrong, message, field, found=number)
+
+
+def _compare_entry_names(
+    parts: VolumeParts, inodes: Columns, rows: NDArray[np.int64], sums: NDArray[np.uint64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Mark the noted inodes with the name of an entry in their parent directory, and those with such an entry."""
+    spot, found = parts.fs.records.find("dir_rec", "inode", "file_id")
+    drecs = parts.fs.records.get("dir_rec")
+    place = np.full(len(inodes["obj_id"]), -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    entries = np.flatnonzero(found & (inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
+    names, here = drecs["name"], place[spot[entries]]
+    own = hash_texts(names.data, names.start[entries], names.length[entries].astype(np.int64))
+    is_same, is_listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
+    is_same[here[own == sums[here]]] = True
+    is_listed[here] = True
+    return is_same, is_listed
 
 
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
@@ -179,18 +139,21 @@ NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
 
 def check_links(subject: Subject, parts: VolumeParts) -> None:
     """Compare inodes with the directory records and sibling records that lead to them."""
-    records, report = parts.fs.records, subject.records(parts)
+    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
-    add, kinds = report.for_table(inodes, "inode"), grammar.ApfsInode.ModeFormat
+    add, kinds = report(inodes, "inode"), grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
     add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
     target = spot if found.all() else spot[found]
     _check_link_counts(parts, report, inodes, drecs, np.bincount(target, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if target is spot else drecs["obj_id"][found]
-    wrong = ~_is_listed(target, parents, inodes["parent_id"]) & ~is_deleted(inodes)
+    # An inode is listed if one of its entries is in the directory that it names.
+    is_listed = np.zeros(len(inodes["obj_id"]), bool)
+    is_listed[target[parents == inodes["parent_id"][target]]] = True
+    wrong = ~is_listed & ~is_deleted(inodes)
     # The root and the private directory are in directory 1, which has entries but no inode (reference,
     # ROOT_DIR_PARENT).
     is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
@@ -198,13 +161,13 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     add(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> FORMAT_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
-    report.for_table(drecs, "entry of directory")(wrong, message, field)
+    report(drecs, "entry of directory")(wrong, message, field)
     _check_siblings(parts, report, inodes, drecs)
 
 
 def _check_link_counts(
     parts: VolumeParts,
-    report: Report,
+    report: Reporter,
     inodes: Columns,
     drecs: Columns,
     links: NDArray[np.int64],  # entries that name each inode
@@ -216,24 +179,14 @@ def _check_link_counts(
     is_moot = is_converted(parts)
     lost, odd = ("info", "info") if is_moot else ("error", "warning")
     missing = "" if is_moot else "entries of it are missing: "
-    add = partial(report.for_table(inodes, "directory", "count-differs"), expected=entries, found=counts)
+    add = partial(report(inodes, "directory", "count-differs"), expected=entries, found=counts)
     add(is_directory & (entries < counts), f"{missing}it counts more than it has", NUM_CHILDREN, level=lost)
     add(is_directory & (entries > counts), "it counts fewer entries than it has", NUM_CHILDREN, level=odd)
-    add = partial(report.for_table(inodes, "inode", "count-differs"), expected=links, found=counts)
+    add = partial(report(inodes, "inode", "count-differs"), expected=links, found=counts)
     message = "entries that name it are missing: it counts more links than lead to it"
     add(~is_directory & (links < counts), message, NUM_CHILDREN, level="error")
     wrong = ~is_directory & (links > counts) & ~is_deleted(inodes)
     add(wrong, "it counts fewer links than lead to it", NUM_CHILDREN)
-
-
-def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Mark the inodes that have an entry in their parent directory.
-
-    `place` and `parent` are the inode and the directory of each entry; `parents` has the parent of each inode.
-    """
-    listed = np.zeros(len(parents), bool)
-    listed[place[parent == parents[place]]] = True
-    return listed
 
 
 def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
@@ -243,7 +196,7 @@ def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDAr
     return np.where(has_first & has_second, first_row * len(numbers) + second_row, -1)
 
 
-def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
+def _check_siblings(parts: VolumeParts, report: Reporter, inodes: Columns, drecs: Columns) -> None:
     """Check that the two records of each hard link, by inode and by link number, agree."""
     records = parts.fs.records
     links, maps = records.get("sibling_link"), records.get("sibling_map")
@@ -258,7 +211,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         wanted = _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
         wrong = ~match(np.sort(pairs[pairs >= 0]), wanted)[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report.for_table(links, "hard link of inode")(wrong, message, field)
+        report(links, "hard link of inode")(wrong, message, field)
         _check_linked_names(report, links, drecs)
     if "file_id" not in maps or "sibling_id" not in links:
         return
@@ -266,10 +219,10 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
-    report.for_table(maps, "hard link")(wrong, message, field, found=maps["file_id"])
+    report(maps, "hard link")(wrong, message, field, found=maps["file_id"])
 
 
-def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
+def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> None:
     """Check that each hard link has the same name in its directory and in its sibling record."""
     rows = np.flatnonzero(drecs["sibling_id"]) if "sibling_id" in drecs else np.empty(0, np.int64)
     if not len(rows) or "name" not in links:
@@ -280,7 +233,7 @@ def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
     names, link_names = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [name != link_name for name, link_name in zip(names, link_names, strict=True)]
-    add = report.for_table(drecs, "entry of directory")
+    add = report(drecs, "entry of directory")
     add(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
 
 
@@ -290,12 +243,12 @@ def check_attributes(subject: Subject, parts: VolumeParts) -> None:
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        subject.records(parts).for_table(xattrs, "attribute of")(wrong, message, field)
+        subject.reporter(parts.fs.nodes)(xattrs, "attribute of")(wrong, message, field)
 
 
 def check_streams(subject: Subject, parts: VolumeParts) -> None:
     """Compare data streams with the inodes and attributes that own them."""
-    records, report = parts.fs.records, subject.records(parts)
+    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
     inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
     if "has_dstream" not in inodes:
         return
@@ -310,10 +263,10 @@ def check_streams(subject: Subject, parts: VolumeParts) -> None:
         spot, found = match(streams["obj_id"], owners)
         users = np.bincount(spot[found], minlength=len(streams["obj_id"]))
         wrong = users != streams["refcnt"].astype(np.int64)
-        add, field = report.for_table(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
+        add, field = report(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
         add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
-    report.for_table(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
+    report(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
 
 
 MAX_DEPTH: Final = 64
@@ -324,14 +277,14 @@ def check_entries(subject: Subject, parts: VolumeParts) -> None:
     """Check that every directory entry leads to an inode."""
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "file_id" in drecs:
-        add, found = subject.records(parts).for_table(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+        add, found = subject.reporter(parts.fs.nodes)(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
         wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
         add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
 def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
     """Check that each hard link has both of its records, and that directory entries name existing links."""
-    records, report = parts.fs.records, subject.records(parts)
+    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
     links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
     known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
     if "sibling_id" in links:
@@ -339,12 +292,12 @@ def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
         message = "no record leads from its number to its inode"
         # Pre-releases of macOS 10.13 wrote none of these records.
         level: Level = "warning" if len(maps["obj_id"]) else "info"
-        report.for_table(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
+        report(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
     if "sibling_id" in drecs:
         found = drecs["sibling_id"]
         wrong = (found != 0) & ~match(known, found)[1]
         message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
-        report.for_table(drecs, "entry of directory")(wrong, message, field, found=found)
+        report(drecs, "entry of directory")(wrong, message, field, found=found)
 
 
 def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
@@ -358,7 +311,7 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     spot, found = match(extents["obj_id"][last], inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
     has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
-    add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
+    add, field = subject.reporter(parts.fs.nodes)(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
     message = "its extents hold other bytes than its stream allocates"
     add(has & (room != allocated), message, field, expected=room, found=allocated)
     # A file whose contents a file provider evicted keeps its size, but allocates nothing.
@@ -381,7 +334,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
         step = step[step]
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
-    add = subject.records(parts).for_table(inodes, "directory")
+    add = subject.reporter(parts.fs.nodes)(inodes, "directory")
     add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
     root = int(grammar.ApfsInode.InodeNumber.root_dir)
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
@@ -391,7 +344,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
 
 def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
     """Check that records belong to an existing inode: none may remain of a deleted file."""
-    records, report = parts.fs.records, subject.records(parts)
+    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
     inodes = records.get("inode")["obj_id"]
     for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
         table = records.get(kind)
@@ -399,13 +352,13 @@ def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
         is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
         wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
         message = "the inode that it belongs to does not exist"
-        report.for_table(table, f"{kind} of inode")(wrong, message, f"key.{key}.hdr")
+        report(table, f"{kind} of inode")(wrong, message, f"key.{key}.hdr")
     attributes, extents = records.get("xattr"), parts.file_extents()
     streams = records.get("dstream_id")["obj_id"]
     if "stream_id" in attributes:
         streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
     add, wrong = (
-        subject.extents(parts).for_table(extents, "extent of data stream"),
+        subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream"),
         ~match(streams, extents["obj_id"])[1],
     )
     add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")

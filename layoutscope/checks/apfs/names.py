@@ -22,9 +22,9 @@ from layoutscope.structs.native import Kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.apfs.subject import Report, Subject
+    from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns, Names
+    from layoutscope.filesystems.apfs.fsrecords import Names
     from layoutscope.findings import Level
 
 
@@ -101,14 +101,20 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
 
 def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = False) -> None:
     """Compare the hashes of directory entries with their names."""
-    report = subject.records(parts)
+    report = subject.reporter(parts.fs.nodes)
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
     names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)
     hashes, known = _hash_plain(names, folded=is_folded)
     is_plain = known | (names.length == 0)
-    _report_bytes(drecs, is_plain, report)
+    if not is_plain.all() and not names.is_text():
+        # Drivers refuse to store names that are not text.
+        is_broken = np.zeros(len(names), bool)
+        for row, raw in enumerate(names.raw()):
+            is_broken[row] = not is_plain[row] and not is_utf8(raw)
+        add = report(drecs, "entry of directory", "record-invalid")
+        add(is_broken, "its name is not UTF-8", _HASH_FIELD, level="error")
     if "name_hash" not in drecs:
         # The first APFS volumes store names without hashes.
         return
@@ -122,7 +128,7 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     if wrong.sum() > MAX_WRONG_SHARE * max(int((known & (either != exact)).sum()), 1):
         rule, plus = "case does not count" if is_folded else "case counts", _FEATURES.offset
         message = f"says that {rule} in names, but their hashes say otherwise"
-        report.log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
+        subject.log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
         return
     # Case folding of newer characters depends on the Unicode version. For old characters, the name or the hash is
     # damaged.
@@ -131,20 +137,8 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     # All of their characters are in Unicode 3.2, whose folding has not changed since.
     category, texts = unicodedata.ucd_3_2_0.category, [raw.decode(errors="replace") for raw in names.take(others).raw()]
     is_settled[others] = [all(category(character) != "Cn" for character in text) for text in texts]
-    add = report.for_table(drecs, "entry of directory", "name-hash-differs")
+    add = report(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
         message, stored = "its hash is not that of its name", drecs["name_hash"]
         add(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)
-
-
-def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -> None:
-    """Report names that are not text: drivers refuse to store them."""
-    names: Names = drecs["name"]
-    if is_plain.all() or names.is_text():
-        return
-    wrong = np.zeros(len(names), bool)
-    for row, raw in enumerate(names.raw()):
-        wrong[row] = not is_plain[row] and not is_utf8(raw)
-    add = report.for_table(drecs, "entry of directory", "record-invalid")
-    add(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")

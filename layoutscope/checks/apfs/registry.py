@@ -12,19 +12,17 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from msgspec import field, structs
+from msgspec import structs
 
 from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, snapshots, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, list_unchecked, run_checks
-from layoutscope.display import Struct
-from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.layout import lone_half_layout
 from layoutscope.filesystems.apfs.reader import read_container
-from layoutscope.filesystems.contract import Unchecked
-from layoutscope.findings import Finding, FindingLog, replace_refined
+from layoutscope.filesystems.contract import Checked, Unchecked
+from layoutscope.findings import FindingLog, replace_refined
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
 
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
+    from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.findings import Finding
 
 
 _MAP_TREES: Final = ("omap", "omap-snapshots")
@@ -266,28 +266,21 @@ A check that would report records of unread trees as missing requires these tree
 """
 
 
-class CheckedContainer(Struct, frozen=True):
-    """Findings of a container and its volumes, and the checks that did not run completely, by volume UUID as text.
+UNOPENED: Final = Checked((), len(VOLUME_CHECKS))
+"""The result of a volume that cannot be opened; findings of the container include the reason."""
 
-    The key "" is for the container itself.
+
+def check_container(request: VolumeRequest, without: Collection[str] = ()) -> dict[str, Checked]:
+    """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself.
+
+    The contents kept from reading are used, or read again.
     """
-
-    volumes: dict[str, list[Finding]]
-    unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
-
-    def findings(self) -> list[Finding]:
-        """Return all findings."""
-        return [item for found in self.volumes.values() for item in found]
-
-    def select(self, uuid: str | None) -> contract.Checked:
-        """Return the result for one volume, or for the container itself."""
-        checks = CONTAINER_CHECKS if uuid is None else VOLUME_CHECKS
-        findings, unchecked = self.volumes.get(uuid or "", ()), self.unchecked.get(uuid or "", ())
-        return contract.Checked(tuple(findings), len(checks), tuple(unchecked))
-
-
-def check_contents(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
-    """Check the structure of a container that was read."""
+    contents: ContainerContents | None = request.take_up()
+    if contents is None:
+        alone = FindingLog()
+        if not request.second and lone_half_layout(structs.replace(request, sweep=False), alone):
+            return {"": Checked(tuple(alone.findings), len(CONTAINER_CHECKS), (LONE_HALF,))}
+        contents = read_container(request)
     subject = open_subject(contents)
     unread = {parts.state.number: explain_unread_trees(parts) for parts in contents.volumes}
     unread_parts = explain_unread_parts(contents, unread)
@@ -307,18 +300,14 @@ def check_contents(contents: ContainerContents, without: Collection[str] = ()) -
     unique = {uuid: deduplicate(findings) for uuid, findings in volumes.items()}
     owners = [uuid for uuid, findings in unique.items() for _ in findings]
     named = iter(name_causes([item for findings in unique.values() for item in findings], CAUSES, owners))
-    return CheckedContainer({uuid: list(islice(named, len(each))) for uuid, each in unique.items()}, unchecked)
-
-
-def check_container(request: contract.VolumeRequest, without: Collection[str] = ()) -> CheckedContainer:
-    """Check the structure of an APFS container, with the contents kept from reading or read again."""
-    kept: ContainerContents | None = request.take_up()
-    if kept is not None:
-        return check_contents(kept, without)
-    alone = FindingLog()
-    if not request.second and lone_half_layout(structs.replace(request, sweep=False), alone):
-        return CheckedContainer({"": alone.findings}, {"": [LONE_HALF]})
-    return check_contents(read_container(request), without)
+    return {
+        uuid: Checked(
+            tuple(islice(named, len(each))),
+            len(VOLUME_CHECKS if uuid else CONTAINER_CHECKS),
+            tuple(unchecked[uuid]),
+        )
+        for uuid, each in unique.items()
+    }
 
 
 def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Finding]:

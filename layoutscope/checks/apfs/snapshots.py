@@ -12,7 +12,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.checks.apfs.subject import (
-    Report,
     list_snapshots_with_logs,
     list_volume_roots,
 )
@@ -53,8 +52,9 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
     names = parts.snapmeta.records.get("snap_name")
     if "snap_xid" in names:
-        report, metadata = Report(subject.log, parts.snapmeta.nodes), parts.snapmeta.records.get("snap_metadata")
-        add, found = report.for_table(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
+        report = replace(subject, most=1).reporter(parts.snapmeta.nodes)
+        metadata = parts.snapmeta.records.get("snap_metadata")
+        add, found = report(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
         has_names = "name" in metadata
         known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if has_names else {}

@@ -23,7 +23,7 @@ from layoutscope.checks.apfs.objects import (
     make_header_rules,
     read_block,
 )
-from layoutscope.checks.apfs.subject import list_queue_sources
+from layoutscope.checks.apfs.subject import get_extent_nodes, list_queue_sources
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
@@ -626,12 +626,12 @@ def check_file_claims(subject: Subject) -> None:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
-        report = subject.extents(parts)
+        report = subject.reporter(get_extent_nodes(parts))
         # Block 0 contains the superblock; as the address of an extent it denotes a hole.
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
-        add = report.for_table(extents, "extent of data stream", "block-claimed-twice")
+        add = report(extents, "extent of data stream", "block-claimed-twice")
         add = partial(add, level="error", found=extents["paddr"])
         if "key_at" in extents:
             field = "val.file_extent_val.paddr"

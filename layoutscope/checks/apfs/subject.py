@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
     from layoutscope.structs.recordtypes import Field, RecordType
 
+    # Takes a table of a tree, words before the numbers of its objects, and a code; returns `Table.report` of its rows.
+    Reporter = Callable[..., Callable[..., None]]
+
 
 VOLUME: Final = records.APFS_SUPERBLOCK
 INVALID: Final = "record-invalid"
@@ -74,17 +77,29 @@ class Subject(Struct, frozen=True):
         """Return the same container with a separate log."""
         return replace(self, log=self.log.branch())
 
-    def records(self, parts: VolumeParts) -> Report:
-        """Return the report for records of a volume's file-system tree."""
-        return Report(self.log, parts.fs.nodes, self.most)
+    def reporter(self, nodes: NodeRows) -> Reporter:
+        """Return a function that prepares reports of problems in the records of the tree with these nodes."""
 
-    def extents(self, parts: VolumeParts) -> Report:
-        """Return the report for a volume's extents."""
-        return Report(self.log, get_extent_nodes(parts), self.most)
+        def for_table(table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
+            at = lambda row, field: self.at(nodes, table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
+            return Table(at, code, "warning", self.most).report
 
-    def references(self, parts: VolumeParts) -> Report:
-        """Return the report for a volume's extent references."""
-        return Report(self.log, parts.extentref.nodes, self.most)
+        return for_table
+
+    def at(
+        self,
+        nodes: NodeRows,  # nodes of the tree
+        table: Columns,
+        row: int,
+        field: str,  # path of the field, after its part and type; empty for the leaf
+        structure: str,
+    ) -> FindingLog:
+        """Bind the log to a field of a record, or to its leaf if the table has no positions of records."""
+        plus = 0
+        if field and "key_at" in table:
+            part, type_name, path = field.split(".", 2)
+            plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
+        return self.log.at(structure, int(nodes.paddr[table["node"][row]]), plus=plus)
 
 
 def get_extent_nodes(parts: VolumeParts) -> NodeRows:
@@ -134,10 +149,9 @@ def _locate_superblock(subject: Subject, parts: VolumeParts, field: str) -> Find
 
 def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
     """List snapshots of a volume, each with a log bound to a field of its metadata."""
-    report = Report(subject.log, parts.snapmeta.nodes)
-    table = parts.snapmeta.records.get("snap_metadata")
+    tree, path = parts.snapmeta, f"val.snap_metadata_val.fixed.{field}"
     for row, snapshot in enumerate(parts.snapshots):
-        yield snapshot, report.at(table, row, f"val.snap_metadata_val.fixed.{field}", snapshot.view)
+        yield snapshot, subject.at(tree.nodes, tree.records.get("snap_metadata"), row, path, snapshot.view)
 
 
 def list_container_sources(subject: Subject) -> Iterator[TreeSource]:
@@ -155,33 +169,6 @@ def list_queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
         source = queue_source(subject.silent_store, subject.container.checkpoint, queue.tree_oid)
         if source is not None:
             yield number, source
-
-
-class Report(Struct, frozen=True):
-    """Reports problems in the records of one tree."""
-
-    log: FindingLog  # receives the findings
-    nodes: NodeRows  # nodes of the tree
-    most: int = 1  # maximum number of listed cases per kind
-
-    def for_table(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
-        """Return a function that reports rows of a table; `what` precedes the number of a row's object."""
-        at = lambda row, field: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
-        return Table(at, code, "warning", self.most).report
-
-    def at(
-        self,
-        table: Columns,
-        row: int,
-        field: str,  # path of the field, after its part and type; empty for the leaf
-        structure: str,
-    ) -> FindingLog:
-        """Bind the log to a field of a record, or to its leaf if the table has no positions of records."""
-        plus = 0
-        if field and "key_at" in table:
-            part, type_name, path = field.split(".", 2)
-            plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
-        return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)
 
 
 class CheckedRows(Struct, frozen=True):

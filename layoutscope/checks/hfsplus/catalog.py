@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, LeafRecords, Subject
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, Subject, TreeRecords
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, Columns, Mask
 
@@ -249,7 +249,7 @@ def _locate_first_link(
         return lambda row, _: catalog.field(family.inode_rows[row], "reserved1")
     places = attributes["data"] + INLINE.width
     holders = np.where(attributes["first_link"] >= 0, attributes["file_id"], -1)
-    return lambda row, _: attributes.located.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
+    return lambda row, _: attributes.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
 
 
 FLAG = grammar.HfsplusCatalog.CatalogFlag
@@ -396,11 +396,11 @@ def check_record_types(subject: Subject) -> None:
         names = subject.table(code, noun, located.locate("key", KEY.num_name_units.offset))
         names.report(rows[catalog.count[rows] == 0], "a file or folder has a name without letters")
     if attributes is not None:
-        data = subject.table(code, "attribute records", attributes.located.locate("data"))
+        data = subject.table(code, "attribute records", attributes.locate("data"))
         data.report(attributes["kind"] == 0, unknown)
     if overflow is not None:
-        leaf = np.flatnonzero(overflow.located.rows["level"] == 0)
-        keys = subject.table(code, "extents-overflow records", overflow.located.locate("key"))
+        leaf = np.flatnonzero(overflow.rows["level"] == 0)
+        keys = subject.table(code, "extents-overflow records", overflow.locate("key"))
         keys.report(np.setdiff1d(leaf, overflow["row"]), "a record is shorter than eight extents")
 
 
@@ -533,7 +533,7 @@ def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     folders.report(wrong, message, "num_folders", expected=counted, found=declared)
 
 
-def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
+def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
     """Check that records and threads of hot files correspond, with equal temperatures, and that their files exist."""
     is_thread = hot["key.is_thread"] != 0
     files, threads = np.flatnonzero(~is_thread), np.flatnonzero(is_thread)
@@ -541,7 +541,7 @@ def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
     # The fork is one byte on disk: none of its bits for data, all of them for resources.
     fork = cnid << _FORK_BITS | hot["key.fork_type"]
 
-    table = subject.table("hot-file-differs", "hot files", hot.field, "warning")
+    table = subject.table("hot-file-differs", "hot files", hot.leaf_field, "warning")
 
     def report(own: I64, wrong: Mask, field: str, message: str, expected: object = "") -> None:
         table.report(own[wrong], message, field, expected=expected, found=hot[field])
@@ -580,7 +580,7 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     wrong = claims[files[length][claims] != 0]
     message = lambda row: f"file {ids[row]} is compressed, but has a data fork"  # noqa: E731
     table.report(wrong, message, length, expected=0, found=files[length])
-    if attributes is None or not is_whole(attributes.located.tree):
+    if attributes is None or not is_whole(attributes.tree):
         return
     rows = np.flatnonzero(attributes["compression_type"] >= 0)
     table.report(
@@ -595,7 +595,7 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     _check_headers(subject, attributes, rows[known], files["resource_fork.len_logical"][place[known]])
 
 
-def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
+def _check_headers(subject: Subject, attributes: TreeRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
     """Check the headers of compressed files; `resource` has the lengths of their resource forks."""
     header = {str(name): attributes[name][rows] for name in HEADER_FIELDS}
     kind, length = header["compression_type"], header["len_uncompressed"]
@@ -603,8 +603,8 @@ def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resourc
     is_used = length > 0
 
     def at(case: int, field: str) -> FindingLog:
-        log = attributes.located.at(int(attributes["data"][rows[case]]) + INLINE.width + DECMPFS.offset_of(field))
-        return log.within(attributes.located.path(int(rows[case]), f"attribute_data.{field}"))
+        log = attributes.at(int(attributes["data"][rows[case]]) + INLINE.width + DECMPFS.offset_of(field))
+        return log.within(attributes.path(int(rows[case]), f"attribute_data.{field}"))
 
     def report(wrong: Mask, field: str, message: str, expected: object) -> None:
         table.report(wrong, message, field, expected=expected, found=header[field])

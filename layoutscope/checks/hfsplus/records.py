@@ -61,25 +61,17 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
+    # Tables decoded from leaves, by name.
+    Leaves = dict[str, Columns]
+    # Takes the bytes of nodes, the columns of their records, and the number of rows before these.
+    Decoder = Callable[[U8, Columns, int], Leaves]
+
 
 ROW_COLUMNS: Final = ("node", "level", "key", "data", "child")
-BATCH_COLUMNS: Final = (*ROW_COLUMNS, "stop")
+BATCH_COLUMNS: Final = (*ROW_COLUMNS, "stop", "shift")
+"""Columns of a batch; the shift is the difference between an offset in the tree's file and that in the buffer."""
 FLAW_COLUMNS: Final = ("at", "node", "kind")
 OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
-
-
-class Batch(Struct, frozen=True):
-    """Sound records of some nodes, with their bytes."""
-
-    buffer: U8  # the nodes
-    shift: I64  # difference between the offset in the tree's file and that in the buffer, per record
-    rows: Columns  # `BATCH_COLUMNS`; offsets in the tree's file
-    keys: Keys  # with names as stored
-    first: int = 0  # number of rows of the tree before these
-
-    def at(self, name: str, chosen: Mask | slice = slice(None)) -> I64:
-        """Return offsets in the buffer."""
-        return self.rows[name][chosen] - self.shift[chosen]
 
 
 class TreeRecords(Struct, frozen=True):
@@ -92,6 +84,15 @@ class TreeRecords(Struct, frozen=True):
     keys: Keys  # their keys, folded if the tree ignores case
     stored: Keys  # the same keys as stored on the disk
     flaws: Columns  # `at, node, kind` of impossible offsets, counts and keys
+    # tables decoded from the leaves in key order, by name; "" has a row per record. Trees with one table have a column
+    # `row` in it, the position among all rows of the tree, and no records that are too short.
+    leaves: Leaves
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.leaves[""][name]
+
+    def __len__(self) -> int:
+        return len(self["row"])
 
     @property
     def name(self) -> str:
@@ -118,6 +119,13 @@ class TreeRecords(Struct, frozen=True):
         plus = record_type.offset_of(own) + int(item or 0) * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
         return self.at(int(self.rows[part][row]) + plus).within(self.path(row, path))
 
+    def leaf_field(self, record: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record in a leaf; ``#`` and a number after the name select an extent."""
+        row, form = int(self["row"][record]), FORMS[self.name]
+        if form.leaf is not None or path.startswith("key."):
+            return self.field(row, path, "key", form.leaf or form.key_type)
+        return self.field(row, path, "data", form.values.get(int(self["kind"][record]), form.start))
+
     def path(self, row: int, field: str) -> str:
         """Return the path of a field of a record in its node."""
         node, first = self.rows["node"], row
@@ -127,11 +135,7 @@ class TreeRecords(Struct, frozen=True):
         return f"record {row - first}/{name}[{item}]" if item else f"record {row - first}/{name}"
 
 
-Leaves = dict[str, Columns]
-"""Tables decoded from leaves, by name."""
-
-
-def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) -> tuple[TreeRecords, Leaves]:
+def read_records(volume: Volume, tree: Tree, decode: Decoder) -> TreeRecords:
     """Read all reachable nodes of a tree, level by level, and decode the leaves in batches."""
     form = FORMS[tree.file.tree]
     rows = GrowingTable(dict.fromkeys(ROW_COLUMNS, np.int64))
@@ -139,31 +143,30 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     flaws: list[Columns] = []
     none = np.empty(0, np.int64)
     # Without leaves, the tables still have their columns.
-    nothing = Batch(
-        np.empty(0, np.uint8), none, dict.fromkeys(BATCH_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
-    )
-    leaves = {name: GrowingTable() for name in decode(nothing)}
+    nothing = decode(np.empty(0, np.uint8), dict.fromkeys(BATCH_COLUMNS, none), 0)
+    leaves = {name: GrowingTable() for name in nothing}
     for level, numbers in list_levels(tree):
         for nodes in read_batches(volume, tree.file, numbers):
-            batch = _locate_records(tree, nodes, level, len(rows), flaws)
-            rows.add(batch.rows, nodes.to_come)
-            keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, nodes.to_come)
-            units.add(batch.keys.units, nodes.to_come)
-            for name, table in decode(batch).items() if level == 0 else ():
+            first = len(rows)
+            batch, own = _locate_records(tree, nodes, level, flaws)
+            rows.add(batch, nodes.to_come)
+            keys.add({"ident": own.ident, "count": own.count}, nodes.to_come)
+            units.add(own.units, nodes.to_come)
+            for name, table in decode(nodes.buffer, batch, first).items() if level == 0 else ():
                 leaves[name].add(table, nodes.to_come)
     count = keys.values["count"]
     stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
     # Names of attributes compare exactly on all volumes (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold case.
     is_folded = form.has_name and not form.tail and not is_case_sensitive(volume, tree)
-    located = TreeRecords(
+    return TreeRecords(
         volume,
         tree,
         rows.values,
         fold_case(stored) if is_folded else stored,
         stored,
         concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
+        {name: table.values or nothing[name] for name, table in leaves.items()},
     )
-    return located, {name: table.values or decode(nothing)[name] for name, table in leaves.items()}
 
 
 def list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
@@ -175,8 +178,8 @@ def list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
         yield level, chosen[np.argsort(tree.nodes.key_rank[chosen], kind="stable")]
 
 
-def _locate_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: list[Columns]) -> Batch:
-    """Locate the records of nodes, and add impossible ones to the flaws."""
+def _locate_records(tree: Tree, nodes: ReadNodes, level: int, flaws: list[Columns]) -> tuple[Columns, Keys]:
+    """Locate the sound records of nodes with their keys as stored, and add impossible ones to the flaws."""
     form = FORMS[tree.file.tree]
     bounds = record_bounds(nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
@@ -210,8 +213,9 @@ def _locate_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws:
         "key": key + own_shift,
         "data": data + own_shift,
         "stop": stop + own_shift,
+        "shift": own_shift,
     }
-    return Batch(nodes.buffer, own_shift, rows, read_keys(form, nodes.buffer, key), first)
+    return rows, read_keys(form, nodes.buffer, key)
 
 
 def _find_offset_flaws(form: RecordForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
@@ -286,26 +290,6 @@ HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DEC
 MAX_DIGITS: Final = 10
 
 
-class LeafRecords(Struct, frozen=True):
-    """Leaf records of attributes, extents or hot files in key order."""
-
-    located: TreeRecords  # of the whole tree
-    columns: Columns  # their fields, and `row`, the position among all rows of the tree; without too short records
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.columns[name]
-
-    def __len__(self) -> int:
-        return len(self.columns["row"])
-
-    def field(self, record: int, path: str) -> FindingLog:
-        """Bind the log to a field of a record; ``#`` and a number after the name select an extent."""
-        row, form = int(self["row"][record]), FORMS[self.located.name]
-        if form.leaf is not None or path.startswith("key."):
-            return self.located.field(row, path, "key", form.leaf or form.key_type)
-        return self.located.field(row, path, "data", form.values.get(int(self["kind"][record]), form.start))
-
-
 EXTENT_RECORD: Final = records.EXTENT_LEAF_RECORD
 HOT_FILE_RECORD: Final = records.HOT_FILE_LEAF_RECORD
 HOT_FILE_FIELDS: Final = (
@@ -317,16 +301,16 @@ HOT_FILE_FIELDS: Final = (
 )
 
 
-def _decode_fixed(record_type: RecordType, fields: tuple[RecordColumn, ...], batch: Batch) -> Leaves:
+def _decode_fixed(
+    record_type: RecordType, fields: tuple[RecordColumn, ...], buffer: U8, rows: Columns, first: int
+) -> Leaves:
     """Decode leaf records of one type and length; too short ones are reported while the tree is read."""
-    rows = np.flatnonzero(batch.rows["stop"] - batch.rows["key"] >= record_type.width)
-    values_by_field = decode_columns(record_type, batch.buffer, batch.at("key")[rows], fields)
-    return {
-        "": {"row": batch.first + rows, **{name: values.astype(np.int64) for name, values in values_by_field.items()}}
-    }
+    whole = np.flatnonzero(rows["stop"] - rows["key"] >= record_type.width)
+    found = decode_columns(record_type, buffer, (rows["key"] - rows["shift"])[whole], fields)
+    return {"": {"row": first + whole, **{name: values.astype(np.int64) for name, values in found.items()}}}
 
 
-def _decode_attributes(batch: Batch) -> Leaves:
+def _decode_attributes(buffer: U8, places: Columns, first: int) -> Leaves:
     """Decode leaves of the attributes tree.
 
     ``key, data, stop`` are offsets in the tree's file. ``kind`` is 0 if a record has an unknown type or is too short.
@@ -334,16 +318,25 @@ def _decode_attributes(batch: Batch) -> Leaves:
     attribute of this name, 0 if it is not a number, -1 in other attributes. The header fields of compressed files are
     -1 in other attributes.
     """
-    key, data, stop = (batch.at(name) for name in ("key", "data", "stop"))
-    buffer, kind = batch.buffer, FORMS["attributes"].types_of(batch.buffer, data, stop)
+    key, data, stop = (places[name] - places["shift"] for name in ("key", "data", "stop"))
+    kind = FORMS["attributes"].types_of(buffer, data, stop)
     keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
     counts = keys["num_name_units"].astype(np.int64)
     units = names.gather(buffer, key + KEY.width, counts)
-    columns: Columns = {"row": batch.first + np.arange(len(key)), "kind": kind}
-    columns |= {name: batch.rows[name] for name in ("key", "data", "stop")}
+    columns: Columns = {"row": first + np.arange(len(key)), "kind": kind}
+    columns |= {name: places[name] for name in ("key", "data", "stop")}
     columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
-    columns |= _decode_values(buffer, data, kind)
-    is_inline = kind == TYPES.inline_data
+    size, blocks = np.zeros((2, len(data)), np.int64)
+    starts, extent_counts = np.zeros((2, len(data), 8), np.int64)
+    is_inline, is_fork = kind == TYPES.inline_data, kind == TYPES.fork_data
+    size[is_inline] = decode_column(INLINE, buffer, data[is_inline], INLINE.len_attribute)
+    for number, (record_type, fields) in EXTENT_FIELDS.items():
+        chosen = kind == number
+        values = decode_columns(record_type, buffer, data[chosen], fields)
+        starts[chosen], extent_counts[chosen] = values[fields[0]], values[fields[1]]
+    values = decode_columns(FORK, buffer, data[is_fork], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
+    size[is_fork], blocks[is_fork] = signed(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
+    columns |= {"size": size, "blocks": blocks, "starts": starts, "counts": extent_counts}
     rows = _find_named(units, counts, FIRST_LINK)
     rows = rows[is_inline[rows]]
     columns["first_link"] = np.full(len(data), -1, np.int64)
@@ -358,21 +351,6 @@ def _decode_attributes(batch: Batch) -> Leaves:
         columns[name] = np.full(len(data), -1, np.int64)
         columns[name][rows] = signed(header[name])
     return {"": columns}
-
-
-def _decode_values(buffer: U8, data: I64, kind: I64) -> Columns:
-    size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
-    starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
-    inline = kind == TYPES.inline_data
-    size[inline] = decode_column(INLINE, buffer, data[inline], INLINE.len_attribute)
-    for number, (record_type, fields) in EXTENT_FIELDS.items():
-        chosen = kind == number
-        values = decode_columns(record_type, buffer, data[chosen], fields)
-        starts[chosen], counts[chosen] = values[fields[0]], values[fields[1]]
-    chosen = kind == TYPES.fork_data
-    values = decode_columns(FORK, buffer, data[chosen], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
-    size[chosen], blocks[chosen] = signed(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
-    return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
 def _find_named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
@@ -507,10 +485,10 @@ _PARTS: Final = {
 }
 
 
-def _decode_catalog(batch: Batch) -> Leaves:
+def _decode_catalog(buffer: U8, rows: Columns, first: int) -> Leaves:
     """Decode leaves of the catalog: record types, the fields of files, folders and threads, and names in threads."""
-    data, stop = batch.at("data"), batch.at("stop")
-    kind = FORMS["catalog"].types_of(batch.buffer, data, stop)
+    data, stop = rows["data"] - rows["shift"], rows["stop"] - rows["shift"]
+    kind = FORMS["catalog"].types_of(buffer, data, stop)
     # Threads end with a name of any length, so they cannot be too long.
     excess = np.zeros(len(data), np.bool_)
     for number, width in ((CATALOG_TYPES.folder, FOLDER.width), (CATALOG_TYPES.file, FILE.width)):
@@ -518,20 +496,20 @@ def _decode_catalog(batch: Batch) -> Leaves:
     tables: Leaves = {"": {"kind": kind.astype(np.uint8), "excess": excess}}
     for part, (record_type, fields, types) in _PARTS.items():
         chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
-        fields_of_type = decode_columns(record_type, batch.buffer, data[chosen], fields)
-        tables[part] = {"row": batch.first + chosen, **fields_of_type}
+        tables[part] = {"row": first + chosen, **decode_columns(record_type, buffer, data[chosen], fields)}
     threads = np.isin(kind, [int(item) for item in _PARTS["threads"][2]])
     start, counts = data[threads] + THREAD.width, tables["threads"]["num_name_units"].astype(np.int64)
     fits = start + names.UNIT_BYTES * counts <= stop[threads]
     tables["threads"]["num_name_units"] = np.where(fits, counts, -1)
-    tables["thread-names"] = {"units": names.gather(batch.buffer, start, np.where(fits, counts, 0))}
+    tables["thread-names"] = {"units": names.gather(buffer, start, np.where(fits, counts, 0))}
     return tables
 
 
 def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
-    located, tables = read_records(volume, tree, _decode_catalog)
-    rows, stored, threads = tables[""], located.stored, tables["threads"]
+    located = read_records(volume, tree, _decode_catalog)
+    tables, stored = located.leaves, located.stored
+    rows, threads = tables[""], tables["threads"]
     # Leaves come first, so names of index records follow those of their leaves.
     leaves = slice(len(rows["kind"]))
     return CatalogRecords(
@@ -558,9 +536,9 @@ class Subject(Struct, frozen=True):
     trees: dict[str, TreeRecords]  # by name
     # catalog, attributes, overflow, hot_files: the records of these trees; None if the tree is absent or lost
     catalog: CatalogRecords | None
-    attributes: LeafRecords | None
-    overflow: LeafRecords | None
-    hot_files: LeafRecords | None = None
+    attributes: TreeRecords | None
+    overflow: TreeRecords | None
+    hot_files: TreeRecords | None = None
     known: dict[str, Any] = field(default_factory=dict)  # cached values that several checks use
 
     def table(self, code: str, noun: str, at: Callable[[int, str], FindingLog], level: Level = "error") -> Table:
@@ -595,15 +573,12 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
     files = contents.trees
     catalog = read_catalog(volume, files["catalog"]) if "catalog" in files else None
 
-    def read(tree: str, decode: Callable[[Batch], Leaves]) -> LeafRecords | None:
-        if tree not in files:
-            return None
-        located, tables = read_records(volume, files[tree], decode)
-        return LeafRecords(located, tables[""])
-
-    attributes = read("attributes", _decode_attributes)
-    overflow = read("extents-overflow", partial(_decode_fixed, EXTENT_RECORD, OVERFLOW_FIELDS))
-    hot_files = read("hot-files", partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS))
-    parts = (catalog, attributes, overflow, hot_files)
-    trees = {part.located.name: part.located for part in parts if part is not None}
+    trees = {} if catalog is None else {"catalog": catalog.located}
+    decoders: dict[str, Decoder] = {
+        "attributes": _decode_attributes,
+        "extents-overflow": partial(_decode_fixed, EXTENT_RECORD, OVERFLOW_FIELDS),
+        "hot-files": partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS),
+    }
+    trees |= {name: read_records(volume, files[name], decode) for name, decode in decoders.items() if name in files}
+    attributes, overflow, hot_files = map(trees.get, decoders)
     return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

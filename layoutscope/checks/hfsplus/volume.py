@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from layoutscope.checks.engine import Table
     from layoutscope.checks.fieldrules import FieldRule
-    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, LeafRecords, Subject
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, Subject, TreeRecords
     from layoutscope.findings import FindingLog
     from layoutscope.structs.arrays import I64, U32, Columns, Mask
 
@@ -161,9 +161,9 @@ def check_extents(subject: Subject) -> None:
                 log.add("extent-outside", "error", message, expected=expected, found=stop)
 
 
-def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
+def check_overflow_records(subject: Subject, records: TreeRecords) -> None:
     """Check that overflow records name an existing fork, have no gaps, and belong to a file."""
-    table = subject.table("extents-invalid", "extents-overflow records", records.field)
+    table = subject.table("extents-invalid", "extents-overflow records", records.leaf_field)
     types, expected = records["key.fork_type"], " or ".join(map(str, FORKS))
     wrong = ~np.isin(types, list(FORKS))
     table.report(wrong, "a record names neither fork", "key.fork_type", expected=expected, found=types)
@@ -171,7 +171,7 @@ def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     used = records["data.extents.num_blocks"] > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
-    at = lambda case, _: records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}")  # noqa: E731
+    at = lambda case, _: records.leaf_field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}")  # noqa: E731
     table = subject.table("extents-invalid", "extents-overflow records", at)
     table.report(np.arange(len(rows)), "an unused extent stands before a used one", expected="at least 1", found=0)
     if subject.catalog is None:
@@ -181,11 +181,11 @@ def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     owners = np.concatenate(
         [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
     )
-    ids, table = records["key.file_id"], subject.table("extents-orphaned", "extents", records.field, "warning")
+    ids, table = records["key.file_id"], subject.table("extents-orphaned", "extents", records.leaf_field, "warning")
     table.report(find(owners, ids) < 0, "overflow extents belong to no file", "key.file_id", found=ids)
 
 
-def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
+def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: TreeRecords) -> None:
     """Check that each overflow record continues where the previous extents end."""
     if not len(records):
         return
@@ -199,7 +199,7 @@ def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: Le
     ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _sum_inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
-    at = lambda case, field: records.field(int(order[case]), field)  # noqa: E731
+    at = lambda case, field: records.leaf_field(int(order[case]), field)  # noqa: E731
     table = subject.table("extents-gap", "extents-overflow records", at)
     wrong, message = (expected >= 0) & (expected != start), "extents do not go on where those before them end"
     table.report(wrong, message, "key.start_block", expected=expected, found=start)
@@ -220,13 +220,13 @@ def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, 
     return num_blocks
 
 
-def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
+def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     """Check that attribute values fit into their records, and that those in forks have the blocks that they count."""
 
     def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
         table.report(wrong, message, field, expected=expected, found=found)
 
-    table = subject.table("attribute-invalid", "attributes", records.field)
+    table = subject.table("attribute-invalid", "attributes", records.leaf_field)
     size, is_fork = records["size"], records["kind"] == TYPES.fork_data
     is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
     room = records["stop"] - records["data"] - INLINE.width
@@ -244,7 +244,7 @@ def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
     # before its groups.
     if not len(records):
         return
-    keys = records.located.keys
+    keys = records.keys
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
     rows = np.flatnonzero(is_extents & (head >= 0))
     same = (records["file_id"][rows] == records["file_id"][head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
@@ -264,18 +264,18 @@ def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
     report(is_fork & (counted != records["blocks"]), "the_fork.num_blocks", message, counted, records["blocks"])
 
 
-def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
+def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: TreeRecords) -> None:
     """Check that attributes belong to existing files and folders."""
     _, ids, _ = catalog.entries()
-    table, owners = subject.table("attribute-orphaned", "attributes", records.field), records["file_id"]
+    table, owners = subject.table("attribute-orphaned", "attributes", records.leaf_field), records["file_id"]
     table.report(find(ids, owners) < 0, "an attribute belongs to no file or folder", "key.file_id", found=owners)
 
 
-def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
+def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: TreeRecords) -> None:
     """Check the flags of files and folders for attributes and for access lists."""
     with_any, with_list = np.unique(records["file_id"]), np.unique(records["file_id"][records["is_access_list"]])
     # Attributes may be in leaves that were not reached.
-    may_lack = is_whole(records.located.tree)
+    may_lack = is_whole(records.tree)
     kinds: tuple[tuple[Kind, str], ...] = ("files", "file_id"), ("folders", "folder_id")
     for kind, field in kinds:
         holders = getattr(catalog, kind)
@@ -336,7 +336,7 @@ def list_extents(subject: Subject) -> list[Extents]:
     if overflow is not None:
 
         def locate_overflow(row: int, slot: int, field: str) -> FindingLog:
-            return overflow.field(row, f"data.extents.{field}#{slot}")
+            return overflow.leaf_field(row, f"data.extents.{field}#{slot}")
 
         starts, counts, ids = (overflow[name] for name in OVERFLOW_COLUMNS)
         lists.append(Extents(starts, counts, locate_overflow, "file", ids, OVERFLOW_RECORDS))
@@ -344,7 +344,7 @@ def list_extents(subject: Subject) -> list[Extents]:
 
         def locate_attribute(row: int, slot: int, field: str) -> FindingLog:
             _, paths = EXTENT_FIELDS[int(attributes["kind"][row])]
-            return attributes.field(row, f"{paths[field == 'num_blocks']}#{slot}")
+            return attributes.leaf_field(row, f"{paths[field == 'num_blocks']}#{slot}")
 
         starts, counts, ids = (attributes[name] for name in ("starts", "counts", "file_id"))
         lists.append(Extents(starts, counts, locate_attribute, "an attribute of file", ids, "attribute records"))

@@ -34,7 +34,6 @@ from layoutscope.structs.arrays import (
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
-    Items,
     Leaf,
     LeafBatch,
     LeafPlan,
@@ -184,14 +183,7 @@ HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
 )
 
 
-ITEMS: Final = Items(
-    XF_BLOB_HEAD,
-    XF_BLOB_HEAD.num_exts,
-    X_FIELD,
-    X_FIELD.type,
-    X_FIELD.len_data,
-    X_FIELD.len_padded,
-)
+ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded)
 """Layout of the extended fields after the fixed part of a value."""
 
 
@@ -444,11 +436,11 @@ class RecordReader:
         """Decode the records of leaves; return the invalid and unknown ones."""
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        found = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
-        attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
+        leaf, _, is_damaged = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
+        attributes = np.flatnonzero(leaf == _position(plan, "xattr"))
         if len(attributes):
             self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width)
-        return np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
+        return np.flatnonzero((leaf == NO_LEAF) | is_damaged)
 
     def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
         """Add data streams of extended attributes, and the size that a compressed file declares.

@@ -208,8 +208,8 @@ class CatalogLeaves(Struct):
     def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch; keep entries, threads, names and extents."""
         batch, numbers = records.in_leaves(leaf), records.nodes.number
-        found = self.tables.add(batch, records.nodes.to_come)
-        is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
+        leaf_of_record, *_ = self.tables.add(batch, records.nodes.to_come)
+        is_thread, is_sound = leaf_of_record >= _FIRST_THREAD, leaf_of_record != NO_LEAF
         columns: Columns = {"node": numbers}
         # Records are in the order of their nodes.
         stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")

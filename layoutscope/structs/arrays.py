@@ -470,7 +470,7 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     rows, width = bitmaps.shape
     # At least one byte of ones follows each row, so every run has both edges within its row.
     num_words = width // WORD_BYTES + 1
-    padded = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
+    padded: U8 = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
     padded[:, :width] = bitmaps
     # Most of a bitmap is all zeros or all ones: such words have no edges if they equal the previous word. Everything
     # before a row counts as set.
@@ -479,8 +479,8 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     is_mixed[:, 0] |= words[:, 0] == 0
     is_mixed[:, 1:] |= words[:, 1:] != words[:, :-1]
     row, column = np.nonzero(is_mixed)
-    own = padded.reshape(rows, num_words, WORD_BYTES)
-    found = own[row, column]
+    own: U8 = padded.reshape(rows, num_words, WORD_BYTES)
+    found: U8 = own[row, column]
     before = np.empty_like(found)
     before[:, 1:] = found[:, :-1]
     before[:, 0] = np.where(column > 0, own[row, column - 1, -1], ALL_SET)

@@ -25,9 +25,6 @@ from layoutscope.image.failing import FailingSource, RescuedSource, read_map
 from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remembered import RememberedSource
 from layoutscope.image.signatures import (
-    former_trailer_of,
-    header_of,
-    make_encrypted_refusal,
     peek,
     refuse_containers,
     signature_of,
@@ -36,7 +33,6 @@ from layoutscope.image.signatures import (
 )
 from layoutscope.image.split import SplitFile, find_parts
 from layoutscope.progress import reporting
-from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,33 +129,13 @@ def open_image(
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
             source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))
-        source = _open_if_encrypted(source, password)
+        source = encrypted.open_if_encrypted(source, password)
         source = unwrap(source)
         refuse_containers(source)
     except LayoutscopeError:
         source.close()
         raise
     return source
-
-
-def _open_if_encrypted(source: Source, password: str | None) -> Source:
-    """Open an encrypted disk image with its password; return the source itself if it is not encrypted."""
-    try:
-        header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
-        trailer = former_trailer_of(source) if header is None else None
-    except FormatError:
-        return source
-    what = f"{source.name}: is an encrypted disk image"
-    if header is not None:
-        if password is None:
-            raise make_encrypted_refusal(what, header.key_bits, header.len_data)
-        return encrypted.open_encrypted(source, header, password)
-    if trailer is None:
-        return source
-    if password is None:
-        key_bits = encrypted.former_key_bits(trailer)
-        raise make_encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
-    return encrypted.open_former(source, trailer, password)
 
 
 def unwrap(source: Source) -> Source:

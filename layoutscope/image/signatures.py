@@ -8,16 +8,11 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.errors import ImageError, UnreadError, UnsupportedError
 from layoutscope.image.source import read_by_sector
-from layoutscope.structs import grammar
-from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
-from layoutscope.structs.records import FORMER_TRAILER as TRAILER
-from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
-    from layoutscope.structs.grammar import EncryptedImage
 
 HEAD_BYTES: Final = 4096
 """Length of the start of a file that is examined."""
@@ -210,29 +205,3 @@ def udif_trailer_at(source: Source) -> int | None:
     start = max(0, source.size_bytes - UDIF_SEARCH_BYTES)
     found = peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
     return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
-
-
-def header_of(data: bytes) -> EncryptedImage.Header | None:
-    """Parse the header of an encrypted image; None if there is none."""
-    try:
-        return grammar.parse(grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image")
-    except FormatError:
-        return None
-
-
-def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
-    """Parse the trailer of an encrypted image of version 1; None if there is none."""
-    at = source.size_bytes - TRAILER.width
-    if at < 0 or not trailer_of(source).endswith(b"cdsaencr"):
-        return None
-    try:
-        data = source.read(at, TRAILER.width)
-        return grammar.parse(grammar.EncryptedImage.FormerTrailer, data, structure="encrypted image", image_offset=at)
-    except FormatError:
-        return None
-
-
-def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Make the error that reports the size of the encrypted disk, its encryption, and what to do."""
-    message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
-    return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

@@ -31,10 +31,30 @@ def identify_member(
     source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
 ) -> Content | None:
     """Describe the content of a member of a set; None if the stretch is not a member."""
-    member = _read_member(Window(source, image_offset, size_bytes), size_bytes)
-    if member is None:
-        return None
-    level, set_name, number, num_members, offset = member
+    stretch, label_at = (
+        Window(source, image_offset, size_bytes),
+        size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES,
+    )
+    # An old member begins with its header, which has other fields.
+    header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, label_at) if label_at else None
+    former: grammar.Foreign.FormerRaidHeader | None = None
+    if header is not None:
+        text = b""
+        with suppress(UnreadError):
+            text = stretch.read(label_at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
+        listed = _MEMBERS.search(text)
+        members = _MEMBER.findall(listed[1]) if listed else []
+        own = header.member_uuid.split(b"\0", 1)[0]
+        number, num_members = members.index(own) + 1 if own in members else 0, len(members)
+        level, set_name = (get_value(text, f"AppleRAID-{key}", "string") for key in ("LevelName", "SetName"))
+        level, offset = level.lower(), 0
+    else:
+        former = parse_at(stretch, FORMER_RAID_HEADER, 0)
+        if former is None or former.len_header != HEADER_BYTES:
+            return None
+        level = former.level.name if isinstance(former.level, grammar.Foreign.RaidLevel) else ""
+        set_name = former.set_name.split(b"\0", 1)[0].decode(errors="replace")
+        number, num_members, offset = former.member_index + 1, former.num_members, HEADER_BYTES
     label = f"AppleRAID {level}" if level else "AppleRAID"
     about = f"{f'member {number} of {num_members}' if number else 'a member'} of set {set_name!r:.200}"
     unread_content = Content("appleraid", label, 0, size_bytes, about=about)
@@ -49,33 +69,6 @@ def identify_member(
         message = f"is {about}; the data on the others is not in this image"
         findings += (Finding("image-incomplete", "error", label, image_offset + at, message),)
     return content._replace(volume_offset=at, layers=(label, *content.layers), findings=findings)
-
-
-def _read_member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] | None:
-    """Read the header of a member.
-
-    Returns the level of its set (``stripe``, ``mirror``, ``concat`` or an unknown one) and its name, the number of the
-    member and of members, and the offset of the data.
-    """
-    at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
-    # An old member begins with its header, which has other fields.
-    header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
-    if header is not None:
-        text = b""
-        with suppress(UnreadError):
-            text = stretch.read(at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
-        listed = _MEMBERS.search(text)
-        members = _MEMBER.findall(listed[1]) if listed else []
-        own = header.member_uuid.split(b"\0", 1)[0]
-        number = members.index(own) + 1 if own in members else 0
-        level, name = (get_value(text, f"AppleRAID-{key}", "string") for key in ("LevelName", "SetName"))
-        return level.lower(), name, number, len(members), 0
-    former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
-    if former is None or former.len_header != HEADER_BYTES:
-        return None
-    level = former.level.name if isinstance(former.level, grammar.Foreign.RaidLevel) else ""
-    name = former.set_name.split(b"\0", 1)[0].decode(errors="replace")
-    return level, name, former.member_index + 1, former.num_members, HEADER_BYTES
 
 
 _MEMBERS: Final = re.compile(rb"(?s)<key>AppleRAID-Members</key>\s*<array[^>]*>(.*?)</array>")

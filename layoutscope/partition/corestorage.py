@@ -302,7 +302,7 @@ def _decrypt_metadata(
             break
     if not num_copies:
         raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
-    # Of blocks of one transaction, the later one counts as newer.
+    # The later of two blocks of one transaction counts as newer.
     found = sorted(found, key=lambda block: block[0])[::-1]
     return [block[1:] for block in found], findings
 

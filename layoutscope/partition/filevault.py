@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -88,13 +89,16 @@ def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterat
         (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
         (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
     )
-    users, wrapped = (
-        [
-            grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset)
-            for data in _find_data(text, name)
-        ]
-        for parser, record, name in kinds
-    )
+    found: list[list[Any]] = []
+    for parser, record, name in kinds:
+        found.append([])
+        for match in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
+            data = b""
+            with suppress(binascii.Error):
+                data = binascii.a2b_base64(match[1])
+            if data:  # keys without data wrap nothing
+                found[-1].append(grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset))
+    users, wrapped = found
     rounds = sum(user.num_rounds for user in users)
     if not all(user.num_rounds for user in users) or rounds > MAX_ROUNDS:
         raise FormatError(
@@ -104,17 +108,6 @@ def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterat
         unwrapped = unwrap_key(password_key(password, user.salt, user.num_rounds, KEY_BYTES), user.key)
         if unwrapped is not None:
             yield from filter(None, (unwrap_key(unwrapped, item.key) for item in wrapped))
-
-
-def _find_data(text: bytes, name: str) -> Iterator[bytes]:
-    """Yield the data of a key in XML; keys without data wrap nothing."""
-    for match in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
-        try:
-            data = binascii.a2b_base64(match[1])
-        except binascii.Error:
-            continue
-        if data:
-            yield data
 
 
 def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:

@@ -470,35 +470,29 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     rows, width = bitmaps.shape
     # At least one byte of ones follows each row, so every run has both edges within its row.
     num_words = width // WORD_BYTES + 1
-    padded = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
+    padded: U8 = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
     padded[:, :width] = bitmaps
-    row, column, edges = _edges(padded.reshape(rows, num_words, WORD_BYTES), bit_order)
-    word, bit = np.nonzero(np.unpackbits(edges, axis=1, bitorder=bit_order))
+    # Most of a bitmap is all zeros or all ones: such words have no edges if they equal the previous word. Everything
+    # before a row counts as set.
+    words = padded.view(np.uint64)
+    is_mixed = (words != 0) & (words != ~np.uint64(0))
+    is_mixed[:, 0] |= words[:, 0] == 0
+    is_mixed[:, 1:] |= words[:, 1:] != words[:, :-1]
+    row, column = np.nonzero(is_mixed)
+    own: U8 = padded.reshape(rows, num_words, WORD_BYTES)
+    found: U8 = own[row, column]
+    before = np.empty_like(found)
+    before[:, 1:] = found[:, :-1]
+    before[:, 0] = np.where(column > 0, own[row, column - 1, -1], ALL_SET)
+    one, seven = np.uint8(1), np.uint8(7)
+    shifted = (found << one) | (before >> seven) if bit_order == "little" else (found >> one) | (before << seven)
+    # Edges are the bits that differ from the previous one.
+    word, bit = np.nonzero(np.unpackbits(found ^ shifted, axis=1, bitorder=bit_order))
     place = column[word] * 8 * WORD_BYTES + bit
     owner, first, stop = row[word][::2], place[::2], place[1::2]
     stop = np.minimum(stop, num_bits[owner])
     keep = stop > first
     return owner[keep], first[keep], (stop - first)[keep]
-
-
-def _edges(bitmaps: U8, bit_order: Literal["big", "little"]) -> tuple[I64, I64, U8]:
-    """Return rows and columns of words in which a bit differs from the previous one, and bytes with only those bits.
-
-    Most of a bitmap is all zeros or all ones: such words have no edges if they equal the previous word. Everything
-    before a row counts as set.
-    """
-    words = bitmaps.view(np.uint64)[..., 0]
-    is_mixed = (words != 0) & (words != ~np.uint64(0))
-    is_mixed[:, 0] |= words[:, 0] == 0
-    is_mixed[:, 1:] |= words[:, 1:] != words[:, :-1]
-    row, column = np.nonzero(is_mixed)
-    found = bitmaps[row, column]
-    before = np.empty_like(found)
-    before[:, 1:] = found[:, :-1]
-    before[:, 0] = np.where(column > 0, bitmaps[row, column - 1, -1], ALL_SET)
-    one, seven = np.uint8(1), np.uint8(7)
-    shifted = (found << one) | (before >> seven) if bit_order == "little" else (found >> one) | (before << seven)
-    return row, column, found ^ shifted
 
 
 _MARGIN: Final = 1.1

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,23 +42,18 @@ def compiler() -> list[str]:
     found = [command for command in (named, ["cc"], ["gcc"], ["clang"]) if command and shutil.which(command[0])]
     if importlib.util.find_spec("ziglang"):
         found.append([sys.executable, "-m", "ziglang", "cc"])
-    return next((command for command in found if _works(command)), [])
-
-
-def _works(command: list[str]) -> bool:
-    """Whether a compiler makes a library that this Python can load."""
     # A compiler for other machines fails, and so does Apple's placeholder without the command line tools.
-    with tempfile.TemporaryDirectory() as scratch:
-        source, library = Path(scratch, "proof.c"), Path(scratch, LIBRARY.name)
-        source.write_text(_PROOF, encoding="ascii")
-        # In a separate process, because Windows cannot remove a loaded library.
-        load = [sys.executable, "-c", _LOAD, str(library)]
-        try:
-            _compile(command, [str(source)], library)
-            subprocess.run(load, check=True, capture_output=True)  # noqa: S603
-        except (OSError, subprocess.CalledProcessError):
-            return False
-    return True
+    for command in found:
+        with tempfile.TemporaryDirectory() as scratch:
+            source, library = Path(scratch, "proof.c"), Path(scratch, LIBRARY.name)
+            source.write_text(_PROOF, encoding="ascii")
+            # In a separate process, because Windows cannot remove a loaded library.
+            load = [sys.executable, "-c", _LOAD, str(library)]
+            with suppress(OSError, subprocess.CalledProcessError):
+                _compile(command, [str(source)], library)
+                subprocess.run(load, check=True, capture_output=True)  # noqa: S603
+                return command
+    return []
 
 
 def _compile(command: list[str], words: list[str], library: Path) -> None:

@@ -45,10 +45,10 @@ def compare_leaves(
 ) -> Iterator[str]:
     """Yield the differences between the kernel's rows of leaf records and those that a plan makes of parsed records."""
     tables = LeafTables(plan)
-    found = tables.add(batch)
+    leaves, rows, _ = tables.add(batch)
     known = {name: tables.table(name) for name in plan.tables}
-    for number in np.flatnonzero(found.leaf != NO_LEAF).tolist():
-        leaf, row = plan.leaves[found.leaf[number]], int(found.row[number])
+    for number in np.flatnonzero(leaves != NO_LEAF).tolist():
+        leaf, row = plan.leaves[leaves[number]], int(rows[number])
         try:
             expected = _expected_row(plan, leaf, batch, number, items_of)
         except FormatError as error:
@@ -64,8 +64,8 @@ def compare_leaves(
             if got != value:
                 yield difference(f"{titles[number]}, column {name}", got, value)
         for table in dict.fromkeys(each.table for each in leaf.lists):
-            rows = np.flatnonzero(known[table]["owner"] == row)
-            got_lists = {name: known[table][name][rows].tolist() for name in plan.tables[table] if name != "owner"}
+            own = np.flatnonzero(known[table]["owner"] == row)
+            got_lists = {name: known[table][name][own].tolist() for name in plan.tables[table] if name != "owner"}
             for name, values in _expected_lists(plan, leaf, table, batch, number).items():
                 if got_lists[name] != values:
                     yield difference(f"{titles[number]}, column {name} of {table}", got_lists[name], values)

@@ -118,22 +118,19 @@ def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, ima
         return TruncatedError("ends past its buffer", structure=structure, image_offset=at)
     if not isinstance(error, ValidationFailedError):
         return FormatError(str(error), structure=structure, image_offset=at)
+    # Name the field that was begun last, down through nested structures.
+    names: list[str] = []
+    item: Any = parsed
+    while item is not None and getattr(item, "_debug", None):
+        names.append(list(item._debug)[-1])  # noqa: SLF001
+        item = getattr(item, names[-1], None)
     return FormatError(
-        _reason(parsed),
+        f"unexpected value of {'.'.join(names)}" if names else "unexpected value",
         structure=structure,
         image_offset=at,
         expected=_format_field(getattr(error, "expected", "")),
         found=_format_field(getattr(error, "actual", "")),
     )
-
-
-def _reason(parsed: Any) -> str:
-    """Name the field that was begun last, down through nested structures."""
-    names = []
-    while parsed is not None and getattr(parsed, "_debug", None):
-        names.append(list(parsed._debug)[-1])  # noqa: SLF001
-        parsed = getattr(parsed, names[-1], None)
-    return f"unexpected value of {'.'.join(names)}" if names else "unexpected value"
 
 
 def _format_field(value: object) -> str:
@@ -156,7 +153,12 @@ def field_values(
         else:
             for number, (item, place) in enumerate(zip(value or [], items, strict=False)):
                 yield from _field(item, place, base, f"{prefix}{name}[{number}]")
-    yield from _instances(parsed, prefix)
+    # Computed values are instances that are properties of the generated class.
+    for name, member in vars(type(parsed)).items():
+        if isinstance(member, property) and name not in parsed._debug:  # noqa: SLF001
+            value = getattr(parsed, name)
+            if isinstance(value, int | str | bytes) or value is None:
+                yield FieldValue(prefix + name, None, 0, value)
 
 
 def _field(value: Any, spot: dict[str, Any], base: int, path: str) -> Iterator[FieldValue]:
@@ -171,15 +173,6 @@ def _field(value: Any, spot: dict[str, Any], base: int, path: str) -> Iterator[F
 def _starts_at_zero(value: Any, spot: dict[str, Any]) -> bool:
     first = min((place["start"] for place in value._debug.values() if "start" in place), default=spot["start"])  # noqa: SLF001
     return bool(first < spot["start"])
-
-
-def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
-    """Yield computed values: instances that are properties of the generated class."""
-    for name, member in vars(type(parsed)).items():
-        if isinstance(member, property) and name not in parsed._debug:  # noqa: SLF001
-            value = getattr(parsed, name)
-            if isinstance(value, int | str | bytes) or value is None:
-                yield FieldValue(prefix + name, None, 0, value)
 
 
 # Display of the structure at one place of a disk

@@ -34,7 +34,8 @@ Files with their names and the extents of their data; other kinds of records are
 >>> batch = LeafBatch(np.frombuffer(key + one + key + other, np.uint8), 4096, np.array([5]), np.array([0, 0]),
 ...                   starts, sizes[[0, 0]], starts + len(key), sizes[[1, 1]])
 >>> leaves = LeafTables(plan)
->>> leaves.add(batch).row.tolist()
+>>> leaf, row, is_damaged = leaves.add(batch)
+>>> row.tolist()
 [0, -1]
 >>> files = leaves.table("files")
 >>> files["node"].tolist(), files["parent"].tolist(), files["is_locked"].tolist(), files["name"].data.tobytes()
@@ -57,7 +58,7 @@ from layoutscope.structs.native import Kernel, prepare_columns
 from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,6 +73,13 @@ ItemCase: TypeAlias = "tuple[RecordType, Mapping[str, RecordColumn | int]]"
 
 Kind: TypeAlias = "tuple[Part, RecordType, RecordColumn]"
 """Where the kind of a record is stored."""
+
+Items: TypeAlias = "tuple[RecordType, RecordColumn, RecordType, tuple[RecordColumn, RecordColumn, RecordColumn]]"
+"""Collections after the fixed part of values: a head, descriptions of all items, then their data.
+
+The type of the head and its field with the number of items; the type of a description, and its fields with the type and
+size of an item and the distance to the next one in bytes.
+"""
 
 NO_LEAF: Final = 255
 TEXT_DTYPE: Final = np.uint32
@@ -99,20 +107,6 @@ class Repeated(NamedTuple):
     columns: Mapping[str, Field | int]
 
 
-class Items(NamedTuple):
-    """Collections after the fixed part of values: a head, descriptions of all items, then their data."""
-
-    # head, entry: the head and one description
-    head: RecordType
-    # num_items, kind, size, pace: a field of the head: number of items; fields of a description: type, size, and
-    # distance to the next item in bytes
-    num_items: RecordColumn
-    entry: RecordType
-    kind: RecordColumn
-    size: RecordColumn
-    pace: RecordColumn
-
-
 class Leaf(NamedTuple):
     """Records of one kind."""
 
@@ -128,16 +122,6 @@ class Leaf(NamedTuple):
     checked: tuple[Text, ...] = ()  # further bytes that must be present
     lists: tuple[Repeated, ...] = ()  # repeated fields that become rows of other tables
     cases: Mapping[int, ItemCase] = _NONE  # items of the collection after the value, by their type
-
-
-class Output(NamedTuple):
-    """A buffer that is filled: a column, the lengths of its texts, or (`is_data`) their bytes."""
-
-    table: str
-    column: str
-    is_data: bool
-    dtype: np.dtype[Any]
-    counter: int
 
 
 class LeafPlan:
@@ -156,22 +140,26 @@ class LeafPlan:
         self.items = items
 
     @cached_property
-    def outputs(self) -> tuple[Output, ...]:
-        """The buffers that are filled; those with the same counter grow together."""
-        found, counter = [], len(self.tables)
+    def outputs(self) -> dict[tuple[str, str, bool], tuple[np.dtype[Any], int]]:
+        """The type and the counter of each buffer that is filled; those with the same counter grow together.
+
+        A buffer holds a column of a table, the lengths of its texts, or (if the third part of its name is true) their
+        bytes.
+        """
+        found: dict[tuple[str, str, bool], tuple[np.dtype[Any], int]] = {}
+        counter = len(self.tables)
         for number, (table, columns) in enumerate(self.tables.items()):
             for name, kind in columns.items():
-                is_text = isinstance(kind, str)
-                found.append(Output(table, name, False, np.dtype(TEXT_DTYPE if is_text else kind), number))
-                if is_text:
-                    found.append(Output(table, name, True, np.dtype(np.uint8), counter))
+                found[table, name, False] = self.dtype(table, name), number
+                if isinstance(kind, str):
+                    found[table, name, True] = np.dtype(np.uint8), counter
                     counter += 1
-        return tuple(found)
+        return found
 
     @property
     def num_counters(self) -> int:
         """Number of counters: one per table and per column with texts."""
-        return 1 + max(output.counter for output in self.outputs)
+        return 1 + max(counter for _, counter in self.outputs.values())
 
     def dtype(self, table: str, column: str) -> np.dtype[Any]:
         """Return the type of a column."""
@@ -198,14 +186,6 @@ class LeafBatch(NamedTuple):
         if part == "key":
             return self.key_start[rows], self.key_length[rows]
         return self.val_start[rows], self.val_length[rows]
-
-
-class RecordRows(NamedTuple):
-    """The result for each record of a batch."""
-
-    leaf: U8  # its leaf in the plan; `NO_LEAF` if it was left out
-    row: I64  # its row in the table of that leaf, counted over all batches; -1 if it was left out
-    is_damaged: Mask  # whether the collection after its value is damaged; then none of its items was decoded
 
 
 _CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
@@ -284,7 +264,7 @@ class _Compiler:
 
     def __init__(self, plan: LeafPlan) -> None:
         self._plan = plan
-        self._columns = {(each.table, each.column, each.is_data): k for k, each in enumerate(plan.outputs)}
+        self._columns = {name: k for k, name in enumerate(plan.outputs)}
         self._counters = {table: number for number, table in enumerate(plan.tables)}
         self._fields: list[list[int]] = []
         self._lengths: dict[tuple[str, int, RecordColumn], int] = {}
@@ -302,46 +282,41 @@ class _Compiler:
         if items is None:
             form += [0] * 6
         else:
-            described = [self._number("item", items.entry, each) for each in (items.kind, items.size, items.pace)]
-            count = self._number("item", items.head, items.num_items)
-            form += [items.head.width, count, items.entry.width, *described]
+            head, num_items, entry, fields = items
+            described = [self._number("item", entry, each) for each in fields]
+            form += [head.width, self._number("item", head, num_items), entry.width, *described]
         leaves = [self._leaf(leaf) for leaf in plan.leaves]
         # Kinds are small numbers in every format, so the kernel finds a leaf by an index.
         leaf_of_kind = np.full(1 + max(leaf.kind for leaf in plan.leaves), -1, np.int32)
         for number, leaf in enumerate(plan.leaves):
             leaf_of_kind[leaf.kind] = number
-        outputs = [[output.counter, output.dtype.itemsize] for output in plan.outputs]
+        outputs = [[counter, dtype.itemsize] for dtype, counter in plan.outputs.values()]
         tables = (leaves, self._fields, self._texts, self._lists, self._cases, outputs)
         return _flat([form]), leaf_of_kind, *map(_flat, tables)
 
     def _leaf(self, leaf: Leaf) -> list[int]:
         first = len(self._fields)
-        for name in self._plan.tables[leaf.table]:
-            if name not in leaf.texts:
-                self._column(leaf, name)
-        fields = [first, len(self._fields)]
-        texts = self._append_rows(
-            self._texts, [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))]
-        )
-        lists = self._append_rows(self._lists, [self._list(leaf, each) for each in leaf.lists])
-        cases = self._append_rows(self._cases, [self._case(leaf, kind, each) for kind, each in leaf.cases.items()])
-        counter = self._counters[leaf.table]
-        return [counter, leaf.key_type.width, leaf.val_type.width, *fields, *texts, *lists, *cases]
-
-    @staticmethod
-    def _append_rows(table: list[list[int]], rows: list[list[int]]) -> list[int]:
-        table += rows
-        return [len(table) - len(rows), len(table)]
-
-    def _column(self, leaf: Leaf, name: str) -> None:
-        target = (leaf.table, name)
-        if name in leaf.columns:
-            self._value("val", leaf.val_type, leaf.columns[name], target)
-        elif name in leaf.key_columns:
-            self._value("key", leaf.key_type, leaf.key_columns[name], target)
-        else:
-            place = name if name in {"node", "key_at", "val_at"} else "constant"
-            self._add(target, place, None)
+        for name in (name for name in self._plan.tables[leaf.table] if name not in leaf.texts):
+            target = (leaf.table, name)
+            if name in leaf.columns:
+                self._value("val", leaf.val_type, leaf.columns[name], target)
+            elif name in leaf.key_columns:
+                self._value("key", leaf.key_type, leaf.key_columns[name], target)
+            else:
+                self._add(target, name if name in {"node", "key_at", "val_at"} else "constant", None)
+        bounds = [first, len(self._fields)]
+        texts = [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))]
+        lists = [self._list(leaf, each) for each in leaf.lists]
+        cases = []
+        for kind, (record_type, columns) in leaf.cases.items():
+            first = len(self._fields)
+            for name, column in columns.items():
+                self._value("item", record_type, column, (leaf.table, name))
+            cases.append([kind, record_type.width, first, len(self._fields)])
+        for table, rows in ((self._texts, texts), (self._lists, lists), (self._cases, cases)):
+            table.extend(rows)
+            bounds += [len(table) - len(rows), len(table)]
+        return [self._counters[leaf.table], leaf.key_type.width, leaf.val_type.width, *bounds]
 
     def _text(self, leaf: Leaf, name: str | int) -> list[int]:
         text = leaf.texts[name] if isinstance(name, str) else leaf.checked[name]
@@ -374,13 +349,6 @@ class _Compiler:
                 self._add((each.table, name), name if name in {"owner", "before", "node"} else "constant", None)
         times, stride = each.used.counts[0], each.used.strides[0]
         return [self._counters[each.table], used, times, stride, first, len(self._fields)]
-
-    def _case(self, leaf: Leaf, kind: int, case: ItemCase) -> list[int]:
-        first = len(self._fields)
-        record_type, columns = case
-        for name, column in columns.items():
-            self._value("item", record_type, column, (leaf.table, name))
-        return [kind, record_type.width, first, len(self._fields)]
 
     def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
         """Add a field that is used only in calculations."""
@@ -454,46 +422,57 @@ class LeafTables:
 
     def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
-        self._columns: list[NDArray[Any]] = [np.empty(0, output.dtype) for output in plan.outputs]
+        self._columns: list[NDArray[Any]] = [np.empty(0, dtype) for dtype, _ in plan.outputs.values()]
+        self._counters = [counter for _, counter in plan.outputs.values()]
         self._counts = np.zeros(plan.num_counters + 1, np.int64)
         self._handed: KernelColumns | None = None
 
-    def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:
-        """Decode the records of a batch; if a column is full, the kernel continues with more space."""
+    def add(self, batch: LeafBatch, to_come: float = 0.0) -> tuple[U8, I64, Mask]:
+        """Decode the records of a batch; if a column is full, the kernel continues with more space.
+
+        Returns for each record its leaf in the plan (`NO_LEAF` if it was left out), its row in the table of that leaf,
+        counted over all batches (-1 if it was left out), and whether the collection after its value is damaged; then
+        none of its items was decoded.
+        """
         total = len(batch.node)
-        found = RecordRows(np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(total, np.bool_))
+        leaf, row, is_damaged = np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(total, np.bool_)
         before, done = self._counts.copy(), 0
         lengths = (np.ascontiguousarray(each, np.int32) for each in (batch.key_length, batch.val_length))
         key_length, val_length = lengths
         while True:
-            rooms = self._handed or self._hand_over()
+            if self._handed is None:
+                for number, column in enumerate(self._columns):
+                    if len(column) < _FIRST_ROOM:
+                        self._grow(number, _FIRST_ROOM)
+                # These columns are valid for the kernel until one of them grows.
+                self._handed = prepare_columns(self._columns)
             passed = DECODE_LEAVES(
                 batch.buffer, batch.node_bytes, batch.numbers, batch.node, batch.key_start, key_length,
-                batch.val_start, val_length, *compile_plan(self.plan), rooms, self._counts, done,
-                found.row, found.leaf, found.is_damaged.view(np.uint8),
+                batch.val_start, val_length, *compile_plan(self.plan), self._handed, self._counts, done,
+                row, leaf, is_damaged.view(np.uint8),
             )  # fmt: skip
             if passed == total:
-                return found
+                return leaf, row, is_damaged
             done, full = passed, int(self._counts[-1])
             share = (self._counts[full] - before[full]) / max(done, 1)
             # The very first records say little about those to come.
             further = total * (1 + to_come) - done if done * 8 > total else total - done
             more = max(int(share * further * _MARGIN), _ENOUGH)
-            for number, output in enumerate(self.plan.outputs):
-                if output.counter == full:
+            for number, counter in enumerate(self._counters):
+                if counter == full:
                     # Request more than is free: a single text may be longer than the remaining space.
                     used, present = int(self._counts[full]), len(self._columns[number])
                     self._grow(number, max(used + more, present + 1, present + present // 2))
 
     def table(self, name: str) -> dict[str, Any]:
         """Return the columns of a table so far as views, which the next batch may invalidate; texts as `Texts`."""
-        values = {(each.column, each.is_data): self._values(k) for k, each in self._outputs_of(name)}
-        coded = self.plan.tables[name]
-        return {
-            column: Texts(values[column, True], values[column, False]) if isinstance(coded[column], str) else array
-            for (column, is_data), array in values.items()
-            if not is_data
-        }
+        numbers = {each: k for k, each in enumerate(self.plan.outputs)}
+        found: dict[str, Any] = {}
+        for column, coding in self.plan.tables[name].items():
+            found[column] = self._values(numbers[name, column, False])
+            if isinstance(coding, str):
+                found[column] = Texts(self._values(numbers[name, column, True]), found[column])
+        return found
 
     def count(self, name: str) -> int:
         """Return the number of rows of a table."""
@@ -505,38 +484,28 @@ class LeafTables:
         Texts are not decoded unless they are requested.
         """
         found: dict[str, Any] = {}
-        coded = self.plan.tables[name]
-        for k, output in self._outputs_of(name):
-            if not isinstance(coded[output.column], str):
-                found[output.column] = self._let_go(k, starts, counts)
-            elif with_texts and not output.is_data:
-                # The lengths of texts locate those of a row among all bytes, which are the next output.
-                ends = np.append(0, np.cumsum(self._values(k), dtype=np.int64))
+        numbers = {each: k for k, each in enumerate(self.plan.outputs)}
+        for column, coding in self.plan.tables[name].items():
+            number = numbers[name, column, False]
+            if not isinstance(coding, str):
+                found[column] = self._let_go(number, starts, counts)
+            elif with_texts:
+                # The lengths of texts locate those of a row among all bytes.
+                ends = np.append(0, np.cumsum(self._values(number), dtype=np.int64))
                 first = ends[starts]
-                data = self._let_go(k + 1, first, ends[starts + counts] - first)
-                found[output.column] = Texts(data, self._let_go(k, starts, counts))
+                data = self._let_go(numbers[name, column, True], first, ends[starts + counts] - first)
+                found[column] = Texts(data, self._let_go(number, starts, counts))
         return found
 
     def _let_go(self, number: int, starts: I64, counts: I64) -> NDArray[Any]:
         """Copy ranges of an output, and free the rest of it."""
         found = take_ranges(self._values(number), starts, counts)
-        self._columns[number] = np.empty(0, self.plan.outputs[number].dtype)
+        self._columns[number] = np.empty(0, found.dtype)
         self._handed = None
         return found
 
-    def _outputs_of(self, name: str) -> Iterable[tuple[int, Output]]:
-        return ((k, output) for k, output in enumerate(self.plan.outputs) if output.table == name)
-
     def _values(self, number: int) -> NDArray[Any]:
-        return self._columns[number][: self._counts[self.plan.outputs[number].counter]]
-
-    def _hand_over(self) -> KernelColumns:
-        """Prepare all columns for the kernel; the result is valid until one of them grows."""
-        for number, column in enumerate(self._columns):
-            if len(column) < _FIRST_ROOM:
-                self._grow(number, _FIRST_ROOM)
-        self._handed = prepare_columns(self._columns)
-        return self._handed
+        return self._columns[number][: self._counts[self._counters[number]]]
 
     def _grow(self, number: int, length: int) -> None:
         """Reserve more memory for a column; what is not written to takes none."""

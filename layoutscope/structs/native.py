@@ -129,18 +129,14 @@ def load_library() -> ctypes.CDLL:
         if "failed to map segment" in str(error) or "Cannot allocate memory" in str(error):
             raise MemoryError(str(error)) from error  # as the system's loader reports it
         raise CoreError(f"the C core cannot be loaded: {error}. Build it again with {command}") from error
-    if sources_of(library) != digest():
-        raise CoreError(f"the C core is older than its C sources: {path}. Build it again with {command}")
-    return library
-
-
-def sources_of(library: ctypes.CDLL) -> str:
-    """Return the digest of the sources that a library was built from; empty if it has none."""
     try:
         library.sources.restype = ctypes.c_char_p
+        sources = str(library.sources().decode())
     except AttributeError:
-        return ""
-    return str(library.sources().decode())
+        sources = ""
+    if sources != digest():
+        raise CoreError(f"the C core is older than its C sources: {path}. Build it again with {command}")
+    return library
 
 
 def core() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -170,6 +170,10 @@ class TextColumn:
     def __len__(self) -> int:
         return len(self.length if self.rows is None else self.rows)
 
+    def _spans(self) -> tuple[I64, NDArray[np.integer[Any]]]:
+        """Return start and length of the text of each row, in bytes."""
+        return (self._start, self.length) if self.rows is None else (self._start[self.rows], self.length[self.rows])
+
     @property
     def _start(self) -> I64:
         if not self._known_start:
@@ -187,9 +191,8 @@ class TextColumn:
 
     def is_ascii(self) -> bool:
         """Whether the texts of all rows are ASCII."""
-        if self.rows is None:
-            return int(self.data.max(initial=0)) <= _ASCII_LAST
-        return int(self.data[ranges(self._start[self.rows], self.length[self.rows])].max(initial=0)) <= _ASCII_LAST
+        data = self.data if self.rows is None else self.data[ranges(*self._spans())]
+        return int(data.max(initial=0)) <= _ASCII_LAST
 
     def lengths(self, otherwise: int = 0) -> I64:
         """Return the length of the text of each row in bytes, or a replacement without a text."""
@@ -202,9 +205,8 @@ class TextColumn:
         """Return the first bytes of the text of each row, shape (n, width), padded with zeros."""
         length = np.minimum(self.lengths(), width)
         out = np.zeros((len(self), width), np.uint8)
-        start = self._start if self.rows is None else self._start[self.rows]
         places = np.arange(len(self)) * width
-        copy_pieces(np.ascontiguousarray(self.data), start, length, places, out.reshape(-1))
+        copy_pieces(np.ascontiguousarray(self.data), self._spans()[0], length, places, out.reshape(-1))
         return out
 
     def num_chars(self) -> I64:
@@ -213,7 +215,7 @@ class TextColumn:
             return self.lengths()
         # In UTF-8, a byte 0b10xxxxxx continues a character, and all others begin one.
         begun = np.concatenate([[0], np.cumsum((self.data & 0xC0) != 0x80)])
-        start = self._start if self.rows is None else self._start[self.rows]
+        start, _ = self._spans()
         return np.asarray(begun[start + self.lengths()] - begun[start], np.int64)
 
     @cached_property
@@ -245,13 +247,14 @@ class TextColumn:
 
     def pieces(self) -> tuple[U8, I64, I64]:
         """Return the texts in the order of the rows, contiguous, with their starts and lengths in bytes."""
-        length = self.length if self.rows is None else self.length[self.rows]
-        starts = starts_of(length)
+        stored, span = self._spans()
+        length = span.astype(np.int64)
         if self.rows is None:
-            return self.data, starts, length.astype(np.int64)
-        data = np.empty(int(length.sum(dtype=np.int64)), np.uint8)
-        copy_pieces(self.data, self._start[self.rows], length.astype(np.int64), starts, data)
-        return data, starts, length.astype(np.int64)
+            return self.data, stored, length
+        starts = starts_of(length)
+        data = np.empty(int(length.sum()), np.uint8)
+        copy_pieces(self.data, stored, length, starts, data)
+        return data, starts, length
 
     def raw(self) -> list[bytes]:
         """Return the texts as bytes, which is slow for many rows."""
@@ -280,8 +283,14 @@ class TextColumn:
 
     def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
         """Make a column of a frame."""
-        kind: Literal["text", "binary"] = "binary" if dtype == pl.Binary else "text"
-        column = make_text_series(name, self.data, self.length.astype(np.int64), kind)
+        import nanoarrow
+
+        ends = np.zeros(len(self.length) + 1, np.int64)
+        np.cumsum(self.length, dtype=np.int64, out=ends[1:])
+        # The large types have 64-bit offsets: the names of a volume may exceed 2 GiB. Texts are valid UTF-8.
+        schema = nanoarrow.large_binary() if dtype == pl.Binary else nanoarrow.large_string()
+        parts: list[Any] = [None, ends, np.ascontiguousarray(self.data)]
+        column = pl.Series(nanoarrow.c_array_from_buffers(schema, len(self.length), parts)).alias(name)
         if self.rows is None and self.known is None:
             return column
         rows = pl.Series(np.arange(len(self.length)) if self.rows is None else self.rows)
@@ -291,23 +300,6 @@ class TextColumn:
 def _places(rows: Any, height: int) -> NDArray[np.int64]:
     """Return the positions that a slice or an index selects."""
     return np.arange(*rows.indices(height)) if isinstance(rows, slice) else np.arange(height)[rows]
-
-
-def make_text_series(
-    name: str,
-    data: NDArray[np.uint8],  # the contiguous values, which the caller must not change
-    lengths_bytes: NDArray[np.int64],
-    kind: Literal["text", "binary"],  # each text must be valid UTF-8
-) -> pl.Series:
-    """Cut bytes into the values of a column."""
-    import nanoarrow
-
-    ends = np.zeros(len(lengths_bytes) + 1, np.int64)
-    np.cumsum(lengths_bytes, out=ends[1:])
-    # The large types have 64-bit offsets: the names of a volume may exceed 2 GiB.
-    schema = nanoarrow.large_string() if kind == "text" else nanoarrow.large_binary()
-    parts: list[Any] = [None, ends, np.ascontiguousarray(data)]
-    return pl.Series(nanoarrow.c_array_from_buffers(schema, len(lengths_bytes), parts)).alias(name)
 
 
 def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
@@ -605,7 +597,16 @@ def _get_column(column: Column, columns: Mapping[str, Any], height: int) -> AnyC
 
 def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
-        return _make_constant_column(column, value, height)
+        # A column of one value, or of unknown ones, takes no memory.
+        known = None if value is not None else np.broadcast_to(np.False_, height)
+        if column.kind in NUMBERS:
+            one = np.array(0 if value is None else value, NUMBERS[column.kind])
+            return Values(np.broadcast_to(one, height), known)
+        own_words = [] if value is None else [value]
+        if column.kind == "Categorical":
+            return Values(np.broadcast_to(np.uint8(0), height), known, own_words)
+        text = TextColumn.of(own_words or [""])
+        return TextColumn(text.data, text.length, np.broadcast_to(np.int64(0), height), known)
     if isinstance(value, tuple):
         codes, names = np.asarray(value[0]), value[1]
         words = list(dict.fromkeys(names))
@@ -613,41 +614,21 @@ def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
             codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
         return Values(codes.astype(_code_type(words), copy=False), None, words)
     if not isinstance(value, Values | TextColumn | np.ndarray):
-        value = _make_listed_column(column, value)
+        listed = list(value)
+        if column.kind in ("String", "Binary"):
+            return TextColumn.of(listed)
+        if column.kind == "time":
+            return Values.of(pl.Series(listed, dtype=column.dtype))
+        known = np.array([item is not None for item in listed], np.bool_)
+        if column.kind != "Categorical":
+            return _attach_nulls(column, np.array([number or 0 for number in listed], NUMBERS[column.kind]), known)
+        words = list(dict.fromkeys(word for word in listed if word is not None))
+        places = {word: code for code, word in enumerate(words)}
+        return Values(np.array([places.get(word, 0) for word in listed], _code_type(words)), known, words)
     if isinstance(value, TextColumn):
         return value
     values = value if isinstance(value, Values) else _attach_nulls(column, value)
     return values if column.kind == "Categorical" else _cast(column, values)
-
-
-def _make_constant_column(column: Column, value: Any, height: int) -> AnyColumn:
-    """Make a column of one value or of unknown ones, which takes no memory."""
-    known = None if value is not None else np.broadcast_to(np.False_, height)
-    if column.kind in NUMBERS:
-        one = np.array(0 if value is None else value, NUMBERS[column.kind])
-        return Values(np.broadcast_to(one, height), known)
-    words = [] if value is None else [value]
-    if column.kind == "Categorical":
-        return Values(np.broadcast_to(np.uint8(0), height), known, words)
-    one_text = TextColumn.of(words or [""])
-    return TextColumn(one_text.data, one_text.length, np.broadcast_to(np.int64(0), height), known)
-
-
-def _make_listed_column(column: Column, value: Any) -> AnyColumn:
-    """Make a column from a list or a series."""
-    listed = list(value)
-    if column.kind in ("String", "Binary"):
-        return TextColumn.of(listed)
-    if column.kind == "Categorical":
-        words = list(dict.fromkeys(word for word in listed if word is not None))
-        codes = {word: code for code, word in enumerate(words)}
-        known = np.array([word is not None for word in listed], np.bool_)
-        return Values(np.array([codes.get(word, 0) for word in listed], _code_type(words)), known, words)
-    if column.kind == "time":
-        return Values.of(pl.Series(listed, dtype=column.dtype))
-    known = np.array([number is not None for number in listed], np.bool_)
-    numbers = np.array([number or 0 for number in listed], NUMBERS[column.kind])
-    return _attach_nulls(column, numbers, known)
 
 
 def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:

@@ -130,21 +130,22 @@ class _Reader:
         if kind in INTEGERS:
             return self._read_signed()
         if kind in (BYTE, DOUBLE, BINARY):
-            return self._read_bytes({BYTE: 1, DOUBLE: DOUBLE_BYTES}.get(kind) or self._read_varint())
+            length = {BYTE: 1, DOUBLE: DOUBLE_BYTES}.get(kind) or self._read_varint()
+            if length > self._stop - self.at:
+                raise ValueError("has headers that end early")
+            self.at += length
+            return self._data[self.at - length : self.at]
         if kind in (LIST, SET):
-            return self._read_list(depth)
+            head = self._read_byte()
+            # Four bits hold counts up to 14.
+            count = self._read_varint() if head >> 4 == 15 else head >> 4
+            # Each value takes a byte or more, so the length of the file bounds the number of values.
+            if count > self._stop - self.at or depth > MAX_NESTED:
+                raise ValueError("has a list that is longer than its headers")
+            return [self._read_value(head & 15, depth + 1, in_list=True) for _ in range(count)]
         if kind == STRUCT:
             return self.read_struct(depth + 1)
         raise ValueError("has headers of an unknown kind")
-
-    def _read_list(self, depth: int) -> list[Any]:
-        head = self._read_byte()
-        # Four bits hold counts up to 14.
-        count = self._read_varint() if head >> 4 == 15 else head >> 4
-        # Each value takes a byte or more, so the length of the file bounds the number of values.
-        if count > self._stop - self.at or depth > MAX_NESTED:
-            raise ValueError("has a list that is longer than its headers")
-        return [self._read_value(head & 15, depth + 1, in_list=True) for _ in range(count)]
 
     def _read_signed(self) -> int:
         number = self._read_varint()
@@ -164,9 +165,3 @@ class _Reader:
             raise ValueError("has headers that end early")
         self.at += 1
         return self._data[self.at - 1]
-
-    def _read_bytes(self, length: int) -> bytes:
-        if length > self._stop - self.at:
-            raise ValueError("has headers that end early")
-        self.at += length
-        return self._data[self.at - length : self.at]

@@ -34,7 +34,6 @@ from layoutscope.structs.arrays import (
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
-    Items,
     Leaf,
     LeafBatch,
     LeafPlan,
@@ -184,14 +183,7 @@ HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
 )
 
 
-ITEMS: Final = Items(
-    XF_BLOB_HEAD,
-    XF_BLOB_HEAD.num_exts,
-    X_FIELD,
-    X_FIELD.type,
-    X_FIELD.len_data,
-    X_FIELD.len_padded,
-)
+ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded)
 """Layout of the extended fields after the fixed part of a value."""
 
 
@@ -444,9 +436,9 @@ class RecordReader:
         """Decode the records of leaves; return the invalid and unknown ones."""
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        found = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
-        attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
-        unusable = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
+        leaf, _, is_damaged = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
+        attributes = np.flatnonzero(leaf == _position(plan, "xattr"))
+        unusable = np.flatnonzero((leaf == NO_LEAF) | is_damaged)
         if not len(attributes):
             return unusable
         # Add the data streams of extended attributes, and the size that a compressed file declares.

@@ -207,8 +207,8 @@ def _decode_records(tables: LeafTables, records: RecordBatch, leaf: Mask) -> tup
     The rows of a node are contiguous, so a start and a count per node are returned.
     """
     batch, numbers = records.in_leaves(leaf), records.nodes.number
-    found = tables.add(batch, records.nodes.to_come)
-    is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
+    leaf_of_record, *_ = tables.add(batch, records.nodes.to_come)
+    is_thread, is_sound = leaf_of_record >= _FIRST_THREAD, leaf_of_record != NO_LEAF
     columns: Columns = {"node": numbers}
     # Records are in the order of their nodes.
     stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")

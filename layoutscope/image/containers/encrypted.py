@@ -18,6 +18,7 @@ import numpy as np
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers
+from layoutscope.image.signatures import PASSWORD_ADVICE, trailer_of
 from layoutscope.image.source import Source
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
@@ -27,6 +28,7 @@ from layoutscope.structs.records import (
     KEY_PLACE,
     PASSWORD_KEY,
 )
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.structs.grammar import EncryptedImage
@@ -57,16 +59,27 @@ CMS_PREFIX_BYTES: Final = 4
 """Length of the prefix of an unwrapped key of version 1."""
 
 
-def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
-    """Open an encrypted image; chunks that the file lacks count as never read."""
-    keys = unlock_keys(source, header, password)
-    return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
-
-
-def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str) -> Source:
-    """Open an encrypted image of version 1 like :func:`open_encrypted`."""
-    end = source.size_bytes - FORMER_TRAILER.width
-    key_bits = former_key_bits(trailer)
+def open_if_encrypted(source: Source, password: str | None) -> Source:
+    """Open an encrypted image with its password; return the source itself if it is not encrypted."""
+    what, end = f"{source.name}: is an encrypted disk image", source.size_bytes - FORMER_TRAILER.width
+    try:
+        header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
+        if header is None and (end < 0 or not trailer_of(source).endswith(b"cdsaencr")):
+            return source
+        if header is None:
+            kind, data = grammar.EncryptedImage.FormerTrailer, source.read(end, FORMER_TRAILER.width)
+            trailer = grammar.parse(kind, data, structure="encrypted image", image_offset=end)
+    except FormatError:
+        return source
+    if header is not None:
+        if password is None:
+            raise make_encrypted_refusal(what, header.key_bits, header.len_data)
+        keys = unlock_keys(source, header, password)
+        return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
+    # The wrapping adds 24 bytes to the key.
+    key_bits = 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
+    if password is None:
+        raise make_encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
     _refuse_sizes(trailer, key_bits, end)
     wrapped = [
         (trailer.wrapped_key, trailer.len_wrapped_key),
@@ -78,22 +91,32 @@ def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password:
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
     secret = _derive_wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
-    keys = []
+    unwrapped = []
     for data, length in wrapped:
         # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
         outer = (_strip_padding(_decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
         vector, rest = outer[:DES_BLOCK_BYTES], outer[DES_BLOCK_BYTES:]
         inner = _strip_padding(_decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
-        keys.append((inner or b"")[CMS_PREFIX_BYTES:])
-    key, vector_key = keys
+        unwrapped.append((inner or b"")[CMS_PREFIX_BYTES:])
+    key, vector_key = unwrapped
     if len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
     return DecryptedSource(source, 0, end, trailer.len_block, trailer.len_data, (key, vector_key))
 
 
-def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
-    """Compute the length of the key of an image of version 1: the wrapping adds 24 bytes to it."""
-    return 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
+def header_of(data: bytes) -> EncryptedImage.Header | None:
+    """Parse the header of an encrypted image; None if there is none."""
+    try:
+        head = data[: ENCRYPTED_IMAGE_HEADER.width]
+        return grammar.parse(grammar.EncryptedImage.Header, head, structure="encrypted image")
+    except FormatError:
+        return None
+
+
+def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
+    """Make the error that reports the size of the encrypted disk, its encryption, and what to do."""
+    message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
+    return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)
 
 
 def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) -> Keys:

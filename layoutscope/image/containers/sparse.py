@@ -13,8 +13,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, reason_of
 from layoutscope.findings import Finding, FindingLog
-from layoutscope.image import signatures
-from layoutscope.image.containers.encrypted import DecryptedSource, unlock_keys
+from layoutscope.image.containers.encrypted import DecryptedSource, header_of, make_encrypted_refusal, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     SECTOR_BYTES,
@@ -263,10 +262,10 @@ class SparseBundle(PieceSource):
         token = b""
         with suppress(OSError), inputs.open_file(path / "token") as file:
             token = file.read(MAX_PLIST_BYTES)
-        header = signatures.header_of(token)
+        header = header_of(token)
         if header is not None and password is None:
             what = f"{path}: is an encrypted sparse bundle"
-            raise signatures.make_encrypted_refusal(what, header.key_bits, self.size_bytes)
+            raise make_encrypted_refusal(what, header.key_bits, self.size_bytes)
         if header is not None and password is not None:
             keys = unlock_keys(MemorySource(token, str(path)), header, password)
             self._decryption = keys, header.len_block

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from layoutscope.structs import leaves
 from layoutscope.structs.leaves import (
     DECODE_LEAVES,
-    Items,
     Leaf,
     LeafBatch,
     LeafPlan,
@@ -57,7 +56,7 @@ def locate(buffer, starts, lengths) -> SimpleNamespace:
     )
 
 
-ITEMS = Items(ITEM_HEAD, ITEM_HEAD.num_items, ITEM_ENTRY, ITEM_ENTRY.kind, ITEM_ENTRY.size_bytes, ITEM_ENTRY.pace)
+ITEMS = (ITEM_HEAD, ITEM_HEAD.num_items, ITEM_ENTRY, (ITEM_ENTRY.kind, ITEM_ENTRY.size_bytes, ITEM_ENTRY.pace))
 
 
 @st.composite
@@ -202,7 +201,7 @@ def test_hostile_tables_write_nowhere_else(data):
     count = len(batch.node)
     given_arrays = [batch.buffer, *batch[2:], *compile_plan(plan), np.zeros(plan.num_counters + 1, np.int64)]
     *spoilt, counts = spoil(data.draw, given_arrays)
-    dtypes = [np.uint8 if output.dtype == np.bool_ else output.dtype for output in plan.outputs]
+    dtypes = [np.uint8 if dtype == np.bool_ else dtype for dtype, _ in plan.outputs.values()]
     rooms = Fenced(*(np.zeros(data.draw(st.integers(0, 60)), dtype) for dtype in dtypes))
     outcomes = Fenced(counts, np.zeros(count, np.int64), np.zeros(count, np.uint8), np.zeros(count, np.uint8))
     fenced = Fenced(*spoilt)
@@ -236,7 +235,7 @@ def test_names_in_utf_16_become_utf_8(tables, units, text):
     zero = np.zeros(1, np.int64)
     batch = LeafBatch(data, 512, zero, zero, zero, zero + len(key), zero + len(key), zero + len(thread))
     some = tables(plan)
-    assert some.add(batch).row.tolist() == [0]
+    assert some.add(batch)[1].tolist() == [0]
     assert some.table("threads")["name"].data.tobytes().decode() == text
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.structs.arrays import ranges, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, RecordRows, _Formulas
+from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, _Formulas
 from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ class PlainTables(LeafTables):
         super().__init__(plan)
         self._locate = locate
 
-    def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:  # noqa: ARG002  (columns grow as needed)
+    def add(self, batch: LeafBatch, to_come: float = 0.0) -> tuple[U8, I64, NDArray[np.bool_]]:  # noqa: ARG002  (columns grow as needed)
         """Decode column by column."""
         twin = LeafTwin(self.plan, batch, self._counts, self._locate)
         values, before = twin.values(), self._counts.copy()
-        for number, output in enumerate(self.plan.outputs):
-            added, used = values[output.table, output.column, output.is_data], int(before[output.counter])
-            self._counts[output.counter] = used + len(added)
-            self._columns[number] = np.concatenate([self._columns[number][:used], added.astype(output.dtype)])
-        return twin.found
+        for number, (name, (dtype, counter)) in enumerate(self.plan.outputs.items()):
+            added, used = values[name], int(before[counter])
+            self._counts[counter] = used + len(added)
+            self._columns[number] = np.concatenate([self._columns[number][:used], added.astype(dtype)])
+        return twin.leaf, twin.row, twin.is_damaged
 
 
 _ASCII_LAST: Final = 0x7F
@@ -67,7 +67,7 @@ class LeafTwin:
             members = [k for k, each in enumerate(plan.leaves) if each.table == table]
             self._records[table] = np.flatnonzero(np.isin(leaf, members))
             row[self._records[table]] = counts[number] + np.arange(len(self._records[table]))
-        self.found = RecordRows(leaf, row, np.zeros(len(leaf), np.bool_))
+        self.leaf, self.row, self.is_damaged = leaf, row, np.zeros(len(leaf), np.bool_)
 
     def values(self) -> dict[tuple[str, str, bool], NDArray[Any]]:
         """Return the values added to each output."""
@@ -134,7 +134,7 @@ class LeafTwin:
         made = {name: self._cast(table, name, known.get(name, np.zeros(len(records)))) for name in names}
         for number, leaf in enumerate(self._plan.leaves):
             if leaf.table == table:
-                rows = np.flatnonzero(self.found.leaf[records] == number)
+                rows = np.flatnonzero(self.leaf[records] == number)
                 parts: tuple[tuple[Part, RecordType, Mapping[str, RecordColumn | int]], ...]
                 parts = (("key", leaf.key_type, leaf.key_columns), ("val", leaf.val_type, leaf.columns))
                 for part, record_type, columns in parts:
@@ -163,7 +163,7 @@ class LeafTwin:
         width = leaf.val_type.width
         start, length = self._batch.val_start[records] + width, self._batch.val_length[records] - width
         located = self._locate(self._batch.buffer, start, length.astype(np.int64))
-        self.found.is_damaged[records[located.damaged]] = True
+        self.is_damaged[records[located.damaged]] = True
         for kind, case in leaf.cases.items():
             chosen = np.flatnonzero((located.type == kind) & (located.size_bytes >= case[0].width))
             rows = target.rows[located.record[chosen]]
@@ -173,7 +173,7 @@ class LeafTwin:
         """Decode the columns of a table of repetitions, in the order of records and of each record's lists."""
         parts, places = [], []
         for number, leaf in enumerate(self._plan.leaves):
-            records = np.flatnonzero(self.found.leaf == number)
+            records = np.flatnonzero(self.leaf == number)
             for turn, each in enumerate(leaf.lists):
                 if each.table == table:
                     record, slot, columns = self._list(leaf, each, records)
@@ -200,7 +200,7 @@ class LeafTwin:
             elif name == "before":
                 values = (sums - used)[record, slot]
             else:
-                source = self.found.row[records] if name == "owner" else self._batch.numbers[self._batch.node[records]]
+                source = self.row[records] if name == "owner" else self._batch.numbers[self._batch.node[records]]
                 values = source[record]
             made[name] = self._cast(each.table, name, values)
         return records[record], slot, made
@@ -215,7 +215,7 @@ class LeafTwin:
         start, length = np.zeros((2, len(records)), np.int64)
         for number, leaf in enumerate(self._plan.leaves):
             if leaf.table == table and name in leaf.texts:
-                rows = np.flatnonzero(self.found.leaf[records] == number)
+                rows = np.flatnonzero(self.leaf[records] == number)
                 start[rows], units = self._placed(leaf, leaf.texts[name], records[rows])
                 length[rows] = units * leaf.texts[name].unit_bytes
         data = self._batch.buffer[ranges(start, length)]

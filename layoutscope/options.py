@@ -612,15 +612,10 @@ class ValidateOptions(TypedDict, total=False):
     against: Annotated[Path | None, Option("Image or capture of the volume.", metavar="IMAGE", absence="the kit's")]
 
 
-class DocumentOptions(Workload, ReadOptions, total=False):
-    """What is done in a document of a walk, on which drives, and how its image is read."""
-
-    drives: DrivesOption
-
-
-class ExportOptions(DocumentOptions, total=False):
+class ExportOptions(Workload, ReadOptions, total=False):
     """How an export is written, what is done in a document of a walk, and how its image is read."""
 
+    drives: DrivesOption
     file_format: Annotated[
         str | None,
         Option(

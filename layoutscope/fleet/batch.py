@@ -20,6 +20,9 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
 from layoutscope.fleet.engines import (
     LOCAL_CLUSTER,
+    FleetJob,
+    FleetLimits,
+    FleetSource,
     default_memory_bytes,
     default_workers,
     read_by_scheduler,
@@ -27,7 +30,6 @@ from layoutscope.fleet.engines import (
     require_dask,
     require_unix,
 )
-from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts

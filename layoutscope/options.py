@@ -215,6 +215,10 @@ class SharedReadOptions(TypedDict, total=False):
     ]
 
 
+LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
+"""Options that are callbacks: another process cannot call them."""
+
+
 class ReadOptions(SharedReadOptions, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
 

@@ -34,7 +34,7 @@ from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts
 from layoutscope.inputs import is_address, restore_address
-from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
+from layoutscope.options import LISTENER_OPTIONS, BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
 from layoutscope.tables.capture import is_capture
@@ -133,9 +133,6 @@ def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) 
             parts |= {str(part) for part in (find_parts(Path(name))[1:] if Path(name).is_file() else ())}
     return [source for name in inside if name not in parts for source in _list_sources(name, output, known_folders)]
 
-
-LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
-"""Options that are callbacks: another process cannot call them."""
 
 SINGLE_IMAGE_OPTIONS: Final = ("ddrescue_map", "second")
 """Options that apply to a single image only."""

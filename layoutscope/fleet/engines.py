@@ -505,7 +505,7 @@ def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
 
 def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
     """Submit a few jobs at a time, and again those lost with their worker; yield each document."""
-    from distributed import as_completed
+    from distributed import KilledWorker, as_completed
 
     remaining = iter(jobs)
     under_way: dict[Any, tuple[FleetJob, int]] = {}
@@ -524,26 +524,17 @@ def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]
             return
         future = next(done)
         job, losses = under_way.pop(future)
-        document = _document_of(future, job)
-        if document is None and losses + 1 < MAX_LOSSES:
-            submit(job, losses + 1)
+        error = future.exception() if future.status == "error" else None
+        if future.status == "finished":
+            yield future.result()
+        elif error is not None and not isinstance(error, KilledWorker | OSError):
+            words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
+            yield row_document(job, outcome("failed", EXIT_FAILED, words))
+        elif losses + 1 < MAX_LOSSES:
+            submit(job, losses + 1)  # the job was lost with its worker
         else:
             words = f"its workers were lost {MAX_LOSSES} times"
-            yield document or row_document(job, outcome("failed", EXIT_FAILED, words))
-
-
-def _document_of(future: Any, job: FleetJob) -> dict[str, Any] | None:
-    """Return the document of a finished job; None if the job was lost with its worker."""
-    from distributed import KilledWorker
-
-    if future.status == "finished":
-        document: dict[str, Any] = future.result()
-        return document
-    error = future.exception() if future.status == "error" else None
-    if error is None or isinstance(error, KilledWorker | OSError):
-        return None
-    words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
-    return row_document(job, outcome("failed", EXIT_FAILED, words))
+            yield row_document(job, outcome("failed", EXIT_FAILED, words))
 
 
 @contextmanager

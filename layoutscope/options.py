@@ -215,6 +215,10 @@ class SharedReadOptions(TypedDict, total=False):
     ]
 
 
+LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
+"""Options that are callbacks: another process cannot call them."""
+
+
 class ReadOptions(SharedReadOptions, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
 
@@ -612,15 +616,10 @@ class ValidateOptions(TypedDict, total=False):
     against: Annotated[Path | None, Option("Image or capture of the volume.", metavar="IMAGE", absence="the kit's")]
 
 
-class DocumentOptions(Workload, ReadOptions, total=False):
-    """What is done in a document of a walk, on which drives, and how its image is read."""
-
-    drives: DrivesOption
-
-
-class ExportOptions(DocumentOptions, total=False):
+class ExportOptions(Workload, ReadOptions, total=False):
     """How an export is written, what is done in a document of a walk, and how its image is read."""
 
+    drives: DrivesOption
     file_format: Annotated[
         str | None,
         Option(

@@ -62,7 +62,7 @@ def report_examination(
     forms = [file_form(target, None, tuple(FORMS), "txt") for target in targets]
     for target in targets:
         check_output(target, force=None, reads=images)
-    started = _now()
+    started = _time(datetime.now(UTC).timestamp())
     before = {
         os.fspath(named): list(map(_hash_file, files_of(Path(inputs.split_volume(named)[0])))) for named in images
     }
@@ -80,7 +80,13 @@ def report_examination(
         work.error = str(error) or type(error).__name__
         raise
     finally:
-        after = {named: list(map(_hash_file_again, files)) for named, files in before.items()}
+        after: dict[str, list[dict[str, Any]]] = {named: [] for named in before}
+        for named, known in ((named, file) for named, files in before.items() for file in files):
+            digest = ""  # of a file that can no longer be read
+            with suppress(ImageError), open_plain(Path(known["path"])) as source:
+                digest, _ = _digest(source)
+            is_same = bool(digest) and digest == known["sha256_before"]
+            after[named].append({**known, "sha256_after": digest, "unchanged": is_same})
         changed = [file["path"] for files in after.values() for file in files if not file["unchanged"]]
         report = {
             "format": FORMAT,
@@ -90,7 +96,7 @@ def report_examination(
             "command": without_secrets(command),
             "folder": os.getcwd(),  # noqa: PTH109  (a text)
             "started": started,
-            "ended": _now(),
+            "ended": _time(datetime.now(UTC).timestamp()),
             "exit_code": work.exit_code,
             "error": work.error,
             "images": [{"named": named, "files": files} for named, files in after.items()],
@@ -135,14 +141,6 @@ def _hash_file(path: Path) -> dict[str, Any]:
         }
 
 
-def _hash_file_again(file: dict[str, Any]) -> dict[str, Any]:
-    """Add its hash after the work, empty where it cannot be read, and whether it is what it was."""
-    digest = ""
-    with suppress(ImageError), open_plain(Path(file["path"])) as source:
-        digest, _ = _digest(source)
-    return {**file, "sha256_after": digest, "unchanged": bool(digest) and digest == file["sha256_before"]}
-
-
 def _digest(source: Source) -> tuple[str, int]:
     """Hash all bytes of a file; sectors that the system does not give are zeros, and counted."""
     digest, unread = hashlib.sha256(), 0
@@ -166,10 +164,6 @@ def _hash_output(path: Path, size: int) -> dict[str, Any]:
             while chunk := stream.read(CHUNK_BYTES):
                 digest.update(chunk)
     return {"path": os.fspath(path), "size_bytes": size, "sha256": digest.hexdigest()}
-
-
-def _now() -> str:
-    return _time(datetime.now(UTC).timestamp())
 
 
 def _time(seconds: float) -> str:

@@ -60,7 +60,7 @@ def explain(word: str = "") -> str:
       A maximal run of metadata with gaps no larger than a given size.
       Not called here: cluster.
     """
-    entries = list(chain.from_iterable(entries() for entries in _KINDS))
+    entries = [*_words(), *_defined(), *_columns()]
     if not word:
         words = dict[str, list[str]]()
         for name, kind, _ in entries:
@@ -120,53 +120,32 @@ def _words() -> Iterator[_Entry]:
 _OTHER_WORDS: Final = "not called here: "
 
 
-def _metrics() -> Iterator[_Entry]:
+def _defined() -> Iterator[_Entry]:
+    """Yield what the modules of this package define, kind by kind."""
     for item in DEFINITIONS.values():
         about = f"{item.title}. {item.text}\nUnit: {item.unit}, of {item.denominator}.\nSource: {item.citation}"
         yield (item.name, "metric", about)
-
-
-def _findings() -> Iterator[_Entry]:
     for code, text in finding_codes().items():
         yield (code, "finding", f"{text}\nWhat to do: {what_to_do(code)}")
-
-
-def _refusals() -> Iterator[_Entry]:
     for code, text in refusals().items():
         yield (code, "refusal", f"{text}\nWhat to do is in the message of the refusal.")
-
-
-def _orders() -> Iterator[_Entry]:
     for order in ORDERS.values():
         needs = f"\nNeeds --{order.needs}." if order.needs else ""
         once = "\nIt is done once, with nothing cached." if order.is_done_once else ""
         yield (order.name, "order", f"A program gets {order.does}.{needs}{once}")
-    names = ", ".join(ORDERS)
-    yield ("ORDER", "option", f"What a program does on a volume, one of {names}.")
-
-
-def _remedies() -> Iterator[_Entry]:
+    yield ("ORDER", "option", f"What a program does on a volume, one of {', '.join(ORDERS)}.")
     for name, page in all_words().items():
         names = [f"on-{other}" for other in filesystem_names()] if name == OTHER else [name]
-        for about in map(words_of, names):
-            text = (
-                f"{about.title[0].upper()}{about.title[1:]}.\nIt helps: {page['helps']} It does not: {page['unless']}"
-            )
-            yield (about.name, "remedy", f"{text}\nRisk: {about.risk}.\nHow to do it: layoutscope plan IMAGE.")
-
-
-def _drives() -> Iterator[_Entry]:
+        for words in map(words_of, names):
+            title = f"{words.title[0].upper()}{words.title[1:]}"
+            helps = f"It helps: {page['helps']} It does not: {page['unless']}"
+            how = f"Risk: {words.risk}.\nHow to do it: layoutscope plan IMAGE."
+            yield (words.name, "remedy", f"{title}.\n{helps}\n{how}")
     for name in list_profiles():
         yield (name, "drive", f"A drive profile; layoutscope drives {name} shows its figures and their sources.")
-
-
-def _what_ifs() -> Iterator[_Entry]:
     for name, because in WHAT_IFS.items():
         yield (name, "what-if", f"The same workload, but {because}.")
     yield ("what-if", "option", f"A workload with one thing changed, one of {', '.join(WHAT_IFS)}.")
-
-
-def _tables() -> Iterator[_Entry]:
     for name, columns in TABLES.items():
         rows = (f"{item.name}{f' ({item.unit})' if item.unit else ''}: {item.doc}" for item in columns)
         yield (name, "table", "Its columns are:\n" + "\n".join(rows))
@@ -183,6 +162,3 @@ def _columns() -> Iterator[_Entry]:
     for column, texts in found.items():
         lines = (f"In {', '.join(dict.fromkeys(names))}: {text}." for text, names in texts.items())
         yield (column, "column", "\n".join(lines))
-
-
-_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables, _columns)

@@ -22,7 +22,7 @@ from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.contract import InodeStats
-from layoutscope.options import DocumentOptions, ExportOptions, fill, leave_out
+from layoutscope.options import ExportOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
@@ -91,28 +91,38 @@ def export(
     """
     given = fill(ExportOptions, options)
     file_format, force = given["file_format"], given["force"]
-    others: DocumentOptions = leave_out(options, ["file_format", "force"])
     document = document_form(target, file_format)
     if document is not None:
         if table is not None:
             raise UsageError(f"{document} is a whole document: leave the table out")
-        export_document(path, target, file_format=document, force=force, **others)
+        walked, request = check_workload(work_of(options)), make_request(options, path)
+        with open_volumes(path, request) as image, reporting(request["progress"]):
+            if document in LISTS:
+                texts = _lists(image, request, document)
+            else:
+                texts = PROFILES[document](_walks(image, walked, given["drives"]))
+            with phase(f"writing {document}"), open_output(target, force=force) as file:
+                for text in texts:
+                    file.write(text.encode())
         return
+    if table is None and file_format not in (None, *FORMATS):
+        hint = did_you_mean(str(file_format), DOCUMENT_FORMATS)
+        raise UsageError(f"unknown format {file_format!r}{hint}. Choose from: {', '.join(DOCUMENT_FORMATS)}")
     if table is None:
         raise UsageError(f"no table was named. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     if table not in (ALL, *EXPORTED):
         hint = did_you_mean(table, (ALL, *EXPORTED))
         raise UsageError(f"unknown table {table!r}{hint}. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     goals = _goals(path, table, target, file_format, force=force)
-    drives, work = given["drives"], work_of(options)
-    if table in TABLES and (drives is not None or check_workload(work) != check_workload({})):
+    work = work_of(options)
+    if table in TABLES and (given["drives"] is not None or check_workload(work) != check_workload({})):
         raise UsageError(f"the table {table} does not depend on order, host or drive. Leave these out.")
     request = make_request(options, path)
     with open_volumes(path, request) as image, reporting(request["progress"]):
         source = OpenImage(path, request, image)
         # Results are worked out when the first table needs them.
         scanned = cache(lambda: scan(source, drives=(), host=work.get("host")))
-        predicted = cache(lambda: predict(source, drives=drives, **work))
+        predicted = cache(lambda: predict(source, drives=given["drives"], **work))
 
         def rows(name: str) -> Rows:
             if name in TABLES:
@@ -219,32 +229,6 @@ def document_form(target: object, asked: str | None) -> str | None:
     if other in (None, asked, _ALSO.get(asked)):
         return asked
     raise UsageError(f"{target}: ends as {other} does, but {asked} was asked for")
-
-
-@takes(DocumentOptions)
-def export_document(
-    path: str | os.PathLike[str],
-    target: str | os.PathLike[str] | IO[bytes],
-    *,
-    file_format: str,
-    force: bool = False,
-    **options: Unpack[DocumentOptions],
-) -> None:
-    """Write the files of all chosen volumes, or walks of them, as other programs expect them."""
-    if file_format not in DOCUMENT_FORMATS:
-        raise UsageError(
-            f"unknown format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}. "
-            f"Choose from: {', '.join(DOCUMENT_FORMATS)}"
-        )
-    work, request = check_workload(work_of(options)), make_request(options, path)
-    with open_volumes(path, request) as image, reporting(request["progress"]):
-        if file_format in LISTS:
-            texts = _lists(image, request, file_format)
-        else:
-            texts = PROFILES[file_format](_walks(image, work, options.get("drives")))
-        with phase(f"writing {file_format}"), open_output(target, force=force) as file:
-            for text in texts:
-                file.write(text.encode())
 
 
 def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[str]:

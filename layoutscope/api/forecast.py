@@ -114,7 +114,17 @@ def forecast(
     """
     request = fill(ForecastOptions, options)
     cycles, drives = request["cycles"], request["drives"]
-    _check_request(request)
+    share = request["share"]
+    describe_workload(request["workload"])
+    if not 0 <= cycles <= MAX_CYCLES:
+        raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
+    if share is not None and not 0 < share <= 1:
+        raise UsageError(f"share must be more than 0 and at most 1: it is {share}")
+    if not 1 <= request["seeds"] <= MAX_SEEDS:
+        raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {request['seeds']:,}")
+    if request["keep_snapshots"] < 0:
+        raise UsageError(f"snapshots are kept for 0 cycles or more, not {request['keep_snapshots']}")
+    check_workload({"host": request["host"]})
     profiles = profiles_of(drives)
     images = several(paths)
     if not images:
@@ -127,7 +137,6 @@ def forecast(
     layout, churn = layouts[-1], churn_of(layouts) if len(layouts) > 1 else None
     host, _ = choose_host(layout, request["host"])
     request["host"], begin = host, readable(layout, host)
-    share = request["share"]
     if share is None:
         share = float(np.mean(churn.replaced)) if churn is not None else USUAL_SHARE
     if share <= 0:
@@ -156,21 +165,6 @@ def forecast(
         notes=(*_notes(layout, begin, cycles_a_step, steps, request), *left_out),
         churn=churn,
     )
-
-
-def _check_request(request: ForecastOptions) -> None:
-    """Refuse a workload, a number or a host that is out of range."""
-    cycles, share, seeds, keep = request["cycles"], request["share"], request["seeds"], request["keep_snapshots"]
-    describe_workload(request["workload"])
-    if not 0 <= cycles <= MAX_CYCLES:
-        raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
-    if share is not None and not 0 < share <= 1:
-        raise UsageError(f"share must be more than 0 and at most 1: it is {share}")
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {seeds:,}")
-    if keep < 0:
-        raise UsageError(f"snapshots are kept for 0 cycles or more, not {keep}")
-    check_workload({"host": request["host"]})
 
 
 def _notes(

@@ -179,11 +179,19 @@ class OpenImage:
 
 def charge_walk(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
     """Charge what a walk costs to nodes, files and directories."""
-    from layoutscope.api.workloads import check_workload, walk_costs
+    from layoutscope.api.keywords import profiles_of
+    from layoutscope.api.workloads import check_workload, host_of, prediction, walk
+    from layoutscope.drive.simulation import Unknowns
+    from layoutscope.drive.uncertain import Host
+    from layoutscope.results.frames import costs_of
 
     # Typing errors are reported before anything that the volume lacks.
     request = check_workload(work)
-    return walk_costs(only_volume([layout]), drive, request)
+    only_volume([layout])
+    (profile,) = profiles_of(drive)
+    reads = walk(layout, request).reads
+    found = prediction(layout, reads, profile, Unknowns(Host.of(host_of(request, layout))))
+    return costs_of(layout, reads, found, request["order"])
 
 
 # Tables do not know walks and drives, which use them. So a layout from a verb learns here how to compute costs.

@@ -95,16 +95,13 @@ def refuse_unknown(
 
 
 def _entry(name: str, option: Option, kind: str) -> list[str]:
-    """Write an option as numpydoc does."""
+    """Write an option as numpydoc does, with what it does and what holds without it."""
     ending = "optional" if option.default is None else f"default {option.default!r}"
-    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {describe_option(option)}"]
-
-
-def describe_option(option: Option) -> str:
-    """Return what an option does, and what holds without it; of a switch that is on it is what happens without."""
+    # The text of a switch that is on describes what happens without it.
     does = f"False: {option.help[0].lower()}{option.help[1:]}" if option.default is True else option.help
     absence = f"Without it: {option.absence}." if option.absence and option.default is None else ""
-    return " ".join(filter(None, (does, option.more, absence)))
+    text = " ".join(filter(None, (does, option.more, absence)))
+    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {text}"]
 
 
 def option_type(option: Option, hint: Any) -> str:

@@ -16,8 +16,6 @@ from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
     ALL,
-    UNKNOWN,
-    check_placement,
     check_workload,
     choose_host,
     fits,
@@ -42,7 +40,7 @@ from layoutscope.results.frames import costs_by_directory, directory_name, read_
 from layoutscope.results.locked import make_several_volumes_error
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
-from layoutscope.walk.orders import model_of
+from layoutscope.walk.orders import ORDERS, model_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +54,11 @@ if TYPE_CHECKING:
 
 PACKED: Final = "packed"
 """The what-if that is shown in any case."""
+
+UNKNOWN: Final = "unknown"
+"""The placement of a volume like that."""
+
+PLACEMENTS: Final = ("known", UNKNOWN)
 
 AS_IT_IS: Final = "as-it-is"
 """The layout that nothing is changed of, among those that are tried."""
@@ -107,7 +110,12 @@ def predict(
     drives, ncdu, force = asked["drives"], asked["ncdu"], asked["force"]
     if is_over_orders and (work["what_ifs"] or ncdu is not None):
         raise UsageError("what-ifs and costs of directories need one order, not all")
-    check_placement(work["placement"], work, is_one_order=not is_over_orders)
+    placement = work["placement"]
+    if placement not in PLACEMENTS:
+        hint = did_you_mean(placement, PLACEMENTS)
+        raise UsageError(f"unknown placement {placement!r}{hint}. Choose from: {', '.join(PLACEMENTS)}")
+    if placement == UNKNOWN and (is_over_orders or ORDERS[work["order"]].needs or work["start"] is not None):
+        raise UsageError("placement 'unknown' needs one order that covers the whole volume")
     unknown = [name for name in work["what_ifs"] if name not in WHAT_IFS]
     if unknown:
         raise UsageError(
@@ -120,8 +128,7 @@ def predict(
         walked = walkable(image.layouts, image.about.name)
         called = volume_names(image.layouts, walked)
         if is_over_orders:
-            start = work["start_offset_bytes"]
-            each = (over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
+            each = (over_orders(layout, profiles, work) for layout in walked)
             orders = tuple(replace(case, volume=name) for case, name in zip(each, called, strict=True))
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:

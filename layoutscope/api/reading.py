@@ -346,21 +346,16 @@ def make_volume_request(
 ) -> VolumeRequest:
     """Return how a place is to be read."""
     given: Mapping[str, Any] = request
+    second = None
+    if chosen.traits.takes_second and len(images) > 1:
+        parts = [candidate for candidate in find_volumes(images[1]).readable if candidate.kind == chosen.name]
+        second = images[1], parts[0].image_offset if parts else 0
     return replace(
         place,
         sweep=request["sweep"],
-        second=second_part(images, chosen) if chosen.traits.takes_second else None,
+        second=second,
         options={option.name: given.get(option.name, option.default) for option in chosen.traits.options},
     )
-
-
-def second_part(images: tuple[Source, ...], chosen: FileSystem) -> tuple[Source, int] | None:
-    """Find the part of a container on the other image of a set."""
-    if len(images) < 2:
-        return None
-    found = find_volumes(images[1])
-    parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
-    return images[1], parts[0].image_offset if parts else 0
 
 
 def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:
@@ -373,6 +368,11 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
         is_encrypted = any(each.get("encryption", "none") != "none" for each in details) if details else None
         if any(FILEVAULT in found.stack or found.kind == "filevault" for found in inside):
             is_encrypted = True
+        content = ""
+        if (found := next((each for each in inside if each.kind != "unknown"), None)) is not None:
+            content = f"{found.label}: {found.about}" if found.about else found.label
+            if CORE_STORAGE in found.stack or FILEVAULT in found.stack:
+                content = " > ".join(found.stack[2:])  # with the layers around it
         yield PartitionFacts(
             item.scheme,
             item.number,
@@ -380,19 +380,11 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
             item.name,
             item.image_offset,
             item.size_bytes,
-            next((_describe_content(found) for found in inside if found.kind != "unknown"), ""),
+            content,
             next((facts.size_bytes for facts in read), None),
             tuple(roles),
             is_encrypted,
         )
-
-
-def _describe_content(found: VolumeCandidate) -> str:
-    """Describe the content of a partition, and the CoreStorage layers around it."""
-    if CORE_STORAGE in found.stack or FILEVAULT in found.stack:
-        _, _, *layers = found.stack
-        return " > ".join(layers)
-    return f"{found.label}: {found.about}" if found.about else found.label
 
 
 def _is_in(partition: Partition, image_offset: int) -> bool:

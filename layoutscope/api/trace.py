@@ -8,7 +8,7 @@ volume is tried, and that pair is taken which puts most reads of metadata on nod
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.options import Workload
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
     from layoutscope.walk.score import Score
 
 FORMATS: Final = ("csv", "fio", "blkparse")
@@ -280,12 +280,18 @@ EXACT: Final = 0.999
 
 def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Model, AccessTrace, Score, str]:
     """Predict as the usual driver reads, or as a version that misses half as many steps; and name that version."""
-    best, name, given = _predict(real, layout, work), "", work["host_properties"] or {}
+
+    def predict(work: Workload) -> tuple[Model, AccessTrace, Score]:
+        model = model_of(layout, host_of(work, layout))
+        predicted = walk_on(model, work).reads
+        return model, predicted, score(real, predicted, layout)
+
+    best, name, given = predict(work), "", work["host_properties"] or {}
     for version in filesystem_of(layout).traits.driver_versions:
         share = best[2].pair_share
         if share >= EXACT or version.host != best[0].host.name or version.properties.keys() & given.keys():
             continue
-        other = _predict(real, layout, {**work, "host_properties": {**given, **version.properties}})
+        other = predict({**work, "host_properties": {**given, **version.properties}})
         # If a trace meets neither, a few more steps add no information.
         if 1 - other[2].pair_share <= (1 - share) / 2:
             said = (
@@ -294,12 +300,6 @@ def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tup
             )
             best, name = other, f"{version.name} ({', '.join(said)})"
     return *best, name
-
-
-def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Model, AccessTrace, Score]:
-    model = model_of(layout, host_of(work, layout))
-    predicted = walk_on(model, work).reads
-    return model, predicted, score(real, predicted, layout)
 
 
 def real_reads(
@@ -368,9 +368,12 @@ SURE: Final = 0.95
 
 
 class Spans:
-    """What is stored where on the images of a volume."""
+    """What is stored where on the images of a volume: the rows of tables, each with the column of its length."""
 
-    def __init__(self, device: NDArray[np.uint8], start: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
+    def __init__(self, *tables: tuple[Table, str]) -> None:
+        device = np.concatenate([table["device"].filled(0) for table, _ in tables])
+        start = np.concatenate([table["image_offset"].signed() for table, _ in tables])
+        length_bytes = np.concatenate([table[length].signed() for table, length in tables])
         known = (start >= 0) & (length_bytes > 0)
         first = place_of(device[known], start[known])
         order = np.argsort(first, kind="stable")
@@ -387,70 +390,33 @@ class Spans:
         inside: NDArray[np.bool_] = (offset >= 0) & (place >= 0) & (key < self._end[np.maximum(place, 0)])
         return inside
 
+    def count(self, blocks: NDArray[np.int64], place: Place) -> int:
+        """Count the blocks of a device at some place that are within one."""
+        return int(self.hold(blocks * place.unit_bytes + place.image_offset, place.image_device).sum())
+
 
 def locate_walked_nodes(layout: VolumeLayout) -> Spans:
     """Return where the nodes of the trees are that enumerations read."""
     nodes = layout.columns("nodes")
     codes, trees = nodes["tree"].numbered()
     walked = np.isin(trees, filesystem_of(layout).traits.walked_trees)[codes]
-    start, size = nodes["image_offset"].signed(), nodes["size_bytes"].signed()
-    pieces = layout.columns("node_fragments")
-    return Spans(
-        np.concatenate([nodes["device"].filled(0)[walked], pieces["device"].filled(0)]),
-        np.concatenate([start[walked], pieces["image_offset"].signed()]),
-        np.concatenate([size[walked], pieces["length_bytes"].signed()]),
-    )
+    return Spans((nodes.take(walked), "size_bytes"), (layout.columns("node_fragments"), "length_bytes"))
 
 
-def anything(layout: VolumeLayout) -> Spans:
-    """Return where anything of a volume is: nodes, other metadata, files."""
-    tables = [(layout.columns("nodes"), "size_bytes")]
-    tables += [(layout.columns(name), "length_bytes") for name in ("node_fragments", "regions", "extents")]
-    return Spans(
-        np.concatenate([table["device"].filled(0) for table, _ in tables]),
-        np.concatenate([table["image_offset"].signed() for table, _ in tables]),
-        np.concatenate([table[length].signed() for table, length in tables]),
-    )
-
-
-class _Trial:
-    """Tries where the blocks of devices may be."""
-
-    def __init__(self, layout: VolumeLayout, unit: int | None, at: int | None) -> None:
-        facts = layout.facts
-        self._nodes, self._anything = locate_walked_nodes(layout), anything(layout)
-        self._units = (unit,) if unit else tuple(dict.fromkeys((*UNITS, facts.block_size_bytes)))
-        self._starts = (at,) if at is not None else tuple(dict.fromkeys((0, facts.image_offset)))
-        self._images = tuple(int(code) for code in np.unique(layout.columns("nodes")["device"].filled(0))) or (0,)
-
-    def best(self, reads: Recorded, device: str) -> PlacedDevice:
-        """Place a device by its reads of metadata, or by all if the recording does not mark them."""
-        rows = reads.select_devices([device])
-        told = rows & reads.is_metadata
-        tried = reads.block[told if told.any() else rows]
-        places = [
-            Place(device, unit, start, image)
-            for image in self._images
-            for unit in self._units
-            for start in self._starts
-        ]
-        found = []
-        for place in places:
-            on_nodes = int(self._nodes.hold(_locate(tried, place), place.image_device).sum())
-            found.append(PlacedDevice(place, int(rows.sum()), len(tried), on_nodes))
-        # Among equals the first is taken: a disk's blocks are more likely 512 bytes, counted from the image's start.
-        return max(found, key=lambda item: item.on_nodes)
-
-    def alike(self, reads: Recorded, device: str, other: PlacedDevice) -> PlacedDevice:
-        """Place a device as another one of the same disk: volumes of one container share its blocks."""
-        place = replace(other.place, device=device)
-        blocks = reads.block[reads.select_devices([device])]
-        held = int(self._anything.hold(_locate(blocks, place), place.image_device).sum())
-        return PlacedDevice(place, len(blocks), len(blocks), held, is_alike=True)
-
-
-def _locate(block: NDArray[np.int64], place: Place) -> NDArray[np.int64]:
-    return block * place.unit_bytes + place.image_offset
+def place_device(
+    reads: Recorded, device: str, layout: VolumeLayout, nodes: Spans, unit: int | None, at: int | None
+) -> PlacedDevice:
+    """Place a device by its reads of metadata, or by all if the recording does not mark them."""
+    rows = reads.select_devices([device])
+    told = rows & reads.is_metadata
+    tried = reads.block[told if told.any() else rows]
+    images = np.unique(layout.columns("nodes")["device"].filled(0)).tolist() or [0]
+    units = (unit,) if unit else tuple(dict.fromkeys((*UNITS, layout.facts.block_size_bytes)))
+    starts = (at,) if at is not None else tuple(dict.fromkeys((0, layout.facts.image_offset)))
+    places = [Place(device, size, start, image) for image, size, start in product(images, units, starts)]
+    found = [PlacedDevice(place, int(rows.sum()), len(tried), nodes.count(tried, place)) for place in places]
+    # Among equals the first is taken: a disk's blocks are more likely 512 bytes, counted from the image's start.
+    return max(found, key=lambda item: item.on_nodes)
 
 
 def disk_of(device: str) -> str:
@@ -501,15 +467,25 @@ def _place_devices(reads: Recorded, asked: ReplayOptions, layout: VolumeLayout |
         there = Place(names[0], asked["trace_unit"] or reads.unit_bytes or USUAL_UNIT, asked["trace_at"] or 0)
         chosen = [replace(there, device=name) for name in names] if asked["trace_devices"] else [there]
         return tuple(PlacedDevice(each, int(reads.select_devices([each.device]).sum()), 0, 0) for each in chosen)
-    trial = _Trial(layout, asked["trace_unit"] or reads.unit_bytes, asked["trace_at"])
+    nodes, unit = locate_walked_nodes(layout), asked["trace_unit"] or reads.unit_bytes
     told = reads.is_metadata if reads.is_metadata.any() else np.ones(len(reads), bool)
-    found = [trial.best(reads, name) for name in names if (told & reads.select_devices([name])).any()]
+    found = [
+        place_device(reads, name, layout, nodes, unit, asked["trace_at"])
+        for name in names
+        if (told & reads.select_devices([name])).any()
+    ]
     best = max(found, key=lambda item: item.on_nodes)
     kept = [item for item in found if item is best or asked["trace_devices"] or item.share >= ENOUGH]
     rest = [name for name in names if name not in {item.place.device for item in found}]
-    alike = [
-        trial.alike(reads, name, item) for name in rest for item in kept if disk_of(name) == disk_of(item.place.device)
-    ]
+    # Volumes of one container share its blocks: a device without such reads is placed as another one of the same disk.
+    tables = [(layout.columns(name), "length_bytes") for name in ("node_fragments", "regions", "extents")]
+    anything = Spans((layout.columns("nodes"), "size_bytes"), *tables)
+    alike = []
+    for name, item in product(rest, kept):
+        if disk_of(name) == disk_of(item.place.device):
+            place = replace(item.place, device=name)
+            blocks = reads.block[reads.select_devices([name])]
+            alike.append(PlacedDevice(place, len(blocks), len(blocks), anything.count(blocks, place), is_alike=True))
     return (*kept, *(item for item in alike if item.share >= ENOUGH))
 
 
@@ -544,7 +520,8 @@ def _problem(reads: Recorded, placed: Sequence[PlacedDevice], layout: VolumeLayo
     if on_nodes >= SURE * tried:
         return ""
     share = f"only {format_share(on_nodes / tried)} of {tried:,} reads are on nodes of the walked trees"
-    free = _Trial(layout, reads.unit_bytes, None).best(reads, placed[0].place.device)
+    device = placed[0].place.device
+    free = place_device(reads, device, layout, locate_walked_nodes(layout), reads.unit_bytes, None)
     if free.on_nodes > placed[0].on_nodes:
         there = free.place
         return (

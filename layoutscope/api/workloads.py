@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
 from layoutscope.drive.simulation import Unknowns, simulate_on
 from layoutscope.drive.uncertain import Host
@@ -25,7 +24,6 @@ from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, set_
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
-    from layoutscope.tables.frames import WalkCosts
     from layoutscope.walk.programs import LeastWritten
 
 
@@ -90,12 +87,6 @@ def refuse_unused(work: Workload) -> None:
             told = f"the order {work['order']} does not look at {keyword}; that goes with {' or '.join(options)}"
             option = "--no-stat" if keyword == "stat=False" else f"--{keyword}"
             raise UsageError(told, options={**options, f"look at {keyword};": f"look at {option};"})
-
-
-def why_not(work: Workload) -> str:
-    """Describe why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
-    refused, missing = _explain_refusal(work)
-    return f"{refused} (--{missing})" if missing else refused
 
 
 def _explain_refusal(work: Workload) -> tuple[str, str]:
@@ -173,7 +164,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
         paths=asked["paths"],
         file_id=file_id,
         records=None if file_id is None else _records(layout, file_id, asked),
-        record_bytes=_record_bytes(asked),
+        record_bytes=asked["record_bytes"] or options_of(Workload)["record_bytes"].default,
         warm=asked["warm"],
         passes=asked["passes"],
     )
@@ -192,10 +183,6 @@ def walk_on(model: Model, asked: Workload) -> Walk:
     return Walk(reads.scale_host_time(wall), host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
-def _record_bytes(asked: Workload) -> int:
-    return asked["record_bytes"] or options_of(Workload)["record_bytes"].default
-
-
 def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.int64] | None:
     """Offsets of the records that are read; None for the whole file."""
     if asked["offsets"] is not None:
@@ -204,7 +191,7 @@ def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.
         return None
     entries = layout.columns("entries")
     size = int(entries["size_bytes"].filled(0)[int(np.argmax(entries["file_id"].data == file_id))])
-    length = _record_bytes(asked)
+    length = asked["record_bytes"] or options_of(Workload)["record_bytes"].default
     if size < length:
         raise UsageError(f"the file has {size:,} bytes, which is less than a record of {length:,}")
     return random_records(size, asked["records"], length, asked["seed"])
@@ -215,16 +202,6 @@ def _require(layout: VolumeLayout, path: str) -> int:
     if file_id is None:
         raise UsageError(f"no file at {path!r}")
     return file_id
-
-
-def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Workload) -> WalkCosts:
-    """Charge what a workload costs on a drive to nodes, files and directories."""
-    from layoutscope.results.frames import costs_of
-
-    (profile,) = profiles_of(drive)
-    reads = walk(layout, work).reads
-    found = prediction(layout, reads, profile, Unknowns(Host.of(host_of(work, layout))))
-    return costs_of(layout, reads, found, work["order"])
 
 
 def serve_walk(
@@ -261,28 +238,25 @@ ALL: Final = "all"
 def over_orders(
     layout: VolumeLayout,
     profiles: Sequence[DriveProfile],  # the drives; orders are sorted by their time on the first
-    work: Workload,
-    *,
-    start_offset_bytes: int = 0,
+    work: Predict,
 ) -> OrdersCase:
     """Predict every order on a volume."""
     model = model_of(layout, host_of(work, layout))
     unknowns = Unknowns(Host.of(model.host))
-    cases = [_case(model, profiles, unknowns, {**work, "order": name}, start_offset_bytes) for name in ORDERS]
+    cases = [_case(model, profiles, unknowns, {**work, "order": name}) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
     paths = work["paths"] or ()
     missing = missing_paths(paths, entries_on_paths(model, paths))
     return OrdersCase(volume_name(layout), model.host.name, tuple(cases), layout.coverage, layout.num_errors, missing)
 
 
-def _case(
-    model: Model, profiles: Sequence[DriveProfile], unknowns: Unknowns, work: Workload, start_offset_bytes: int
-) -> OrderCase:
-    reason = why_not(work)
-    if reason:
-        return OrderCase(work["order"], reason)
+def _case(model: Model, profiles: Sequence[DriveProfile], unknowns: Unknowns, work: Predict) -> OrderCase:
+    refused, missing = _explain_refusal(work)
+    if refused:
+        return OrderCase(work["order"], f"{refused} (--{missing})" if missing else refused)
     reads = walk_on(model, work).reads
-    times = tuple(prediction(model.layout, reads, profile, unknowns, start_offset_bytes) for profile in profiles)
+    start = work["start_offset_bytes"]
+    times = tuple(prediction(model.layout, reads, profile, unknowns, start) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
     return OrderCase(work["order"], "", len(reads), read_bytes, entries_of(model, work), times)
 
@@ -295,18 +269,3 @@ def entries_of(model: Model, work: Workload) -> int | None:
     if chosen.needs or not chosen.is_whole or work["start"] is not None:
         return None
     return count_listed(model.layout) * work["passes"]
-
-
-UNKNOWN: Final = "unknown"
-"""The placement of a volume like that."""
-
-PLACEMENTS: Final = ("known", UNKNOWN)
-
-
-def check_placement(placement: str, work: Workload, *, is_one_order: bool) -> None:
-    """Check the requested placement against what can be computed."""
-    if placement not in PLACEMENTS:
-        hint = did_you_mean(placement, PLACEMENTS)
-        raise UsageError(f"unknown placement {placement!r}{hint}. Choose from: {', '.join(PLACEMENTS)}")
-    if placement == UNKNOWN and (not is_one_order or ORDERS[work["order"]].needs or work["start"] is not None):
-        raise UsageError("placement 'unknown' needs one order that covers the whole volume")

@@ -173,7 +173,9 @@ class Overview(TyperGroup):
         if name:
             _, command, rest = super().resolve_command(ctx, [name, *rest])
             return FORMS[name], command, rest
-        if args[0] not in COMMANDS and is_image(args[0]):
+        from layoutscope.inputs import split_volume
+
+        if args[0] not in COMMANDS and Path(split_volume(args[0])[0]).exists():
             return super().resolve_command(ctx, ["scan", *args])
         try:
             return super().resolve_command(ctx, args)
@@ -181,13 +183,6 @@ class Overview(TyperGroup):
             if Path(args[0]).suffix or "/" in args[0]:
                 error.message = f"{args[0]}: no such file or verb. Write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
             raise
-
-
-def is_image(word: str) -> bool:
-    """Whether a word that is not a verb names something that can be opened, such as an image, or a volume of one."""
-    from layoutscope.inputs import split_volume
-
-    return Path(split_volume(word)[0]).exists()
 
 
 app = typer.Typer(

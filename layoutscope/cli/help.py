@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 from layoutscope.errors import EXIT_USAGE, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 PANELS: Final = (
@@ -161,12 +161,6 @@ class OptionText:
     is_repeatable: bool  # whether it may be given more than once
     bounds: str  # what a number may be, such as `x>=1`
 
-    def is_rare(self, command: str) -> bool:
-        """Whether the short help of a command leaves it out."""
-        flags = self.names.split(", ")
-        rare = {*RARE, *RARE_OF.get(command, "").split()}
-        return not rare.isdisjoint(flags) and not any(f"{command} {flag}" in COMMON for flag in flags)
-
     def brief(self) -> str:
         """Return what it does and what holds without it, for the short help."""
         return f"{self.text}  [{self.default}]" if 0 < len(self.default) <= WIDEST_CHOICE else self.text
@@ -183,44 +177,36 @@ class OptionText:
 
 def describe_options(command: Any, context: Any) -> list[OptionText]:
     """Describe the arguments of a command, then its options in the order of the panels."""
-    found = [_describe(item, context) for item in command.get_params(context) if not item.hidden]
+    found = []
+    for item in command.get_params(context):
+        if item.hidden:
+            continue
+        is_option, is_switch = item.param_type_name == "option", bool(getattr(item, "is_flag", False))
+        choices = tuple(str(getattr(value, "value", value)) for value in getattr(item.type, "choices", ()))
+        takes = ""
+        if is_option and not is_switch:
+            listed = "|".join(choices)
+            takes = str(item.metavar or item.make_metavar(ctx=context))
+            if choices and not item.metavar:
+                takes = listed if len(listed) <= WIDEST_CHOICE else "NAME"
+        value = getattr(item.default, "value", item.default)
+        default = "" if is_switch or value in (None, "", (), []) else str(value)
+        if item.required or isinstance(item.show_default, str):
+            default = "required" if item.required else item.show_default
+        lowest = getattr(item.type, "min", None)
+        found.append(
+            OptionText(
+                panel=(item.rich_help_panel or "Other") if is_option else "",
+                names=", ".join(sorted((*item.opts, *item.secondary_opts), key=len)) if is_option else item.metavar,
+                takes=takes,
+                text=item.help or "",
+                default=default,
+                choices=choices,
+                is_repeatable=bool(getattr(item, "multiple", False)),
+                bounds="" if lowest is None else f"{lowest} or more",
+            )
+        )
     return sorted(found, key=lambda item: PANELS.index(item.panel) if item.panel else -1)
-
-
-def _describe(item: Any, context: Any) -> OptionText:
-    is_option, is_switch = item.param_type_name == "option", bool(getattr(item, "is_flag", False))
-    choices = tuple(str(getattr(value, "value", value)) for value in getattr(item.type, "choices", ()))
-    return OptionText(
-        panel=(item.rich_help_panel or "Other") if is_option else "",
-        names=", ".join(sorted((*item.opts, *item.secondary_opts), key=len)) if is_option else item.metavar,
-        takes=_format_default(item, choices, context) if is_option and not is_switch else "",
-        text=item.help or "",
-        default=_default(item, is_switch=is_switch),
-        choices=choices,
-        is_repeatable=bool(getattr(item, "multiple", False)),
-        bounds=_bounds(item),
-    )
-
-
-def _format_default(item: Any, choices: tuple[str, ...], context: Any) -> str:
-    listed = "|".join(choices)
-    if item.metavar or not choices:
-        return str(item.metavar or item.make_metavar(ctx=context))
-    return listed if len(listed) <= WIDEST_CHOICE else "NAME"
-
-
-def _default(item: Any, *, is_switch: bool) -> str:
-    if item.required:
-        return "required"
-    if isinstance(item.show_default, str):
-        return item.show_default
-    value = getattr(item.default, "value", item.default)
-    return "" if is_switch or value in (None, "", (), []) else str(value)
-
-
-def _bounds(item: Any) -> str:
-    lowest = getattr(item.type, "min", None)
-    return "" if lowest is None else f"{lowest} or more"
 
 
 SHOWS_ALL: Final = "layoutscope.help-all"
@@ -242,11 +228,13 @@ class Verb(TyperCommand):
         """Write the arguments, then a panel below the other."""
         shows_all = bool(ctx.meta.get(SHOWS_ALL))
         rows, panels, left = dict[str, list[tuple[str, str]]](), list[str](), list[str]()
+        rare = {*RARE, *RARE_OF.get(str(self.name), "").split()}
         for item in describe_options(self, ctx):
-            panel = item.panel or "Arguments"
+            panel, flags = item.panel or "Arguments", item.names.split(", ")
+            is_rare = not rare.isdisjoint(flags) and not any(f"{self.name} {flag}" in COMMON for flag in flags)
             if not shows_all and panel in FOLDED:
                 panels = [*panels, panel] if panel not in panels else panels
-            elif not shows_all and item.is_rare(str(self.name)):
+            elif not shows_all and is_rare:
                 left.append(item.names.rpartition(" ")[2])
             else:
                 about = item.sentence() if shows_all else item.brief()
@@ -302,15 +290,15 @@ def rename_options(command: str, words: list[str]) -> list[str]:
     known = {**RENAMED[""], **RENAMED.get(command, {})}
     new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)
-    return [*(_rename_option(word, new) for word in words[:end]), *words[end:]]
-
-
-def _rename_option(word: str, new: Mapping[str, str]) -> str:
-    option, sign, value = word.partition("=")
-    if option not in new:
-        return word
-    sys.stderr.write(f"layoutscope: {option} is called {new[option]} now; the next release knows only that\n")
-    return f"{new[option]}{sign}{value}"
+    heard = list[str]()
+    for word in words[:end]:
+        option, sign, value = word.partition("=")
+        if option in new:
+            now = new[option]
+            sys.stderr.write(f"layoutscope: {option} is called {now} now; the next release knows only that\n")
+            word = f"{now}{sign}{value}"  # noqa: PLW2901
+        heard.append(word)
+    return [*heard, *words[end:]]
 
 
 Examples = tuple[tuple[str, str], ...]

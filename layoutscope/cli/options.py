@@ -43,9 +43,7 @@ from layoutscope.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
-    from layoutscope.api.evidence import Examination
     from layoutscope.filesystems.traits import ReadOption
 
 Group = TypeVar("Group")
@@ -225,19 +223,15 @@ def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
     if file is not None:
         return read_secret(file)
     if typed == "-":
-        return _prompt_secret(name)
+        from getpass import getpass
+
+        if not sys.stdin.isatty():
+            raise UsageError(f"--{name} - asks at a terminal, and there is none. Write --{name}-file FILE.")
+        return getpass(f"{name.capitalize()}: ")
     if typed is None:
         return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
     warn(f"warning: a {name} on the command line is visible to other users. Use --{name} -.")
     return typed
-
-
-def _prompt_secret(name: str) -> str:
-    from getpass import getpass
-
-    if not sys.stdin.isatty():
-        raise UsageError(f"--{name} - asks at a terminal, and there is none. Write --{name}-file FILE.")
-    return getpass(f"{name.capitalize()}: ")
 
 
 def read_secret(path: Path) -> str:
@@ -412,7 +406,16 @@ class Command:
             with ExitStack() as around:
                 around.enter_context(show_progress(quiet=is_quiet or not is_reading))
                 around.enter_context(list_outputs(written))
-                examination = around.enter_context(self._examined(given, evidence)) if evidence else None
+                examination = None
+                if evidence:
+                    # What the command examines is hashed before it and after it.
+                    from layoutscope.api.evidence import report_examination
+
+                    named = [given.get(name) for name in self._arguments]
+                    named += [options.get("second"), options.get("ddrescue_map")]
+                    images = [path for item in named for path in (item if isinstance(item, list) else [item])]
+                    paths = [path for path in images if isinstance(path, Path)]
+                    examination = around.enter_context(report_examination(paths, evidence, sys.argv[1:]))
                 code = self._function(**given)
                 if examination is not None:
                     is_damaged = code is None and damage.lines
@@ -445,16 +448,6 @@ class Command:
                 if place in named and place != os.devnull:
                     raise UsageError(f"{path}: is named by {named[place]} and by {flag}. Name two files.")
                 named[place] = flag
-
-    def _examined(self, given: dict[str, Any], evidence: list[Path]) -> AbstractContextManager[Examination]:
-        """Take hashes of what the command examines, before and after it."""
-        from layoutscope.api.evidence import report_examination
-
-        options = given[OPTIONS]
-        named = [given.get(name) for name in self._arguments]
-        named += [options.get("second"), options.get("ddrescue_map")]
-        images = [path for item in named for path in (item if isinstance(item, list) else [item])]
-        return report_examination([path for path in images if isinstance(path, Path)], evidence, sys.argv[1:])
 
 
 def _option_of(annotation: Any) -> Any:

@@ -50,7 +50,7 @@ NO_LINES: Final = ("dumb", "unknown")
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
     """Show on standard error how far things are; nothing if that is not a terminal, or if progress is off."""
-    if quiet or not _can_show(sys.stderr):
+    if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in NO_LINES:
         yield None
         return
     watch = Watch(sys.stderr)
@@ -60,10 +60,6 @@ def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
             yield watch
         finally:
             watch.end()
-
-
-def _can_show(stream: IO[str]) -> bool:
-    return stream.isatty() and os.environ.get("TERM", "").lower() not in NO_LINES
 
 
 class Watch:
@@ -131,37 +127,27 @@ def _new_bar(stream: IO[str]) -> Bar:
 
 def draw(bar: Bar, step: Step) -> None:
     """Show a step; another phase has a task of its own, whose total may not be known."""
+    from layoutscope.units import format_bytes, format_seconds
+
     for task in bar.tasks:
         if (task.description, task.total) != (step.phase, step.total):
             bar.remove_task(task.id)
     if not bar.tasks:
         bar.add_task(step.phase, total=step.total, counted="", left="")
     task = bar.tasks[0]
-    bar.update(task.id, completed=step.done, counted=_format_bytes_done(step))
-    bar.update(task.id, left=_format_remaining(task.time_remaining))
+    counted = left = ""  # steps are in the share, and nothing is left when it is nearly over
+    if step.unit == "bytes" and step.done:
+        counted = format_bytes(step.done) + ("" if step.total is None else f" of {format_bytes(step.total)}")
+    bar.update(task.id, completed=step.done, counted=counted)
+    seconds = task.time_remaining  # of the phase, at its recent pace
+    if seconds is not None and seconds >= DELAY_S:
+        left = f"{seconds:.0f} s left" if seconds < SECONDS_SHOWN_TO else f"{format_seconds(seconds)} left"
+    bar.update(task.id, left=left)
     bar.refresh()
-
-
-def _format_remaining(seconds: float | None) -> str:
-    """Show how long the phase takes yet at its recent pace; nothing when it is nearly over."""
-    from layoutscope.units import format_seconds
-
-    if seconds is None or seconds < DELAY_S:
-        return ""
-    return f"{seconds:.0f} s left" if seconds < SECONDS_SHOWN_TO else f"{format_seconds(seconds)} left"
 
 
 SECONDS_SHOWN_TO: Final = 120
 """From so many seconds on, minutes are shown."""
-
-
-def _format_bytes_done(step: Step) -> str:
-    """Show the bytes that were dealt with; steps are in the share."""
-    from layoutscope.units import format_bytes
-
-    if step.unit != "bytes" or not step.done:
-        return ""
-    return format_bytes(step.done) if step.total is None else f"{format_bytes(step.done)} of {format_bytes(step.total)}"
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

@@ -20,6 +20,9 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
 from layoutscope.fleet.engines import (
     LOCAL_CLUSTER,
+    FleetJob,
+    FleetLimits,
+    FleetSource,
     default_memory_bytes,
     default_workers,
     read_by_scheduler,
@@ -27,12 +30,11 @@ from layoutscope.fleet.engines import (
     require_dask,
     require_unix,
 )
-from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts
 from layoutscope.inputs import is_address, restore_address
-from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
+from layoutscope.options import LISTENER_OPTIONS, BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
 from layoutscope.tables.capture import is_capture
@@ -131,9 +133,6 @@ def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) 
             parts |= {str(part) for part in (find_parts(Path(name))[1:] if Path(name).is_file() else ())}
     return [source for name in inside if name not in parts for source in _list_sources(name, output, known_folders)]
 
-
-LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
-"""Options that are callbacks: another process cannot call them."""
 
 SINGLE_IMAGE_OPTIONS: Final = ("ddrescue_map", "second")
 """Options that apply to a single image only."""

@@ -1,4 +1,4 @@
-"""The engines that read the sources of a batch: processes on this machine, or the workers of a Dask cluster.
+"""The jobs of a batch, and the engines that do them: processes on this machine, or the workers of a Dask cluster.
 
 The result of a source must not depend on other sources. A worker is not used again after an incomplete source, after
 :data:`MAX_SOURCES` sources, or after it took much memory. A source that failed in a used worker is read again in a new
@@ -12,6 +12,7 @@ of a lost one. The scheduler has only as many tasks at a time as keep its worker
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import logging
 import os
@@ -29,20 +30,111 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import to_builtins
+from msgspec import field, to_builtins
 from msgspec.structs import replace
 
-from layoutscope import memory, ownfiles
-from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError, install_command, reason_of
-from layoutscope.fleet.store import RESUME, FleetFolder
+from layoutscope import inputs, memory, ownfiles
+from layoutscope.display import Struct
+from layoutscope.errors import EXIT_FAILED, ImageError, LayoutscopeError, UnsupportedError, install_command, reason_of
+from layoutscope.fleet.store import RESUME, FleetFolder, plain_text
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
+from layoutscope.image.remote import address_identity
+from layoutscope.image.split import find_parts
+from layoutscope.inputs import is_address
 from layoutscope.units import format_bytes
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.fleet.jobs import FleetJob, FleetLimits
+
+ID_DIGITS: Final = 16
+"""Hexadecimal digits of a source's identifier: among 10^9 sources, the chance of a collision is 1 in 40."""
+
+
+class FleetSource(Struct, frozen=True):
+    """One source of a batch."""
+
+    path: str  # as it was found; bytes that are not UTF-8 are surrogates, as in Python's own functions
+    refused: str = ""  # why it is not an image, where that is known before it is read
+    failed: str = ""  # why it cannot be reached
+
+    @property
+    def identifier(self) -> str:
+        """The key of its rows and its capture: the same for the same path, whatever the options."""
+        place = self.path if is_address(self.path) else os.path.realpath(self.path)
+        return hashlib.sha256(os.fsencode(place)).hexdigest()[:ID_DIGITS]
+
+    @property
+    def shown(self) -> str:
+        """The path as text; bytes that are not UTF-8 are escaped."""
+        return plain_text(self.path)
+
+
+END_BYTES: Final = 65536
+"""Length of a file's beginning and end that its identity includes: a write to a disk changes headers there."""
+
+
+class FleetLimits(Struct, frozen=True):
+    """Limits of the process of one source."""
+
+    memory_bytes: int  # address space; 0 for a share of the cluster worker's own limit
+    seconds: float  # wall time
+    written_bytes: int | None = None  # length of each file that it writes; None for no limit
+
+
+class FleetJob(Struct, frozen=True):
+    """The work on one source, for an engine on any machine."""
+
+    source: FleetSource
+    folder: str  # the batch's folder
+    limits: FleetLimits
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`, and `orders` and `hash_names`
+    at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
+
+    def key(self) -> dict[str, Any]:
+        """Return what the results depend on: while it is equal, the source need not be read again."""
+        from layoutscope.filesystems.registry import read_options
+
+        is_read = not (self.source.failed or self.source.refused)
+        path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
+        identity = source_identity(path) if is_read else {}
+        # A secret is reduced to whether one was given.
+        secrets = {name for name, (each, _) in read_options().items() if each.kind == "secret"}
+        relevant = {name: value for name, value in self.options.items() if name != "cache_dir"}
+        plain = {name: value is not None if name in secrets else value for name, value in relevant.items()}
+        options = json.loads(json.dumps(plain, default=str))
+        return {"made_by": f"layoutscope {__version__}", "options": options, **identity}
+
+
+def source_identity(path: str) -> dict[str, Any]:
+    """Identify a source without reading it whole.
+
+    Returns `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names,
+    sizes and times, and of the ends of a file that is named itself. Empty if the source cannot be read.
+    """
+    if is_address(path):
+        return address_identity(path)
+    total, newest, digest = 0, 0, hashlib.sha256()
+    try:
+        # The parts of a split image, and the files of a folder such as a bundle, belong to it.
+        names = list(inputs.walk_files(path)) if os.path.isdir(path) else [path]  # noqa: PTH112
+        if names == [path]:
+            with suppress(ImageError):
+                names += map(str, find_parts(Path(path))[1:])
+        for name in names:
+            status = os.stat(name)  # noqa: PTH116  (names may be no UTF-8)
+            total, newest = total + status.st_size, max(newest, status.st_mtime_ns)
+            about = os.fsencode(os.path.relpath(name, path))
+            digest.update(b"%d:%s %d %d\n" % (len(about), about, status.st_size, status.st_mtime_ns))
+            if name == path:
+                with inputs.open_file(Path(name)) as file:
+                    begin = file.read(END_BYTES)
+                    file.seek(max(0, status.st_size - END_BYTES))
+                    digest.update(begin + file.read(END_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return {"size_bytes": total, "modify_time_ns": newest, "identity": digest.hexdigest()}
 
 
 FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
@@ -413,7 +505,7 @@ def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
 
 def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
     """Submit a few jobs at a time, and again those lost with their worker; yield each document."""
-    from distributed import as_completed
+    from distributed import KilledWorker, as_completed
 
     remaining = iter(jobs)
     under_way: dict[Any, tuple[FleetJob, int]] = {}
@@ -432,26 +524,17 @@ def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]
             return
         future = next(done)
         job, losses = under_way.pop(future)
-        document = _document_of(future, job)
-        if document is None and losses + 1 < MAX_LOSSES:
-            submit(job, losses + 1)
+        error = future.exception() if future.status == "error" else None
+        if future.status == "finished":
+            yield future.result()
+        elif error is not None and not isinstance(error, KilledWorker | OSError):
+            words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
+            yield row_document(job, outcome("failed", EXIT_FAILED, words))
+        elif losses + 1 < MAX_LOSSES:
+            submit(job, losses + 1)  # the job was lost with its worker
         else:
             words = f"its workers were lost {MAX_LOSSES} times"
-            yield document or row_document(job, outcome("failed", EXIT_FAILED, words))
-
-
-def _document_of(future: Any, job: FleetJob) -> dict[str, Any] | None:
-    """Return the document of a finished job; None if the job was lost with its worker."""
-    from distributed import KilledWorker
-
-    if future.status == "finished":
-        document: dict[str, Any] = future.result()
-        return document
-    error = future.exception() if future.status == "error" else None
-    if error is None or isinstance(error, KilledWorker | OSError):
-        return None
-    words = f"its worker broke off: {type(error).__name__}: {error}".splitlines()[0]
-    return row_document(job, outcome("failed", EXIT_FAILED, words))
+            yield row_document(job, outcome("failed", EXIT_FAILED, words))
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, U
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
-from layoutscope.options import QueryLimits, QueryOptions, ReadOptions, fill, leave_out
+from layoutscope.options import LISTENER_OPTIONS, QueryLimits, QueryOptions, ReadOptions, fill, leave_out
 from layoutscope.report.json import result_json
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.report.text.fleet import markdown
@@ -552,7 +552,13 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     limits = Limits(limit_options["memory_bytes"], limit_options["timeout_ms"] / 1000)  # raises before the work begins
     folder = Path(path)
     if (folder / FLEET_MANIFEST).is_file():
-        _refuse_reading(folder, read_options)
+        # The images of a batch were read already.
+        defaults: Mapping[str, Any] = fill(ReadOptions, {})
+        names = [name for name, value in read_options.items() if value is not None and value != defaults.get(name)]
+        unused = [name for name in names if name not in (*LISTENER_OPTIONS, "cache_dir")]
+        if unused:
+            option = unused[0].replace("_", "-")
+            raise UsageError(f"{folder}: is a batch, whose images were read. Give {option} to batch.")
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is not a batch; its {FLEET_MANIFEST} was not written by layoutscope")
         FleetFolder(folder).note()
@@ -575,19 +581,6 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         if not result.sources[0].has_capture:
             raise ImageError(result.sources[0].message)
         return _answer_query(Path(work) / "one", sql, limits)
-
-
-def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
-    """Refuse read options for a batch whose images are read already."""
-    defaults: Mapping[str, Any] = fill(ReadOptions, {})
-    names = [name for name, value in options.items() if value is not None and value != defaults.get(name)]
-    if not names:
-        return
-    from layoutscope.fleet.batch import LISTENER_OPTIONS
-
-    unused = [name for name in names if name not in (*LISTENER_OPTIONS, "cache_dir")]
-    if unused:
-        raise UsageError(f"{folder}: is a batch, whose images were read. Give {unused[0].replace('_', '-')} to batch.")
 
 
 def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:

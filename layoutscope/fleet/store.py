@@ -196,7 +196,10 @@ class FleetFolder:
         """Move a capture into the folder, and then write its row."""
         if not capture.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
-        goal = self.path / "captures" / f"{_portable_name(document['path'])}-{document['source']}.lscope"
+        # The last part of the path, in characters that every file system accepts.
+        name = os.path.basename(document["path"].rstrip("/")) or "disk"  # noqa: PTH119  (names may be no UTF-8)
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:NAME_LENGTH] or "disk"
+        goal = self.path / "captures" / f"{name}-{document['source']}.lscope"
         row = self.row_path(document["source"])
         old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.take_snapshot(row)
         ownfiles.refuse_strangers(row, old_row)
@@ -234,6 +237,9 @@ class FleetFolder:
 
     def write_tables(self, identifiers: Iterable[str], unwritten: Mapping[str, dict[str, Any]]) -> None:
         """Write the tables over all sources."""
+        from layoutscope.frames import pl
+        from layoutscope.tables.frames import parquet
+
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
         pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in FLEET_TABLES}
         for number, identifier in enumerate(identifiers, 1):
@@ -249,13 +255,7 @@ class FleetFolder:
             if not number % SOURCES_PER_PIECE:
                 _convert_to_frames(rows, pieces)
         _convert_to_frames(rows, pieces)
-        self._publish_tables(pieces)
-
-    def _publish_tables(self, pieces: dict[str, list[pl.DataFrame]]) -> None:
-        """Move the tables into place once all are written, so tables of two batches are never mixed."""
-        from layoutscope.frames import pl
-        from layoutscope.tables.frames import parquet
-
+        # Tables are moved into place once all are written, so tables of two batches are never mixed.
         try:
             with ExitStack() as stack:
                 for name in reversed(pieces):  # the stack closes them in the opposite order
@@ -321,12 +321,6 @@ def _is_row(document: object, identifier: str) -> bool:
     is_ended = all(isinstance(document.get(name), str) for name in ("path", "status", "message"))
     lists = (document.get(name, []) for name in FLEET_TABLES if name != "batch")
     return is_ended and all(isinstance(each, list) and all(isinstance(row, dict) for row in each) for each in lists)
-
-
-def _portable_name(path: str) -> str:
-    """Return the last part of a path, in characters that every file system accepts."""
-    name = os.path.basename(path.rstrip("/")) or "disk"  # noqa: PTH119  (names may be no UTF-8)
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:NAME_LENGTH] or "disk"
 
 
 def _write_atomically(target: Path, state: ownfiles.Snapshot, data: bytes) -> None:

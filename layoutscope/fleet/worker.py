@@ -244,23 +244,20 @@ def main() -> None:
     threading.Thread(target=receive, daemon=True).start()
     while True:
         os.write(replies, b".")
-        _run_job(json.loads(jobs.get()))
-
-
-def _run_job(job: dict[str, Any]) -> None:
-    work = Path(job["work"])
-    tempfile.tempdir = os.environ["TMPDIR"] = str(work)
-    with suppress(OSError):  # where the system cannot reset the peak, it includes all earlier sources
-        Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
-    try:
-        os.chdir(job["at"])
-        document = read_source(job["source"]["path"], job["options"], work)
-    except OSError as error:
-        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {reason_of(error)}")
-    document["peak_memory_bytes"] = peak_memory_bytes()
-    with ownfiles.new_file(work / RESULT, {}) as file:
-        file.write(json.dumps(document).encode())
-    sys.stdout.flush()
+        job = json.loads(jobs.get())
+        work = Path(job["work"])
+        tempfile.tempdir = os.environ["TMPDIR"] = str(work)
+        with suppress(OSError):  # where the system cannot reset the peak, it includes all earlier sources
+            Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
+        try:
+            os.chdir(job["at"])
+            document = read_source(job["source"]["path"], job["options"], work)
+        except OSError as error:
+            document = outcome("failed", EXIT_FAILED, f"{job['at']}: {reason_of(error)}")
+        document["peak_memory_bytes"] = peak_memory_bytes()
+        with ownfiles.new_file(work / RESULT, {}) as file:
+            file.write(json.dumps(document).encode())
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

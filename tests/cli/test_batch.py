@@ -29,12 +29,19 @@ from fixtures.hfsplus.plan import VolumePlan as HfsVolume
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write as write_hfsplus
 from fixtures.partitions import mbr_of_several
-from layoutscope.api.export import export_document
+from layoutscope.api.export import export
 from layoutscope.api.outputs import OutputError
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet import engines
-from layoutscope.fleet.engines import MAX_SOURCES, WorkerPool, attempt, attempt_on_dask_worker
-from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
+from layoutscope.fleet.engines import (
+    MAX_SOURCES,
+    FleetJob,
+    FleetLimits,
+    FleetSource,
+    WorkerPool,
+    attempt,
+    attempt_on_dask_worker,
+)
 from layoutscope.fleet.store import MIN_FREE_BYTES, FleetFolder
 from layoutscope.results.fleet import STATUSES
 from layoutscope.results.scan import volume_names
@@ -249,7 +256,7 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
 def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     """Dask's settings for its workers would make every large buffer of a reader be mapped again."""
     from layoutscope.fleet import engines
-    from layoutscope.fleet.jobs import FleetLimits
+    from layoutscope.fleet.engines import FleetLimits
 
     seen = []
     begin = subprocess.Popen
@@ -1003,7 +1010,7 @@ def test_twins_are_the_same_in_what_is_asked_of_the_image_alone(twins):
 
 def test_lists_of_files_keep_twins_apart(twins, tmp_path):
     """In a body file a path begins with its volume: no two volumes share a prefix, and none is another's prefix."""
-    export_document(twins.parent / "apfs.img", tmp_path / "list.body", file_format="bodyfile")
+    export(twins.parent / "apfs.img", None, tmp_path / "list.body", file_format="bodyfile")
     lines = (tmp_path / "list.body").read_text().splitlines()
     firsts = [line.split("|")[1].split("/")[1].partition("<")[0] for line in lines]
     counts = {name: firsts.count(name) for name in dict.fromkeys(firsts)}

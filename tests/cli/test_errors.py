@@ -15,8 +15,8 @@ import typer
 from layoutscope.api.compare import ORDERINGS
 from layoutscope.api.export import ALL, DOCUMENT_FORMATS, EXPORTED
 from layoutscope.api.plan import PLANNED
+from layoutscope.api.predict import PLACEMENTS
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
-from layoutscope.api.workloads import PLACEMENTS
 from layoutscope.cli import app
 from layoutscope.cli.help import RENAMED, describe_options, rename_options
 from layoutscope.cli.options import complete_what_if

@@ -18,7 +18,7 @@ import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import read_layouts, scan, trace
-from layoutscope.api.export import DOCUMENT_FORMATS, export_document
+from layoutscope.api.export import DOCUMENT_FORMATS, export
 from layoutscope.api.save import save
 from layoutscope.drive import simulate
 from layoutscope.drive.uncertain import Host
@@ -36,7 +36,7 @@ STUBS = {"dc": "http://purl.org/dc/elements/1.1/", "xml": "http://www.w3.org/XML
 def exported(path, file_format, **options) -> str:
     """Return a document as text."""
     file = io.BytesIO()
-    export_document(path, file, file_format=file_format, **options)
+    export(path, None, file, file_format=file_format, **options)
     return file.getvalue().decode()
 
 
@@ -257,7 +257,7 @@ def test_documents_have_no_control_characters(odd_names, file_format):
 def test_a_format_that_is_none_is_refused(odd_names):
     """The error lists the valid formats."""
     with pytest.raises(UsageError, match="did you mean 'bodyfile'"):
-        export_document(odd_names, io.BytesIO(), file_format="bodyfiles")
+        export(odd_names, None, io.BytesIO(), file_format="bodyfiles")
 
 
 # ``list`` compared with the listings of the drivers that mounted the same volumes, and with ``fls -r``.

@@ -286,7 +286,7 @@ def run_profiles(path: Path, base: Base) -> int:  # noqa: ARG001
 
 @cache
 def timings_bases() -> tuple[Base, ...]:
-    """Time reads of two drive models with a simulated clock; no profile is fitted, which takes most of a measurement."""
+    """Time reads of two drive models with a simulated clock; no profile is fitted, which would take longer."""
     from unittest.mock import patch
 
     from layoutscope.drive import load_profile

@@ -236,27 +236,30 @@ def test_what_faults_are_planted_in_is_clean(name, victims):
 
 @for_each("fault", FAULTS)
 def test_every_fault_is_found_where_it_is(fault, victims):
-    """A fault is found under a code of its kind, at the object that holds it or at the exact byte."""
+    """A fault is found under a code of its kind, at the object that holds it or at the exact byte.
+
+    For each check, one fault is found by that check alone.
+    """
+    checks = [name for name in STOOD_FOR if NEEDED[name] == fault.name]
     with planted(fault, victims) as image:
-        found = [item for item in findings(image.path, fault.scenario) if item.code in CODES[fault.kind]]
-    places = {item.image_offset for item in found if item.image_offset is not None}
-    assert image.where // BLOCK_BYTES in {place // BLOCK_BYTES for place in places}
-    assert image.where in places or fault.kind not in EXACT
+        found, *rests = (
+            [
+                (item.code, item.image_offset)
+                for item in findings(image.path, fault.scenario, without=without)
+                if item.code in CODES[fault.kind] and item.image_offset is not None
+            ]
+            for without in ((), *({name} for name in checks))
+        )
+    here = {(code, place) for code, place in found if place // BLOCK_BYTES == image.where // BLOCK_BYTES}
+    assert here
+    assert image.where in {place for _, place in found} or fault.kind not in EXACT
+    for name, rest in zip(checks, rests, strict=True):
+        assert here - set(rest), name
 
 
-@for_each("name", STOOD_FOR)
-def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
-    """Each check is the only one to find its fault."""
-    fault = BY_NAME[NEEDED[name]]
-    with planted(fault, victims) as image:
-        block = image.where // BLOCK_BYTES
-        whole, rest = (findings(image.path, fault.scenario, without=names) for names in ((), {name}))
-    lost = {
-        (item.code, item.image_offset)
-        for item in whole
-        if item.image_offset and item.image_offset // BLOCK_BYTES == block
-    } - {(item.code, item.image_offset) for item in rest}
-    assert {code for code, _ in lost} & CODES[fault.kind]
+def test_the_faults_of_checks_are_planted():
+    """Each check that has a fault of its own has one of those above."""
+    assert {NEEDED[name] for name in STOOD_FOR} <= {fault.name for fault in FAULTS}
 
 
 @for_each("name", [name for name, plan in SCENARIOS.items() if name != "fusion"])

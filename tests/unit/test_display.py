@@ -49,21 +49,32 @@ class Parsed(HTMLParser):
 
 
 @pytest.fixture(scope="module", params=["hfsplus-scattered.img.zst", "apfs-scattered.img.zst"])
-def results(request, tmp_path_factory):
-    """Call every verb on an image."""
-    with layoutscope.open(FOLDER / request.param) as session:
-        scanned = session.scan(drives=["generic-7200", "sata-ssd"])
-        trace = tmp_path_factory.mktemp("trace") / "reads.csv"
-        layoutscope.write_trace(session.trace(), trace)
-        yield [
-            session, scanned, scanned.volume.walk.trace, session.predict(drives="generic-7200", what_ifs=["ssd"]),
-            session.predict(order="all", drives="sata-ssd"), session.inspect(cnid=2), session.check(),
-            layoutscope.compare(session, session, drives="generic-7200"),
-            layoutscope.series([session, session], drives="sata-ssd"),
-            layoutscope.replay(trace, drives="generic-7200", against=session), layoutscope.verify(session),
-            *layoutscope.drives(["generic-7200", "sata-ssd"]), session.volume.costs("generic-7200"),
-            layoutscope.service(session.trace(), layoutscope.load_profile("generic-7200")), session.volumes,
-        ]  # fmt: skip
+def session(request):
+    """Open an image."""
+    with layoutscope.open(FOLDER / request.param) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def scanned(session):
+    """Scan the image."""
+    return session.scan(drives=["generic-7200", "sata-ssd"])
+
+
+@pytest.fixture(scope="module")
+def results(session, scanned, tmp_path_factory):
+    """Call every verb on the image."""
+    trace = tmp_path_factory.mktemp("trace") / "reads.csv"
+    layoutscope.write_trace(session.trace(), trace)
+    return [
+        session, scanned, scanned.volume.walk.trace, session.predict(drives="generic-7200", what_ifs=["ssd"]),
+        session.predict(order="all", drives="sata-ssd"), session.inspect(cnid=2), session.check(),
+        layoutscope.compare(session, session, drives="generic-7200"),
+        layoutscope.series([session, session], drives="sata-ssd"),
+        layoutscope.replay(trace, drives="generic-7200", against=session), layoutscope.verify(session),
+        *layoutscope.drives(["generic-7200", "sata-ssd"]), session.volume.costs("generic-7200"),
+        layoutscope.service(session.trace(), layoutscope.load_profile("generic-7200")), session.volumes,
+    ]  # fmt: skip
 
 
 def objects(found, seen=None):
@@ -109,22 +120,22 @@ def test_every_object_is_shown_in_a_notebook(results):
         assert len(page) < 1_000_000, type(item)
 
 
-def test_a_result_is_its_text_with_tables_below(results):
+def test_a_result_is_its_text_with_tables_below(scanned):
     """A scan shows its verdict, and its metrics as a sortable table."""
-    page = to_html(results[1])
+    page = to_html(scanned)
     assert "listing all files" in Parsed(page).text
     assert page.count("<table") == 2
     assert 'onclick="(h=&gt;' in page
-    assert f"metrics: {results[1].metrics.height:,} rows" in page
+    assert f"metrics: {scanned.metrics.height:,} rows" in page
 
 
-def test_names_from_an_image_are_text(results):
+def test_names_from_an_image_are_text(session):
     """Tags, control characters and reversed text in names are displayed without effect, in lists, facts and frames."""
     hostile = layout(name=HOSTILE)
     finding = Finding("truncated", "error", HOSTILE, 0, HOSTILE, HOSTILE, HOSTILE)
     line = StructureLines(HOSTILE, 0, (FieldLine(HOSTILE, 0, 1, HOSTILE),), HOSTILE)
     owner = Owner(HOSTILE, "file", 0, 1, ((HOSTILE, HOSTILE),))
-    frame = results[3].directories.head(1).with_columns(path=pl.lit(HOSTILE))
+    frame = session.predict(drives="generic-7200").directories.head(1).with_columns(path=pl.lit(HOSTILE))
     pages = [to_html(item) for item in (hostile, hostile.facts, finding, line, owner)]
     pages += [Inspection(HOSTILE, HOSTILE, (owner,), (line,))._repr_html_(), table(frame.columns, frame.iter_rows())]
     for page in pages:
@@ -171,9 +182,9 @@ def test_looking_at_a_layout_makes_no_frames():
     assert "frame" not in vars(made.columns("nodes"))
 
 
-def test_figures_are_drawn_without_a_network(results):
+def test_figures_are_drawn_without_a_network(scanned):
     """The map's page is in its own iframe, with its scripts and a policy that blocks other sources."""
-    drawn = results[1].figure()
+    drawn = scanned.figure()
     page = drawn._repr_html_()
     assert repr(drawn) == "LayoutMap(1 disk)"
     (frame,) = re.findall(r'srcdoc="([^"]*)"', page)

@@ -44,8 +44,9 @@ class MapWalk(Struct, frozen=True):
     trace: AccessTrace  # its reads
     service_s: NDArray[np.float64]  # service time of each read, in seconds, host time not included
     causes_s: Mapping[str, float]  # seconds by cause: seek, rotation, transfer, overhead, host
-    best_s: float | None = None  # time with the best remedy that needs no other drive; None where none helps
-    best: str = ""  # that remedy, in a few words
+    # time with the remedy that the report names first, and that remedy in a few words; None and empty where none helps
+    best_s: float | None = None
+    best: str = ""
     host_factor: float = 1.0  # how many times as long the computer takes as the trace says
     draws_s: tuple[float, ...] = ()  # seconds of each simulation, which belong to those of other walks one by one
     entries: int = 0  # files and directories that it lists
@@ -289,7 +290,7 @@ def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
 
 def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
     verdict = volume.verdict
-    best = verdict.best if verdict is not None and verdict.drive == prediction.drive else None
+    best = next(iter(verdict.helpful), None) if verdict is not None and verdict.drive == prediction.drive else None
     return MapWalk(
         order=walk.order,
         drive=prediction.drive,
@@ -297,7 +298,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         service_s=prediction.service_s,
         causes_s=dict(prediction.causes_s),
         best_s=None if best is None else best.seconds,
-        best="" if best is None else best.title,
+        best="" if best is None else best.advice,
         host_factor=prediction.host_factor,
         draws_s=prediction.draws_s,
         entries=count_listed(volume.layout),

@@ -103,7 +103,7 @@ def _entries(disk: MapDisk, drive: str) -> int:
 
 
 def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
-    """Say what the slowest disk spends its time on, and what would help most."""
+    """Say what the slowest disk spends its time on, and which remedy the report names first."""
     listed = [disk for disk in images_of(disks) if _seconds(disk, drive) > 0]
     if not listed:
         return ""
@@ -124,7 +124,7 @@ def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
     best = max((walk for walk in walks if walk.best_s is not None), key=lambda walk: walk.seconds, default=None)
     if best is None or best.best_s is None or len(walks) > 1:
         return said
-    return f"{said} What helps most: {best.best}, {format_seconds(best.best_s)}."
+    return f"{said} What helps: {best.best}, {format_seconds(best.best_s)}."
 
 
 def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:

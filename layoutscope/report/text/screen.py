@@ -26,7 +26,7 @@ from layoutscope.results import explanation as words
 from layoutscope.results.check import what_to_do
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.locked import is_locked
-from layoutscope.results.verdict import WORTH_S
+from layoutscope.results.verdict import MAX_NAMED, WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import EN_DASH, brief_bytes, brief_seconds, brief_share, format_bytes, format_count, format_share
@@ -66,11 +66,7 @@ MAX_DRIVES: Final = 3
 MAX_PARTITIONS: Final = 6
 SMALLER_BYTES: Final = 1024**2
 """A container that leaves so much of its partition free is shown with its size."""
-OWN: Final = ("list-from-disk",)
-"""Remedies of software that is installed already: this one."""
 _NAME_COLUMNS: Final = 32
-MAX_ROWS: Final = 3
-"""Causes, and remedies, that are shown where there is room."""
 
 
 def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
@@ -204,7 +200,7 @@ def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool)
     else:
         last += _wrap(read, most_lines=2)
     is_explained = verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads
-    for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
+    for rows, is_aired in ((MAX_NAMED, True), (2, True), (2, False), (1, False)):
         sections = [*first]
         if verdict is not None and is_explained and not is_damaged:
             sections += [list(_why(verdict, rows, is_ascii=is_ascii)), list(_help(result, verdict, rows))]
@@ -379,14 +375,12 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     now = brief_seconds(verdict.seconds)
     head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_fill_image(head, result), style=SECTION)
-    ranked = sorted(verdict.helpful[:rows], key=lambda item: not (item.is_bought or item.name in OWN))
-    for item in ranked:
-        title = item.title if item.is_bought or item.name in OWN else f"in software: {item.title}"
-        yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {title}"))
-    if not ranked:
+    for item in verdict.helpful[:rows]:
+        yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
+    if not verdict.helpful:
         yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))
     for title, items in (("On some drives", verdict.unsure), (words.LITTLE, verdict.useless)):
-        if items and len(ranked) < rows:
+        if items and len(verdict.helpful) < rows:
             listed = [f"{item.title} ({brief_seconds(item.seconds)})" for item in items]
             yield Text(_cut(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
 
@@ -399,7 +393,8 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
     """Show how much metadata there is, and where it is."""
     if len(volume.layout.columns("nodes")):
         placement = volume.verdict.placement if volume.verdict is not None else None
-        within = f", {words.describe_span(placement)}" if placement is not None else ""
+        # A volume has metadata that a listing does not read, so the share is not one of all metadata.
+        within = f"; {words.describe_span(placement, 'a listing')}" if placement is not None else ""
         yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.drive.uncertain import two_digits
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import heads, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, find_explained_row, get_end_costs, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 from layoutscope.walk.host import HOST_WORDS
@@ -131,7 +131,7 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
     if change is None:
         why = "different UUIDs"
         return Text(f"{earlier} and {later} are different volumes ({why}), so moved nodes are not reported.")
-    columns = heads("", ">Stayed", ">Moved", ">Added", ">Removed", ">Moved by, median")
+    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Added", "Removed", "Moved by, median"))]
     rows = [
         (
             row.what,

@@ -26,7 +26,7 @@ from layoutscope.metrics.space import select_own_nodes
 from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.report.plots import forecast_page
-from layoutscope.results.forecast import (
+from layoutscope.results.plan import (
     Churn,
     ForecastMetric,
     ForecastPoint,

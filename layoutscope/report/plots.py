@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from layoutscope.drive.geometry import seek_curve, total_cylinders
 from layoutscope.report import escape_text
 from layoutscope.report.map.figure import MAX_ROWS, figure
-from layoutscope.report.map.page import fill_page, shares_of
+from layoutscope.report.map.page import fill_page, first_screen, shares_of, table
 from layoutscope.report.map.panels import make_chart
 from layoutscope.report.map.pyramid import packed_json
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import first_screen, table
 from layoutscope.results.compare import side_letters
 from layoutscope.results.explanation import drive_words
 from layoutscope.units import GIB, KIB, MIB, TIB, format_share, format_value
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.report.map.panels import Chart
     from layoutscope.report.map.scans import MapDisk
     from layoutscope.results.compare import Comparison, MetricRow, Series, TimeRow
-    from layoutscope.results.forecast import ForecastRange, ForecastResult
+    from layoutscope.results.plan import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts
 
     Curve = tuple[str, Sequence[Any], Sequence[float | None], Sequence[tuple[float, float]]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import plotly.graph_objects as go
 
 from layoutscope.report.map.figure import WIDTH, dots_words, drives_of, figure, roles_for
-from layoutscope.report.map.screen import headline_of
+from layoutscope.report.map.page import headline_of
 from layoutscope.report.notebook import frame_page
 from layoutscope.results.explanation import drive_words
 from layoutscope.units import format_count

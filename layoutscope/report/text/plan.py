@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult
-    from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import (
+        Churn,
+        EmittedOrder,
+        ForecastPoint,
+        ForecastResult,
+        Pace,
+        PlannedRemedy,
+        VolumePlan,
+    )
 
 
 MAX_TOLD: Final = 5

@@ -21,7 +21,7 @@ from layoutscope.display import Struct as LibraryStruct
 from layoutscope.display import StructType, describe_fields
 from layoutscope.findings import Finding
 from layoutscope.report.json import build_object, list_json, result_document, result_json
-from layoutscope.results import check, compare, fleet, forecast, plan, predict, recorded, scan, verdict
+from layoutscope.results import check, compare, fleet, plan, predict, recorded, scan, verdict
 from layoutscope.results import inspect as inspection
 from layoutscope.results.compare import ChangeRow, Changes, NodeChanges
 from layoutscope.results.fleet import FleetResult, SourceEnd

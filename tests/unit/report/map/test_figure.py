@@ -17,11 +17,10 @@ from layoutscope.api.map import BROWSERS, layout_map, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map.figure import BINS, MAX_DOTS, bars, drives_of, figure, scale_of, static
-from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.page import cause_of, first_screen, headline_of, shares_of
 from layoutscope.report.map.pyramid import FREE_SPACE, UNCLAIMED
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import cause_of, first_screen, headline_of
-from layoutscope.report.text.screen import screen_lines
+from layoutscope.report.text.scan import screen_lines
 from layoutscope.results.verdict import Remedy
 from layoutscope.units import format_bytes
 from layoutscope.zstd import zstd

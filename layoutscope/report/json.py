@@ -536,13 +536,6 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "rows": Member(list[dict[str, Any]], "the rows, with the values by column", _list_rows),
         "left_out": "left_out",
     },
-    fleet.ViewList: {
-        "views": Member(
-            dict[str, tuple[Column, ...]],
-            "columns of each view, by its name",
-            lambda result, _: {view.name: view.columns for view in result.views},
-        )
-    },
     Column: {"name": "name", "type": "kind", "unit": "unit", "about": "doc"},
 }
 """Members of the types whose documents differ from their fields."""

@@ -57,9 +57,20 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
     segments = [from_layouts(item.layouts, item.device) for item in disks]
     shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
     parts = zip(disks, segments, shares, strict=True)
+    span = figure.scale_of(disks[: figure.MAX_ROWS], shares[: figure.MAX_ROWS])
+    known = figure.CHANGES if any(disk.num_earlier for disk in disks) else figure.ROLES
     data = {
         "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
-        "figure": _figure(disks, shares),
+        # without what it shows, which the page has as cells and reads
+        "figure": {
+            **figure.skeleton(disks, shares),
+            "span": span,
+            "unit": figure.unit_of(span),
+            "bins": figure.BINS,
+            "dots": figure.MAX_DOTS,
+            "times": [(least, length, name) for least, length, name, _ in figure.TIME_UNITS],
+            "roles": [role.key for role in known],
+        },
         "drives": drive_words_of(disks),
         "charts": [encode.packed_json(charts) for charts in charts_of(disks, names=names)],
     }
@@ -84,21 +95,6 @@ def fill_page(*, title: str, sections: str, made: str, payload: dict[str, Any], 
         plotly=_pack("plotly.js"),
         script=_pack(script),
     )
-
-
-def _figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, Any]:
-    """Return the first screen's figure without what it shows, which the page has as cells and reads."""
-    span = figure.scale_of(disks[: figure.MAX_ROWS], shares[: figure.MAX_ROWS])
-    known = figure.CHANGES if any(disk.num_earlier for disk in disks) else figure.ROLES
-    return {
-        **figure.skeleton(disks, shares),
-        "span": span,
-        "unit": figure.unit_of(span),
-        "bins": figure.BINS,
-        "dots": figure.MAX_DOTS,
-        "times": [(least, length, name) for least, length, name, _ in figure.TIME_UNITS],
-        "roles": [role.key for role in known],
-    }
 
 
 @cache
@@ -140,6 +136,7 @@ def disk_data(
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stack_tables([layout.columns("nodes") for layout in item.layouts])
+    ends = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)]).tolist()
     unit_bytes, cell_bytes, cells = pyramid(shares, item.block_size_bytes)
     return {
         "title": item.title if names else "volume",
@@ -147,7 +144,10 @@ def disk_data(
         "size": item.size_bytes,
         "used": used_span(shares),
         "block": item.block_size_bytes,
-        "volumes": _volumes(item),
+        # Volumes are named where there are several, each with the stretch of the nodes that are its own.
+        "volumes": [
+            {"name": item.called.get(place, ""), "nodes": ends[place : place + 2]} for place in range(len(item.layouts))
+        ],
         "classes": [
             {"key": share.item.key, "label": share.item.label, "role": share.item.role, "bytes": share.size_bytes}
             for share in shares
@@ -156,7 +156,8 @@ def disk_data(
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
         "nodes": pack_nodes_table(nodes, item, segments, [share.item.key for share in shares]),
-        "files": _files(owned.files),
+        # which volume's file each owner of data is
+        "files": {"volume": encode.array(owned.files[:, 0]), **identifiers(owned.files[:, 1])},
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
         "damage": [
@@ -169,18 +170,6 @@ def disk_data(
     }
 
 
-def _volumes(item: MapDisk) -> list[dict[str, Any]]:
-    """Name the volumes, where there are several, and say from which to before which of the nodes are each one's."""
-    ends = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)]).tolist()
-    places = range(len(item.layouts))
-    return [{"name": item.called.get(place, ""), "nodes": ends[place : place + 2]} for place in places]
-
-
-def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
-    """Pack which volume's file each owner of data is."""
-    return {"volume": encode.array(files[:, 0]), **identifiers(files[:, 1])}
-
-
 def _cells(first: NDArray[np.int64], count: NDArray[np.int64], held: NDArray[np.int64]) -> dict[str, Any]:
     behind = np.concatenate([[0], (first + count)[:-1]])[: len(first)]
     return {"gap": encode.array(first - behind), "count": encode.array(count - 1), "held": encode.array(held)}
@@ -191,18 +180,20 @@ def tiles(segments: Segments) -> list[dict[str, Any]]:
 
     `from` and `to`, in bytes of the image, and the packed `start`, `length` and `owner`.
     """
-    return [_tile(segments, first) for first in range(0, len(segments), TILE_SEGMENTS)]
-
-
-def _tile(segments: Segments, first: int) -> dict[str, Any]:
-    part = segments.take(np.arange(first, min(first + TILE_SEGMENTS, len(segments))))
-    return {
-        "from": int(part.start[0]),
-        "to": int((part.start + part.length).max()),
-        "start": encode.array(part.start, delta=True),
-        "length": encode.array(part.length),
-        "owner": encode.array(part.owner),
-    }
+    parts = (
+        segments.take(np.arange(first, min(first + TILE_SEGMENTS, len(segments))))
+        for first in range(0, len(segments), TILE_SEGMENTS)
+    )
+    return [
+        {
+            "from": int(part.start[0]),
+            "to": int((part.start + part.length).max()),
+            "start": encode.array(part.start, delta=True),
+            "length": encode.array(part.length),
+            "owner": encode.array(part.owner),
+        }
+        for part in parts
+    ]
 
 
 WORTH_TELLING: Final = 1.1
@@ -246,7 +237,10 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     ranked = sorted(listed, key=lambda disk: _seconds(disk, drive) / _entries(disk, drive))
     quick, slow = ranked[0], ranked[-1]
     most, least = ((_seconds(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
-    ratio = paired_ratio(*(_draws(disk, drive) / _entries(disk, drive) for disk in (slow, quick)))
+    draws = ([walk.draws_s for walk in walks_on(disk, drive)] for disk in (slow, quick))
+    ratio = paired_ratio(
+        *(np.sum(all_s, axis=0) / count for all_s, (_, count) in zip(draws, (most, least), strict=True))
+    )
     if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
     per = abs(most[1] - least[1]) > SAME * most[1]
@@ -273,11 +267,6 @@ def _both(disks: Sequence[MapDisk], drive: str) -> str:
 def _seconds(disk: MapDisk, drive: str) -> float:
     """How long all volumes of a disk take, one after the other."""
     return sum(walk.seconds for walk in walks_on(disk, drive))
-
-
-def _draws(disk: MapDisk, drive: str) -> NDArray[np.float64]:
-    """The same in each simulation."""
-    return np.asarray(np.sum([walk.draws_s for walk in walks_on(disk, drive)], axis=0))
 
 
 def _entries(disk: MapDisk, drive: str) -> int:
@@ -331,20 +320,14 @@ def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
 
 def draw_rows(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_one_scale: bool = True) -> str:
     """Return what the rows are, the colors, and the figure without a script."""
-    lead = f'<p class="lead muted">{_lead(disks)}</p>'
+    lead = "What fills each stretch of the disk; an empty part is free space."
+    if drive := next(iter(figure.drives_of(disks)), ""):
+        words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
+        lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
+        if len(disks) > figure.MAX_ROWS:
+            lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
     drawn = figure.static(disks, shares, is_one_scale=is_one_scale)
-    return f'{lead}{_key(disks, shares)}<div id="figure">{drawn}</div>'
-
-
-def _lead(disks: Sequence[MapDisk]) -> str:
-    drive = next(iter(figure.drives_of(disks)), "")
-    if not drive:
-        return "What fills each stretch of the disk; an empty part is free space."
-    words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
-    lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
-    if len(disks) > figure.MAX_ROWS:
-        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
-    return lead
+    return f'<p class="lead muted">{lead}</p>{_key(disks, shares)}<div id="figure">{drawn}</div>'
 
 
 def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
@@ -419,10 +402,12 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
     cards = '<div class="card"></div>' * len(disks)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
     facts = "".join(_card("".join(table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
+    ways = "".join(f'<tr><th scope="row">{want}</th><td>{way}</td></tr>' for want, way in WAYS)
+    keys = f"<summary>Keyboard and mouse ( ? )</summary><table>{ways}</table>"
     return "\n".join(
         [
             first_screen(disks, shares),
-            f'<section id="map" class="scripted"></section>{_help()}',
+            f'<section id="map" class="scripted"></section><details class="help scripted">{keys}</details>',
             *(_folded(anchor, *words, cards, "scripted") for anchor, words in PANELS.items() if _has(anchor, disks)),
             _folded("holdings", "Numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
@@ -442,11 +427,6 @@ WAYS: Final = (
     ("find a path, a file by its number, or a byte", "/"),
 )
 """What a reader may want, and which keys and movements do it."""
-
-
-def _help() -> str:
-    rows = "".join(f'<tr><th scope="row">{want}</th><td>{way}</td></tr>' for want, way in WAYS)
-    return f'<details class="help scripted"><summary>Keyboard and mouse ( ? )</summary><table>{rows}</table></details>'
 
 
 def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:

@@ -121,9 +121,9 @@ def _cell(text: str) -> str:
 @make_printer
 def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
-    for view in result.views:
-        rows = [(column.name, column.kind, column.unit, column.doc) for column in view.columns]
-        yield plain_table(view.name, heads("Column", "Type", "Unit", "What it is"), rows)
+    for name, columns in result.views.items():
+        rows = [(column.name, column.kind, column.unit, column.doc) for column in columns]
+        yield plain_table(name, heads("Column", "Type", "Unit", "What it is"), rows)
         yield Text("")
 
 

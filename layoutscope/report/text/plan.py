@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from layoutscope.results.plan import (
-        Churn,
-        EmittedOrder,
-        ForecastPoint,
         ForecastResult,
         Pace,
         PlannedRemedy,
@@ -45,23 +42,19 @@ def print_plan(result: PlanResult) -> Iterator[RenderableType]:
     for volume in result.volumes:
         yield Text()
         yield from _volume(volume, shows_all=result.shows_all)
-    if result.emitted is not None:
-        yield from _describe_list(result.emitted)
+    if (found := result.emitted) is not None:
+        windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the listing"
+        yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
+        (_, own), *others = found.seconds
+        told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
+        yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
+        yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
+        for each in found.missing:
+            yield from _wrap(each.sentence, style="yellow")
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
         yield Text("No volume found to plan for.")
-
-
-def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
-    windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the listing"
-    yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
-    (_, own), *others = found.seconds
-    told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
-    yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
-    yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
-    for each in found.missing:
-        yield from _wrap(each.sentence, style="yellow")
 
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
@@ -186,7 +179,14 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
     cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
     yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'simulation')}")
     if result.churn is not None:
-        yield from _churn(result.churn)
+        churn = result.churn
+        yield Text(f"New files from image to image: {', '.join(map(format_share, churn.replaced))}")
+        told = [format_share(share) for share in churn.rewritten if share is not None]
+        if told:
+            yield Text(f"Leaves written from image to image: {', '.join(told)}")
+        if churn.expected is not None:
+            expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
+            yield Text(f"The earlier images predict {expected} for the last one; it was {was}.")
     for number, drive in enumerate(result.points[0].times):
         columns = heads(">Cycles", ">Listing time", ">Range (layout)", ">Range (layout and drive)")
         rows = []
@@ -198,25 +198,13 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
         yield plain_table(f"Listing on {escape_text(drive.profile)}", columns, rows)
     titles = {metric.name: metric.title for metric in reversed(result.points[0].metrics)}
     columns = [*heads(">After", ">Files", ">Leaves"), *((titles.get(name, name), True) for name in FORECAST_METRICS)]
-    yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
+    layouts = []
+    for point in result.points:
+        cells = [f"{point.cycle:,}", f"{point.files.value:,.0f}", f"{point.nodes.value:,.0f}"]
+        for name in FORECAST_METRICS:
+            found = next((metric.found for metric in point.metrics if metric.name == name), None)
+            cells.append(NOTHING if found is None else format_share(found.value))
+        layouts.append(cells)
+    yield plain_table("Layout", columns, layouts)
     for note in result.notes:
         yield Text(note, style="dim")
-
-
-def _layout_cells(point: ForecastPoint) -> tuple[str, ...]:
-    cells = [f"{point.cycle:,}", f"{point.files.value:,.0f}", f"{point.nodes.value:,.0f}"]
-    for name in FORECAST_METRICS:
-        found = next((metric.found for metric in point.metrics if metric.name == name), None)
-        cells.append(NOTHING if found is None else format_share(found.value))
-    return tuple(cells)
-
-
-def _churn(churn: Churn) -> Iterator[Text]:
-    steps = ", ".join(format_share(share) for share in churn.replaced)
-    yield Text(f"New files from image to image: {steps}")
-    told = [format_share(share) for share in churn.rewritten if share is not None]
-    if told:
-        yield Text(f"Leaves written from image to image: {', '.join(told)}")
-    if churn.expected is not None:
-        expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
-        yield Text(f"The earlier images predict {expected} for the last one; it was {was}.")

@@ -321,9 +321,16 @@ _NAME_COLUMNS: Final = 32
 
 def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
     """Yield the lines of the first screen."""
-    volumes = sorted(_shown(result), key=_badness, reverse=True)
-    head = [*_outside(result), *_heading(result), *partition_lines(result, MAX_PARTITIONS)]
-    foot = [*_others(result), *_see_also(result, volumes)]
+    # Containers are shown where they have no volumes.
+    volumes = sorted(result.volumes or result.parts, key=_badness, reverse=True)
+    number = len(result.volumes)
+    count = "" if number == 1 else f", {number} volumes" + (", worst first" if number else "")
+    name = _cut(escape_text(PurePath(result.image.name).name), COLUMNS - 24)
+    title = Text(_cut(f"{name}: {brief_bytes(result.image.size_bytes)}{count}"), style="bold cyan")
+    head = [*_outside(result), title, *partition_lines(result, MAX_PARTITIONS)]
+    foot = [*_see_also(result, volumes)]
+    if others := [*map(escape_text, result.image.other_contents)]:  # not read, so also not checked for damage
+        foot.insert(0, Text(f"Not read: {words.join_most(others, COLUMNS - 10)}"))
     room = LINES - len(head) - len(foot)
     if len(volumes) == 1:
         blocks = [_alone(result, volumes[0], room, is_ascii=is_ascii)]
@@ -344,11 +351,6 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
 _ASCII: Final = str.maketrans({EN_DASH: "-"})
 
 
-def _shown(result: ScanResult) -> list[VolumeScan]:
-    """Volumes; containers where they have none."""
-    return [item for item in result.parts if item.layout.facts.volume is not None] or list(result.parts)
-
-
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
     """Sort damaged volumes before locked ones, and these before slow ones."""
     is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
@@ -356,23 +358,16 @@ def _badness(volume: VolumeScan) -> tuple[int, int, float]:
     return is_damaged and not locked, locked, volume.verdict.seconds if volume.verdict else 0.0
 
 
-def _heading(result: ScanResult) -> Iterator[Text]:
-    name = PurePath(result.image.name).name
-    volumes = sum(item.layout.facts.volume is not None for item in result.parts)
-    count = "" if volumes == 1 else f", {volumes} volumes" + (", worst first" if volumes else "")
-    size = brief_bytes(result.image.size_bytes)
-    yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
-
-
 def partition_lines(result: ScanResult, most_rows: int | None = None) -> Iterator[Text]:
     """Yield a line per partition of a disk that has several: number, type, name, start, size and what is in it."""
     items = result.image.partitions
     if len(items) < len(("one", "another")):
         return
-    rows = [
-        (f"{item.number}", _entry(item), format_bytes(item.size_bytes), format_bytes(item.image_offset))
-        for item in items[:most_rows]
-    ]
+    rows = []
+    for item in items[:most_rows]:
+        named = item.name not in ("", item.type_name)
+        entry = escape_text(f'{item.type_name} "{item.name}"' if named else item.type_name)
+        rows.append((f"{item.number}", entry, format_bytes(item.size_bytes), format_bytes(item.image_offset)))
     numbers, names, sizes, starts = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
     names = min(names, _NAME_COLUMNS)
     for (number, name, size, start), item in zip(rows, items, strict=False):
@@ -381,11 +376,6 @@ def partition_lines(result: ScanResult, most_rows: int | None = None) -> Iterato
     left = len(items) - len(rows)
     if left:
         yield Text(f"and {format_count(left, 'more partition')}, in --details")
-
-
-def _entry(item: PartitionFacts) -> str:
-    named = item.name not in ("", item.type_name)
-    return escape_text(f'{item.type_name} "{item.name}"' if named else item.type_name)
 
 
 def _inside(item: PartitionFacts) -> str:
@@ -407,12 +397,6 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     for item in result.findings:
         if item.code == "volume-unpartitioned" and item.image_offset not in read:
             yield from _wrap(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
-
-
-def _others(result: ScanResult) -> Iterator[Text]:
-    """Name what else is on the image and was not read, so also not checked for damage."""
-    if result.image.other_contents:
-        yield Text(f"Not read: {words.join_most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
 
 
 def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iterator[Text]:
@@ -539,19 +523,16 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
         return
     if word := words.state_word(findings):
         yield from _worst(word, findings, room)
-        yield from _missing(facts)
+        if lost := facts.num_missing_entries:
+            are = "file or folder is" if lost == 1 else "files and folders are"
+            yield Text(f"At least {lost:,} {are} missing and not included below.", style="bold red")
         yield from _next_steps(result, volume, findings, room)
     elif findings:
         yield from _worst("Warning", findings, room)
-    for sentence in words.conclusion(volume) or (_why_no_time(volume),):
+    no_time = "No listing time: nothing can be listed." if volume.walk is None else "No drive was chosen."
+    for sentence in words.conclusion(volume) or (no_time,):
         style = _WORD.get(sentence.split(maxsplit=1)[0].rstrip(":"), "")
         yield from _wrap(sentence, style, most_lines=2, room=room)
-
-
-def _missing(facts: VolumeFacts) -> Iterator[Text]:
-    if lost := facts.num_missing_entries:
-        are = "file or folder is" if lost == 1 else "files and folders are"
-        yield Text(f"At least {lost:,} {are} missing and not included below.", style="bold red")
 
 
 def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
@@ -589,11 +570,6 @@ def _fill_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
     name = result.image.name
     filled = text.replace("{}", quote(name))
     return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)
-
-
-def _why_no_time(volume: VolumeScan) -> str:
-    """Explain why there is no time."""
-    return "No drive was chosen." if volume.walk is not None else "No listing time: nothing can be listed."
 
 
 def _times(volume: VolumeScan) -> Iterator[Text]:

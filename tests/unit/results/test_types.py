@@ -159,7 +159,7 @@ def test_words_of_enumerations_are_their_values():
 
 def test_help_shows_the_fields_of_results():
     """Annotations are names that only type checkers import; neither help() nor a signature evaluates them."""
-    for module in (check, compare, fleet, forecast, inspection, plan, predict, recorded, scan):
+    for module in (check, compare, fleet, inspection, plan, predict, recorded, scan):
         for _, kind in getmembers(module, isclass):
             assert pydoc.render_doc(kind)
     parameters = inspect.signature(scan.Prediction).parameters
@@ -190,7 +190,7 @@ def test_every_field_of_a_result_is_described():
     """Results of one line, whose docstrings are complete, need no field descriptions."""
     lacking = [
         f"{kind.__name__}.{name}"
-        for module in (check, compare, fleet, forecast, plan, predict, recorded, scan, verdict)
+        for module in (check, compare, fleet, plan, predict, recorded, scan, verdict)
         for _, kind in getmembers(module, isclass)
         if kind.__module__ == module.__name__ and isinstance(kind, StructType)
         for name, text in describe_fields(kind).items()

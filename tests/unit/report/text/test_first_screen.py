@@ -13,8 +13,9 @@ from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, screen_lines, strips
+from layoutscope.results.explanation import drive_words
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick, drive_words
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
 from layoutscope.units import brief_seconds, format_range
 from tests.layouts import NODE, entries, layout, leaves
 

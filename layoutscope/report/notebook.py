@@ -124,11 +124,3 @@ def draw_density_strip(layout: VolumeLayout) -> str:
         f'style="width:100%;max-width:60em;height:1em;background:#8882;display:block" fill="{STRIP_COLOUR}">'
         f"<title>{ends}</title>{cells}</svg>"
     )
-
-
-def frame_page(page: str) -> str:
-    """Embed a self-contained page in a frame."""
-    return (
-        '<iframe style="width:100%;height:46em;border:0" title="layout map" '
-        f'srcdoc="{escape(page, quote=True)}"></iframe>'
-    )

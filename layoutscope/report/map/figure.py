@@ -302,6 +302,9 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
         "annotations": [],
         "shapes": [],
     }
+    # Ticks of seconds are found by Plotly.
+    places = [] if time_unit(seconds)[0] == 1 else [(0.0, "0"), *_ticks(seconds)]
+    ticks: Fields = {"tickvals": [at for at, _ in places], "ticktext": [text for _, text in places]} if places else {}
     plain = {"showline": False, "zeroline": False, "gridcolor": "rgba(128,136,148,.22)", "ticks": ""}
     names = names_of(disks)
     is_damaged = any(role.key == DAMAGED.key for role in roles_for(disks, shares))
@@ -344,7 +347,7 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
                 "showline": True,
                 "linecolor": "rgba(128,136,148,.5)",
                 "showticklabels": is_last,
-                **_time_ticks(seconds),
+                **ticks,
                 **({"title": {"text": f"{time_unit(seconds)[1]} since the start of the listing"}} if is_last else {}),
                 **({"matches": "x2"} if number else {}),
             }
@@ -431,14 +434,6 @@ def _ticks(seconds: float) -> list[tuple[float, str]]:
     end = seconds / length
     step = next(step for power in range(-6, 7) for one in (1, 2, 5) if end / (step := one * 10.0**power) <= 6)
     return [(step * number * length, f"{step * number:g}") for number in range(1, int(0.93 * end / step) + 1)]
-
-
-def _time_ticks(seconds: float) -> Fields:
-    """Return the ticks of an axis that is not in seconds; those of seconds are found by Plotly."""
-    if time_unit(seconds)[0] == 1:
-        return {}
-    ticks = [(0.0, "0"), *_ticks(seconds)]
-    return {"tickvals": [tick for tick, _ in ticks], "ticktext": [text for _, text in ticks]}
 
 
 def _static_row(

@@ -224,7 +224,15 @@ def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
     """
     shown = images_of(disks)
     if len(shown) > 1:
-        return comparison(disks, drive) or _both(shown, drive)
+        if told := comparison(disks, drive):
+            return told
+        # The times do not differ enough to be compared, or cannot be.
+        drive = drive or next(iter(figure.drives_of(shown)), "")
+        named = zip(shown, figure.names_of(shown), strict=True)
+        times = [f"{format_seconds(_seconds(disk, drive))} ({name})" for disk, name in named if walks_on(disk, drive)]
+        if len(times) == len(shown):
+            return f"Listing every file takes {format_list(times)}."
+        return next((warning for disk in shown for warning in disk.warnings), format_list([d.title for d in shown]))
     return (*disks[0].warnings, *disks[0].story, NO_TIME)[0]
 
 
@@ -249,19 +257,6 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     names = called[id(slow)], called[id(quick)]
     what = "1,000 files and folders" if per else "every file"
     return f"Listing {what} takes {names[0]} {ratio.words} as long as {names[1]}: {times[0]} against {times[1]}."
-
-
-def _both(disks: Sequence[MapDisk], drive: str) -> str:
-    """Give the times of disks that do not differ enough to be compared, or cannot be."""
-    drive = drive or next(iter(figure.drives_of(disks)), "")
-    times = [
-        f"{format_seconds(_seconds(disk, drive))} ({name})"
-        for disk, name in zip(disks, figure.names_of(disks), strict=True)
-        if walks_on(disk, drive)
-    ]
-    if len(times) < len(disks):
-        return next((warning for disk in disks for warning in disk.warnings), format_list([d.title for d in disks]))
-    return f"Listing every file takes {format_list(times)}."
 
 
 def _seconds(disk: MapDisk, drive: str) -> float:
@@ -339,10 +334,17 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     drive = next(iter(figure.drives_of(disks)), "")
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
-    return (
-        f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{draw_rows(disks, shares)}'
-        f"{why}{_stories(disks, headline)}</section>"
-    )
+    told = ""
+    for disk in images_of(disks):
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != headline)
+        told += f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 and sentences else ""
+        told += sentences
+    more = "All causes and remedies" if drive else "More about this disk"
+    if any(disk.num_earlier for disk in disks):
+        more = "What else changed"
+    stories = f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
+    figures = draw_rows(disks, shares)
+    return f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{figures}{why}{stories}</section>'
 
 
 def _key(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
@@ -355,19 +357,6 @@ def _key(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
         for role in figure.roles_for(disks, shares)
     )
     return f'<div class="key">{entries}</div>'
-
-
-def _stories(disks: Sequence[MapDisk], headline: str) -> str:
-    told = "".join(
-        (f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 else "")
-        + "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != headline)
-        for disk in images_of(disks)
-        if any(sentence != headline for sentence in disk.story)
-    )
-    more = "All causes and remedies" if figure.drives_of(disks) else "More about this disk"
-    if any(disk.num_earlier for disk in disks):
-        more = "What else changed"
-    return f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
 
 
 def _unread(disk: MapDisk, shares: Sequence[Share], headline: str) -> str:
@@ -400,7 +389,19 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
     `shares` is what each disk holds, by class; every text from an image is escaped.
     """
     cards = '<div class="card"></div>' * len(disks)
-    holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
+    holdings = ""
+    for disk, held in zip(disks, shares, strict=True):
+        rows = (
+            (
+                share.item.label,
+                format_bytes(share.size_bytes),
+                format_share(share.size_bytes / disk.size_bytes),
+                f"{len(share.runs):,}",
+            )
+            for share in held
+            if share.size_bytes
+        )
+        holdings += _card(table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows))
     facts = "".join(_card("".join(table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
     ways = "".join(f'<tr><th scope="row">{want}</th><td>{way}</td></tr>' for want, way in WAYS)
     keys = f"<summary>Keyboard and mouse ( ? )</summary><table>{ways}</table>"
@@ -447,20 +448,6 @@ def _folded(anchor: str, title: str, text: str, cards: str, kind: str = "") -> s
 
 def _card(content: str) -> str:
     return f'<div class="card">{content}</div>'
-
-
-def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:
-    rows = (
-        (
-            share.item.label,
-            format_bytes(share.size_bytes),
-            format_share(share.size_bytes / disk.size_bytes),
-            f"{len(share.runs):,}",
-        )
-        for share in shares
-        if share.size_bytes
-    )
-    return table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

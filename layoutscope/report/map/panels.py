@@ -60,6 +60,9 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
     place = np.where(is_here, nodes["image_offset"].signed(), -1)
     seconds = node_seconds(place, segments, item.walks, item.device)[: len(kept)]
     size, offset = kept["size_bytes"].data, place[: len(kept)]
+    # Whole microseconds, of few digits; what costs anything is never 0.
+    micro = np.maximum(seconds * 1e6, (seconds > 0).astype(float))
+    unit = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(micro, 1))) - DIGITS + 1)
     changes: dict[str, NDArray[Any]] = {}
     if item.num_earlier:
         from layoutscope.report.map.difference import disk_changes
@@ -79,7 +82,7 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
         "records": pyramid.array(kept["num_records"].filled(0)),
         "xid": pyramid.array(verified_xids(kept)),
         "fill": pyramid.array(_fill(kept)),
-        "cost": pyramid.array(_microseconds(seconds)),
+        "cost": pyramid.array(np.round(micro / unit) * unit),
         "id": identifiers(ids_of(kept["node_id"])),
         "first": identifiers(ids_of(kept["first_key_id"])),
         "last": identifiers(ids_of(kept["last_key_id"])),
@@ -137,14 +140,6 @@ def _charge_nodes(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -
     whole = np.bincount(read, held, minlength=len(start))
     share = walk.service_s[on_this][read] * held / whole[read]
     return np.bincount(nodes.owner[piece] - 1, share, minlength=num_nodes).astype(np.float64)
-
-
-def _microseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round to whole microseconds, of few digits; what costs anything is never 0."""
-    micro = np.maximum(seconds * 1e6, (seconds > 0).astype(float))
-    unit = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(micro, 1))) - DIGITS + 1)
-    rounded: NDArray[np.int64] = (np.round(micro / unit) * unit).astype(np.int64)
-    return rounded
 
 
 def identifiers(ids: NDArray[np.uint64]) -> dict[str, Any]:
@@ -594,7 +589,11 @@ def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:
     own = place[folder][::-1]
     name_row[own] = folder_rows[::-1]
     parent[own] = place[listing[folder_rows]][::-1]
-    parent[_circles(parent)] = -1
+    # Directories without a topmost one, as damage made an ancestor its own descendant, have no parent.
+    topmost = np.append(parent, -1)  # -1 indexes the last place: directories without a parent stay there
+    for _ in range(len(parent).bit_length()):
+        topmost = topmost[topmost]
+    parent[topmost[:-1] >= 0] = -1
     size = np.maximum(entries["size_bytes"].filled(0), 0)
     return (
         ids,
@@ -604,14 +603,6 @@ def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:
         np.bincount(place[listing[inside]], minlength=len(ids)),
         np.bincount(place[listing[inside]], size[inside], minlength=len(ids)).astype(np.int64),
     )
-
-
-def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which directories have no topmost one: damage made an ancestor its own descendant."""
-    above = np.append(parent, -1)  # -1 indexes the last place: directories without a parent stay there
-    for _ in range(len(parent).bit_length()):
-        above = above[above]
-    return above[:-1] >= 0
 
 
 NAME_BUDGET: Final = 3_800_000

@@ -72,7 +72,21 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     if volume.reads < FEW_READS:
         yield from notes
     yield from _helpful(volume, MAX_TOLD if not shows_all else len(volume.remedies))
-    yield from _others(volume, shows_all=shows_all)
+    useless, inapplicable = volume.useless, volume.inapplicable
+    if useless and not shows_all:
+        told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
+        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
+    if shows_all and useless:
+        yield item_table(
+            f"Does not help here (saves under {format_share(HELPS_FROM)})",
+            useless,
+            (">Time after", lambda item: format_seconds(item.seconds)),
+            (">Saves", lambda item: _format_signed(item.saved_s)),
+            ("What", lambda item: item.words.title),
+        )
+    if shows_all and inapplicable:
+        title, why = ("What", lambda item: item.words.title), ("Why not", lambda item: item.why_not)
+        yield item_table("Does not apply", inapplicable, title, why)
     if volume.reads >= FEW_READS:
         yield from notes
 
@@ -142,24 +156,6 @@ def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[Rendera
     yield from _wrap(f"  lasts: {lasting(item, pace)}")
     yield from _wrap(f"  risk: {words.risk}; side effects: {words.side_effects}")
     yield from _wrap(f"  assumes: {words.assumes}", style="dim")
-
-
-def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
-    useless, inapplicable = volume.useless, volume.inapplicable
-    if useless and not shows_all:
-        told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
-        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
-    if shows_all and useless:
-        yield item_table(
-            f"Does not help here (saves under {format_share(HELPS_FROM)})",
-            useless,
-            (">Time after", lambda item: format_seconds(item.seconds)),
-            (">Saves", lambda item: _format_signed(item.saved_s)),
-            ("What", lambda item: item.words.title),
-        )
-    if shows_all and inapplicable:
-        title, why = ("What", lambda item: item.words.title), ("Why not", lambda item: item.why_not)
-        yield item_table("Does not apply", inapplicable, title, why)
 
 
 def _wrap(text: str, style: str = "") -> Iterator[Text]:

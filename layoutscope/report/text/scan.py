@@ -328,7 +328,18 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     name = _cut(escape_text(PurePath(result.image.name).name), COLUMNS - 24)
     title = Text(_cut(f"{name}: {brief_bytes(result.image.size_bytes)}{count}"), style="bold cyan")
     head = [*_outside(result), title, *partition_lines(result, MAX_PARTITIONS)]
-    foot = [*_see_also(result, volumes)]
+    verbs = []
+    # A volume alone names the plan beside its remedies, and the check with the damage.
+    if len(volumes) > 1:
+        verbs += ["plan"] if any(volume.verdict and volume.verdict.is_noticeable for volume in volumes) else []
+        verbs += ["check"]
+    # A map of what is locked would show nothing.
+    if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
+        verbs.append("map")
+    foot = []
+    for place, verb in enumerate(verbs):
+        command = f"{'' if place else 'See also:':9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}"
+        foot.append(Text(_fill_image(command, result)))
     if others := [*map(escape_text, result.image.other_contents)]:  # not read, so also not checked for damage
         foot.insert(0, Text(f"Not read: {words.join_most(others, COLUMNS - 10)}"))
     room = LINES - len(head) - len(foot)
@@ -437,7 +448,12 @@ def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool)
     for rows, is_aired in ((MAX_NAMED, True), (2, True), (2, False), (1, False)):
         sections = [*first]
         if verdict is not None and is_explained and not is_damaged:
-            sections += [list(_why(verdict, rows, is_ascii=is_ascii)), list(_help(result, verdict, rows))]
+            why = [Text(words.head_causes(verdict), style=SECTION)]
+            for cause in verdict.named_causes[:rows]:
+                bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
+                share = brief_share(min(cause.share, 0.99))
+                why.append(Text(_cut(f"  {share:>5}  {bar:{BAR_COLUMNS}}  {cause.title}")))
+            sections += [why, list(_help(result, verdict, rows))]
         block = [title]
         for number, section in enumerate([*sections, last]):
             block += [Text()] if section and number and is_aired else []
@@ -589,13 +605,6 @@ def _times(volume: VolumeScan) -> Iterator[Text]:
         yield Text(_cut(f"  {unknown}"))
 
 
-def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
-    yield Text(words.head_causes(verdict), style=SECTION)
-    for cause in verdict.named_causes[:rows]:
-        bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
-        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {cause.title}"))
-
-
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     """Show what helps: first what the reader can do, then what a program can."""
     now = brief_seconds(verdict.seconds)
@@ -680,17 +689,3 @@ def more_is_lost(findings: Sequence[Finding]) -> str:
     if words.state_word(findings) == words.INCOMPLETE:
         return "the rest was not given"
     return "errors show that more is missing"
-
-
-def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Text]:
-    """Name the verbs that show more; there is no map of what is locked."""
-    verbs = []
-    # A volume alone names the plan beside its remedies, and the check with the damage.
-    if len(volumes) > 1:
-        verbs += ["plan"] if any(volume.verdict and volume.verdict.is_noticeable for volume in volumes) else []
-        verbs += ["check"]
-    if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
-        verbs.append("map")
-    for number, verb in enumerate(verbs):
-        head = "" if number else "See also:"
-        yield Text(_fill_image(f"{head:9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}", result))

@@ -51,7 +51,7 @@ from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.report.plots import forecast_page
-from layoutscope.results.forecast import (
+from layoutscope.results.plan import (
     Churn,
     ForecastMetric,
     ForecastPoint,

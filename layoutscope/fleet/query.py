@@ -31,7 +31,7 @@ from layoutscope.options import LISTENER_OPTIONS, QueryLimits, QueryOptions, Rea
 from layoutscope.report.json import result_json
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.report.text.fleet import markdown
-from layoutscope.results.fleet import QueryResult, ViewFacts, ViewList
+from layoutscope.results.fleet import QueryResult, ViewList
 from layoutscope.tables.capture import is_capture
 from layoutscope.tables.frames import FLEET_TABLES
 from layoutscope.tables.schema import TABLES, Column
@@ -510,7 +510,7 @@ ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
 
 def views() -> ViewList:
     """List the views that a query can read, with their columns and units."""
-    return ViewList(tuple(ViewFacts(name, columns) for name, columns in VIEWS.items()))
+    return ViewList(VIEWS)
 
 
 @takes(QueryOptions)

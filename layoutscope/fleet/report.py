@@ -18,9 +18,8 @@ from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.progress import phase
 from layoutscope.report.fleetpage import BINS, SLOWEST, FleetPage, Ranking, VolumeCard, fleet_page
-from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.page import draw_rows, shares_of
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import draw_rows
 from layoutscope.results.fleet import STATUSES, ReportResult
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.version import __version__

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import zlib
+from collections import Counter
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -121,14 +122,10 @@ class Ranking:
         label = f"{worst.label} of {worst.path.rpartition('/')[2] or worst.path}"
         if len(self.places) == 1:
             return f"{counts} {label}: {time}."
-        return f"{counts} The slowest of {len(self.places):,} volumes is {label}: {time}{self._compare_with_median()}."
-
-    def _compare_with_median(self) -> str:
-        if len(self.places) < MIN_VOLUMES:
-            return ""
         usual = median(self.paces[place] or 0 for place in self.places)
-        times = (self.paces[self.places[0]] or 0) / usual if usual > 0 else 0
-        return f", {times:.1f} times the median" if times >= MIN_MENTIONED_RATIO else ""
+        times = (self.paces[self.places[0]] or 0) / usual if usual > 0 and len(self.places) >= MIN_VOLUMES else 0
+        than_usual = f", {times:.1f} times the median" if times >= MIN_MENTIONED_RATIO else ""
+        return f"{counts} The slowest of {len(self.places):,} volumes is {label}: {time}{than_usual}."
 
     def describe(self) -> str:
         """Describe the number of volumes, and the order and drives of their times."""
@@ -199,8 +196,21 @@ def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     if fleet.volumes:
         yield from _draw_table(fleet, ranking)
         yield from _draw_charts(fleet, ranking)
-    if fleet.failures or fleet.left_out:
-        yield from _list_failures(fleet)
+    if not fleet.failures and not fleet.left_out:
+        return
+    yield '<section id="failures"><h2>Not complete</h2>\n'
+    if fleet.failures:
+        yield '<div class="rows" tabindex="0" role="region" aria-label="sources that are not complete"><table>'
+        yield '<thead><tr><th scope="col">State</th><th scope="col">Source</th><th scope="col">Why</th></tr></thead>'
+        yield "<tbody>\n"
+        for path, status, message in fleet.failures:
+            why = message.removeprefix(f"{path}: ")
+            yield f'<tr><td class="status status-{_format_text(status)}">{_format_text(status)}</td>'
+            yield f'<td class="name">{_format_text(path)}</td><td class="name">{_format_text(why)}</td></tr>\n'
+        yield "</tbody></table></div>\n"
+    for line in fleet.left_out:
+        yield f'<p class="small">left out: {_format_text(line)}</p>\n'
+    yield "</section>\n"
 
 
 def _draw_table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
@@ -221,32 +231,28 @@ def _draw_table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield "</tr></thead><tbody>\n"
     paces = ranking.paces
     for place in sorted(range(len(paces)), key=lambda each: (paces[each] is None, -(paces[each] or 0))):
-        yield _draw_row(fleet, place, paces[place], ranking.split_time(place))
+        card, (reads, each) = fleet.volumes[place], ranking.split_time(place) or (None, None)
+        label = _format_text(card.label)
+        if card.map_page:
+            label = f'<a href="{escape(quote(card.map_page))}">{label}</a>'
+        times = [each and each / 1000, *map(card.seconds.get, fleet.drives)]
+        shown = [(paces[place], "seconds"), (reads, "reads"), *((seconds, "seconds") for seconds in times)]
+        values = [(card.metrics.get(key), unit) for key, (_, unit) in fleet.metrics.items()]
+        cells = [
+            f'<td class="name" title="{_format_text(card.volume)}">{label}<span>{_format_text(card.path)}</span></td>',
+            f'<td class="status status-{_format_text(card.status)}">{_format_text(card.status)}</td>',
+            f"<td>{_format_text(card.kind)}</td>",
+            f"<td>{draw_strip(card)}</td>",
+            _number_cell(card.size_bytes, format_bytes(card.size_bytes)),
+            _number_cell(card.entries, f"{card.entries:,}"),
+            *(
+                _number_cell(value, _format_value(value, unit))
+                for value, unit in (*(shown if fleet.drives else ()), *values)
+            ),
+            _number_cell(card.age_days, "" if card.age_days is None else _format_days(card.age_days)),
+        ]
+        yield f'<tr id="v{place}">{"".join(cells)}</tr>\n'
     yield "</tbody></table></div></section>\n"
-
-
-def _draw_row(fleet: FleetPage, place: int, pace: float | None, parts: tuple[float, float] | None) -> str:
-    card = fleet.volumes[place]
-    label = _format_text(card.label)
-    if card.map_page:
-        label = f'<a href="{escape(quote(card.map_page))}">{label}</a>'
-    reads, each = parts or (None, None)
-    times = [each and each / 1000, *map(card.seconds.get, fleet.drives)]
-    numbers = (
-        [(pace, "seconds"), (reads, "reads"), *((seconds, "seconds") for seconds in times)] if fleet.drives else []
-    )
-    values = [(card.metrics.get(key), unit) for key, (_, unit) in fleet.metrics.items()]
-    cells = [
-        f'<td class="name" title="{_format_text(card.volume)}">{label}<span>{_format_text(card.path)}</span></td>',
-        f'<td class="status status-{_format_text(card.status)}">{_format_text(card.status)}</td>',
-        f"<td>{_format_text(card.kind)}</td>",
-        f"<td>{draw_strip(card)}</td>",
-        _number_cell(card.size_bytes, format_bytes(card.size_bytes)),
-        _number_cell(card.entries, f"{card.entries:,}"),
-        *(_number_cell(value, _format_value(value, unit)) for value, unit in (*numbers, *values)),
-        _number_cell(card.age_days, "" if card.age_days is None else _format_days(card.age_days)),
-    ]
-    return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
 
 
 def _number_cell(value: float | None, text: str) -> str:
@@ -277,19 +283,15 @@ def draw_strip(card: VolumeCard) -> str:
     palette = b"".join(bytes(colour) * (STRENGTHS + 1) for colour in STRIP_COLOURS)
     opaque = bytes(round(strength * 255 / STRENGTHS) for strength in range(STRENGTHS + 1)) * 2
     # Eight bits per pixel, with a palette.
-    header = b"".join(map(_pack_word, (BINS, len(lines)))) + bytes((8, 3, 0, 0, 0))
+    header = BINS.to_bytes(4) + len(lines).to_bytes(4) + bytes((8, 3, 0, 0, 0))
     packed = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
     chunks = ((b"IHDR", header), (b"PLTE", palette), (b"tRNS", opaque), (b"IDAT", packed), (b"IEND", b""))
     data = PNG + b"".join(
-        _pack_word(len(body)) + kind + body + _pack_word(zlib.crc32(kind + body)) for kind, body in chunks
+        len(body).to_bytes(4) + kind + body + zlib.crc32(kind + body).to_bytes(4) for kind, body in chunks
     )
     label = f"metadata in {format_share(sum(share > 0 for share in card.metadata) / BINS)} of its parts"
     address = f"data:image/png;base64,{base64.b64encode(data).decode()}"
     return f'<img class="strip" alt="{label}" title="{label}" src="{address}">'
-
-
-def _pack_word(number: int) -> bytes:
-    return number.to_bytes(4)
 
 
 def _to_palette(shares: Sequence[float], first: int = 0) -> bytes:
@@ -299,17 +301,12 @@ def _to_palette(shares: Sequence[float], first: int = 0) -> bytes:
     return bytes(first + (max(MIN_STRENGTH, math.ceil(STRENGTHS * share)) if share > 0 else 0) for share in within)
 
 
-def _choose_kinds(fleet: FleetPage) -> list[str]:
-    """Return the kinds with a colour, the most frequent first; the last colour is for all others."""
-    counted: dict[str, int] = {}
-    for card in fleet.volumes:
-        counted[card.kind] = counted.get(card.kind, 0) + 1
-    kinds = sorted(counted, key=lambda kind: (-counted[kind], kind))
-    return kinds if len(kinds) <= KINDS else [*kinds[: KINDS - 1], "others"]
-
-
 def _draw_charts(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
-    colours = {kind: place for place, kind in enumerate(_choose_kinds(fleet))}
+    # The most frequent kinds have a colour each; the last colour is for all others.
+    counted = Counter(card.kind for card in fleet.volumes)
+    kinds = sorted(counted, key=lambda kind: (-counted[kind], kind))
+    kinds = kinds if len(kinds) <= KINDS else [*kinds[: KINDS - 1], "others"]
+    colours = {kind: place for place, kind in enumerate(kinds)}
     drawn = "".join(_draw_ranking(fleet, ranking, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
     if not drawn:
         return
@@ -400,19 +397,3 @@ def _draw_scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) ->
         [(10.0, format_seconds(high)), (BASELINE - 6.0, format_seconds(low))],
     )
     yield "</svg></figure>\n"
-
-
-def _list_failures(fleet: FleetPage) -> Iterator[str]:
-    yield '<section id="failures"><h2>Not complete</h2>\n'
-    if fleet.failures:
-        yield '<div class="rows" tabindex="0" role="region" aria-label="sources that are not complete"><table>'
-        yield '<thead><tr><th scope="col">State</th><th scope="col">Source</th><th scope="col">Why</th></tr></thead>'
-        yield "<tbody>\n"
-        for path, status, message in fleet.failures:
-            why = message.removeprefix(f"{path}: ")
-            yield f'<tr><td class="status status-{_format_text(status)}">{_format_text(status)}</td>'
-            yield f'<td class="name">{_format_text(path)}</td><td class="name">{_format_text(why)}</td></tr>\n'
-        yield "</tbody></table></div>\n"
-    for line in fleet.left_out:
-        yield f'<p class="small">left out: {_format_text(line)}</p>\n'
-    yield "</section>\n"

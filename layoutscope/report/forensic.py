@@ -54,21 +54,15 @@ def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]
         path, number, kind, mode, *owner = (row[name] for name in _COLUMNS)
         letter = LETTERS.get(kind, "-")
         what = f"{letter}/{format_mode(letter, mode)}"
-        numbers = "|".join([*map(_format_number, owner), *(str(_to_seconds(row[name])) for name in TIMES)])
+        owners = ("" if value is None else str(value) for value in owner)
+        times = (0 if row[name] is None else (row[name] - _EPOCH) // timedelta(seconds=1) for name in TIMES)
+        numbers = "|".join([*owners, *map(str, times)])
         # The path of a file that cannot be reached from the root begins with a number, without a slash.
         whole = f"{prefix}/{path.removeprefix('/')}" if prefix else path
         yield f"0|{field(whole)}|{number}|{what}|{numbers}\n"
 
 
-def _to_seconds(time: datetime | None) -> int:
-    return 0 if time is None else (time - _EPOCH) // timedelta(seconds=1)
-
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _format_number(value: int | None) -> str:
-    return "" if value is None else str(value)
 
 
 def field(text: str) -> str:

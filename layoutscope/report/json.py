@@ -23,7 +23,6 @@ from layoutscope.findings import CODES, Finding
 from layoutscope.metrics import Metric, TreeSummary
 from layoutscope.results import check, compare, fleet, inspect, plan, predict, recorded, scan, verdict
 from layoutscope.results.explanation import story
-from layoutscope.results.forecast import ForecastResult
 from layoutscope.tables import TreeFacts, VolumeFacts
 from layoutscope.tables.schema import Column
 from layoutscope.units import NOTHING
@@ -61,7 +60,7 @@ SCHEMAS: Final[Mapping[Any, str]] = {
     recorded.KitResult: "layoutscope.validate/1",
     compare.Comparison: "layoutscope.compare/1",
     compare.Series: "layoutscope.series/1",
-    ForecastResult: "layoutscope.forecast/1",
+    plan.ForecastResult: "layoutscope.forecast/1",
     fleet.FleetResult: "layoutscope.batch/1",
     fleet.QueryResult: "layoutscope.query/1",
     fleet.ViewList: "layoutscope.views/1",
@@ -536,13 +535,6 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         ),
         "rows": Member(list[dict[str, Any]], "the rows, with the values by column", _list_rows),
         "left_out": "left_out",
-    },
-    fleet.ViewList: {
-        "views": Member(
-            dict[str, tuple[Column, ...]],
-            "columns of each view, by its name",
-            lambda result, _: {view.name: view.columns for view in result.views},
-        )
     },
     Column: {"name": "name", "type": "kind", "unit": "unit", "about": "doc"},
 }

@@ -53,16 +53,11 @@ def to_html(displayed: Displayed) -> str:
     parts = [STYLE, f"<strong>{escape(type(displayed).__name__)}</strong>"]
     layout = displayed.layout if isinstance(displayed, VolumeScan) else displayed
     if isinstance(layout, VolumeLayout):
-        parts += [draw_density_strip(layout), *_show_layout(layout)]
+        facts = layout.facts
+        about = (facts.name, facts.variant, format_bytes(facts.size_bytes), facts.view)
+        parts += [draw_density_strip(layout), table(("name", "variant", "size", "state"), [about])]
+        parts.append(table(("table", "rows"), [(name, len(layout.columns(name))) for name in TABLES]))
     return "".join([*parts, *_show_members(displayed)])
-
-
-def _show_layout(layout: VolumeLayout) -> Iterator[str]:
-    facts = layout.facts
-    yield table(
-        ("name", "variant", "size", "state"), [(facts.name, facts.variant, format_bytes(facts.size_bytes), facts.view)]
-    )
-    yield table(("table", "rows"), [(name, len(layout.columns(name))) for name in TABLES])
 
 
 def _show_members(displayed: Any) -> Iterator[str]:
@@ -70,8 +65,7 @@ def _show_members(displayed: Any) -> Iterator[str]:
     if not isinstance(displayed, Struct):
         return
     values = asdict(displayed)
-    plain = [(name, value if isinstance(value, PLAIN) else shorten(value)) for name, value in values.items()]
-    yield table(("member", "value"), plain)
+    yield table(("member", "value"), [(name, _shorten_cell(value)) for name, value in values.items()])
     for name, value in values.items():
         if hasattr(value, "iter_rows") and value.height:
             yield _fold_frame(name, value)
@@ -80,14 +74,9 @@ def _show_members(displayed: Any) -> Iterator[str]:
                 name, table(("name", "value"), [(str(key), _shorten_cell(item)) for key, item in value.items()])
             )
         elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
-            yield _fold(name, _show_objects(value))
-
-
-def _show_objects(items: Sequence[Any]) -> str:
-    """Show objects of one type, one per row."""
-    names = items[0].__struct_fields__
-    rows = ([_shorten_cell(getattr(item, name)) for name in names] for item in items[:MAX_ROWS])
-    return table(names, rows, len(items))
+            names = value[0].__struct_fields__
+            rows = ([_shorten_cell(getattr(item, name)) for name in names] for item in value[:MAX_ROWS])
+            yield _fold(name, table(names, rows, len(value)))
 
 
 def _shorten_cell(value: Any) -> Any:
@@ -134,12 +123,4 @@ def draw_density_strip(layout: VolumeLayout) -> str:
         f'<svg viewBox="0 0 {STRIP_COLUMNS} 1" preserveAspectRatio="none" role="img" aria-label="{ends}" '
         f'style="width:100%;max-width:60em;height:1em;background:#8882;display:block" fill="{STRIP_COLOUR}">'
         f"<title>{ends}</title>{cells}</svg>"
-    )
-
-
-def frame_page(page: str) -> str:
-    """Embed a self-contained page in a frame."""
-    return (
-        '<iframe style="width:100%;height:46em;border:0" title="layout map" '
-        f'srcdoc="{escape(page, quote=True)}"></iframe>'
     )

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from layoutscope.drive.geometry import seek_curve, total_cylinders
 from layoutscope.report import escape_text
 from layoutscope.report.map.figure import MAX_ROWS, figure
-from layoutscope.report.map.page import fill_page, shares_of
+from layoutscope.report.map.page import fill_page, first_screen, shares_of, table
 from layoutscope.report.map.panels import make_chart
 from layoutscope.report.map.pyramid import packed_json
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import first_screen, table
 from layoutscope.results.compare import side_letters
 from layoutscope.results.explanation import drive_words
 from layoutscope.units import GIB, KIB, MIB, TIB, format_share, format_value
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from layoutscope.drive.calibration.fitting import Calibrated
     from layoutscope.report.map.panels import Chart
     from layoutscope.report.map.scans import MapDisk
-    from layoutscope.results.compare import Comparison, MetricRow, Series, TimeRow
-    from layoutscope.results.forecast import ForecastRange, ForecastResult
+    from layoutscope.results.compare import Comparison, Series
+    from layoutscope.results.plan import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts
 
     Curve = tuple[str, Sequence[Any], Sequence[float | None], Sequence[tuple[float, float]]]
@@ -75,9 +74,8 @@ def series_page(series: Series) -> str:
     shown = _disks_of(series.found)
     chosen = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), MAX_ROWS)).astype(int)).tolist()
     left = f"<p>The figure shows {len(chosen)} of {len(shown)} states.</p>" if len(chosen) < len(shown) else ""
-    made = _SeriesCharts(series)
-    charts = [*map(made.of_time, series.found.times), *map(made.of_metric, series.found.metrics)]
-    return _make_page("layoutscope series", [shown[place] for place in chosen], left, charts, len(series.found.times))
+    drawn = [shown[place] for place in chosen]
+    return _make_page("layoutscope series", drawn, left, _series_charts(series), len(series.found.times))
 
 
 def _disks_of(found: Comparison) -> list[MapDisk]:
@@ -90,39 +88,28 @@ def _disks_of(found: Comparison) -> list[MapDisk]:
     ]
 
 
-class _SeriesCharts:
-    """Charts of a series, each with a curve per volume."""
-
-    def __init__(self, series: Series) -> None:
-        self.series = series
-        kind: dict[str, Any] = {"rangemode": "tozero"} if series.by == "order" else {}
-        self.axis = {"title": {"text": AXES[series.by]}, "nticks": 6, **kind}
-        if series.by == "order":
-            self.axis["dtick"] = max(1, max(map(len, series.curves.values())) // 6)
-
-    def of_time(self, row: TimeRow) -> Chart:
-        curves = []
-        for name, layouts in self.series.curves.items():
+def _series_charts(series: Series) -> list[Chart]:
+    """Draw all times, then all metrics, each with a curve per volume."""
+    axis: dict[str, Any] = {"title": {"text": AXES[series.by]}, "nticks": 6}
+    if series.by == "order":
+        axis |= {"rangemode": "tozero", "dtick": max(1, max(map(len, series.curves.values())) // 6)}
+    at: dict[str, Sequence[Any]] = {}  # horizontal positions: times or numbers; by order, each volume starts at 1
+    for name, layouts in series.curves.items():
+        places = [series.places[number] for number in layouts]
+        by_number = range(1, len(layouts) + 1) if series.by == "order" else map(int, places)
+        at[name] = places if series.by == "time" else list(by_number)
+    charts = []
+    for row in series.found.times:
+        curves: list[Curve] = []
+        for name, layouts in series.curves.items():
             costs = [row.costs[number] for number in layouts]
             ranges = [(cost.seconds_low, cost.seconds_high) for cost in costs if cost is not None]
-            curves.append(
-                (name, self._places(layouts), [None if cost is None else cost.seconds for cost in costs], ranges)
-            )
-        return _make_curves(f"Listing every file on a {drive_words(row.drive)}", "seconds", curves, self.axis)
-
-    def of_metric(self, row: MetricRow) -> Chart:
-        curves = [
-            (name, self._places(layouts), [row.values[number] for number in layouts], ())
-            for name, layouts in self.series.curves.items()
-        ]
-        return _make_curves(f"{row.title} ({row.subject})", row.unit, curves, self.axis)
-
-    def _places(self, layouts: Sequence[int]) -> list[int | str]:
-        """Return horizontal positions: times or numbers; by order, each volume starts at 1."""
-        if self.series.by == "order":
-            return list(range(1, len(layouts) + 1))
-        places = [self.series.places[number] for number in layouts]
-        return list(places) if self.series.by == "time" else list(map(int, places))
+            curves.append((name, at[name], [None if cost is None else cost.seconds for cost in costs], ranges))
+        charts.append(_make_curves(f"Listing every file on a {drive_words(row.drive)}", "seconds", curves, axis))
+    for metric in series.found.metrics:
+        curves = [(name, at[name], [metric.values[n] for n in own], ()) for name, own in series.curves.items()]
+        charts.append(_make_curves(f"{metric.title} ({metric.subject})", metric.unit, curves, axis))
+    return charts
 
 
 def _make_curves(title: str, unit: str, curves: Sequence[Curve], axis: dict[str, Any]) -> Chart:

@@ -15,8 +15,6 @@ from layoutscope.results.check import what_to_do
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from layoutscope.findings import Finding
     from layoutscope.results.check import CheckResult
 
@@ -30,6 +28,11 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
     codes = sorted({finding.code for finding in result.every()})
     findings = [("", finding) for finding in result.findings]
     findings += [(item.volume, finding) for item in result.volumes for finding in item.findings]
+    skipped = []
+    for volume in result.volumes:
+        skipped += [f"not all of {volume.volume} was looked at"] if volume.coverage != 1 else []
+        for reason, rules in volume.reasons().items():
+            skipped.append(f"{volume.volume}: not checked in full: {', '.join(rules)}; because {reason}")
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -55,7 +58,7 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
                         "executionSuccessful": not result.unchecked(),
                         "exitCode": result.exit_code,
                         "toolExecutionNotifications": [
-                            {"level": "warning", "message": {"text": text}} for text in _describe_skipped(result)
+                            {"level": "warning", "message": {"text": text}} for text in skipped
                         ],
                     }
                 ],
@@ -63,14 +66,6 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
             }
         ],
     }
-
-
-def _describe_skipped(result: CheckResult) -> Iterator[str]:
-    for volume in result.volumes:
-        if volume.coverage != 1:
-            yield f"not all of {volume.volume} was looked at"
-        for reason, rules in volume.reasons().items():
-            yield f"{volume.volume}: not checked in full: {', '.join(rules)}; because {reason}"
 
 
 def _make_result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:

@@ -47,13 +47,10 @@ def join_tables(layouts: Sequence[VolumeLayout], name: str) -> Table:
         first_row += len(table)
         first_node += len(layout.columns("nodes"))
         for column, shift in shifts.items():
-            table = table.changed(column, _shift_rows(table[column], shift)) if shift else table
+            own = table[column]
+            table = table.changed(column, Values(own.data + np.uint32(shift), own.known)) if shift else table
         tables.append(table)
     return stack_tables(tables)
-
-
-def _shift_rows(column: Values, shift: int) -> Values:
-    return Values(column.data + np.uint32(shift), column.known)
 
 
 def write_table(rows: Rows, file: IO[bytes], file_format: str) -> None:
@@ -104,7 +101,10 @@ class Cells(NamedTuple):
 def _format_column(column: AnyColumn | Sequence[Any] | NDArray[Any], kind: str) -> Cells:
     """Format a column: arrays as a whole, lists value by value."""
     if isinstance(column, TextColumn):
-        return _format_bytes(column) if kind == "Binary" else _format_texts(column)
+        if kind != "Binary":
+            return _format_texts(column)
+        raw, starts, lengths = column.pieces()
+        return Cells(_HEXADECIMAL[raw].view(np.uint8), 2 * starts, 2 * lengths).where(column.known)
     if isinstance(column, Values) and kind == "Categorical":
         words = Cells.of([_quote_csv(word) for word in column.words or ("",)])
         return words.take(column.filled(0)).where(column.known)
@@ -158,11 +158,6 @@ def _format_times(column: Values) -> Cells:
 _FIRST_US, _LAST_US = np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], "M8[us]").astype(np.int64).tolist()
 
 _HEXADECIMAL: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2").view(np.uint16)
-
-
-def _format_bytes(column: TextColumn) -> Cells:
-    data, starts, lengths = column.pieces()
-    return Cells(_HEXADECIMAL[data].view(np.uint8), 2 * starts, 2 * lengths).where(column.known)
 
 
 _IS_PLAIN: Final = np.isin(np.arange(256), [code for code in range(0x20, 0x7F) if chr(code) not in '",'])

@@ -14,7 +14,7 @@ from layoutscope.findings import CODES, count_causes
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from layoutscope.filesystems.contract import Unchecked
     from layoutscope.findings import Finding, Level
@@ -125,24 +125,21 @@ class CheckResult(Shown, Struct, frozen=True):
         return replace(self._filter(is_new), before=before.image)
 
     def _filter(self, is_selected: Callable[[str, Finding], bool]) -> CheckResult:
-        volumes = tuple(
-            replace(item, findings=_drop_lost_causes(each for each in item.findings if is_selected(item.volume, each)))
-            for item in self.volumes
-        )
-        return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_selected("", each)))
+        volumes = []
+        for item in self.volumes:
+            kept = [each for each in item.findings if is_selected(item.volume, each)]
+            known = set(kept)
+            # Causes that are not among the findings are no longer referred to.
+            causes = [tuple(cause for cause in each.causes if cause in known) for each in kept]
+            findings = tuple(replace(each, causes=own) for each, own in zip(kept, causes, strict=True))
+            volumes.append(replace(item, findings=findings))
+        outside = tuple(each for each in self.findings if is_selected("", each))
+        return replace(self, volumes=tuple(volumes), findings=outside)
 
     @property
     def exit_code(self) -> int:
         """0 if clean, else 3."""
         return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
-
-
-def _drop_lost_causes(findings: Iterator[Finding]) -> tuple[Finding, ...]:
-    """Remove references to causes that are not among the findings."""
-    remaining = tuple(findings)
-    known = set(remaining)
-    causes = [tuple(cause for cause in item.causes if cause in known) for item in remaining]
-    return tuple(replace(item, causes=known_causes) for item, known_causes in zip(remaining, causes, strict=True))
 
 
 def _finding_key(finding: Finding) -> tuple[str, ...]:

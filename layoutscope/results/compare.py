@@ -476,7 +476,13 @@ def _compare_metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan
         # The free space is that of the container.
         containers = (other for other in result.containers if other.layout.facts.image_offset == place)
         found += [metric for other in containers for metric in other.metrics if metric.subject == "free space"]
-        rows = [*_count_reads(volume)]
+        entries = len(volume.layout.columns("entries"))
+        rows = [MetricRow("entries", "Entries", "entries", "walk", (entries,))]
+        if (walk := volume.walk) is not None:
+            each = 1000 * walk.reads / entries if entries else None
+            rows.append(MetricRow("reads", "Reads", "reads", "walk", (walk.reads,)))
+            rows.append(MetricRow("reads-per-1000-entries", "Reads per 1,000 entries", "reads", "walk", (each,)))
+            rows.append(MetricRow("read-bytes", "Bytes read", "bytes", "walk", (walk.read_bytes,)))
         for metric in found:
             subject = MAIN if metric.subject == main else metric.subject
             rows.append(MetricRow(metric.name, metric.definition.title, metric.unit, subject, (metric.value,)))
@@ -486,17 +492,6 @@ def _compare_metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan
         values = tuple(table[key].values[0] if key in table else None for table in tables)
         if any(value is not None for value in values):
             yield replace(keys[key], values=values)
-
-
-def _count_reads(volume: VolumeScan) -> Iterator[MetricRow]:
-    """Yield the counts of entries, reads and bytes read."""
-    entries = len(volume.layout.columns("entries"))
-    yield MetricRow("entries", "Entries", "entries", "walk", (entries,))
-    if volume.walk is not None:
-        yield MetricRow("reads", "Reads", "reads", "walk", (volume.walk.reads,))
-        each = 1000 * volume.walk.reads / entries if entries else None
-        yield MetricRow("reads-per-1000-entries", "Reads per 1,000 entries", "reads", "walk", (each,))
-        yield MetricRow("read-bytes", "Bytes read", "bytes", "walk", (volume.walk.read_bytes,))
 
 
 def measure_cost(volume: VolumeScan, prediction: Prediction) -> Cost:

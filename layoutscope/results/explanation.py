@@ -373,7 +373,7 @@ def story(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)
         placement = describe_placement(verdict.placement)
-        sentences.append(f"The metadata is {placement}. It fills {fills} of that stretch.")
+        sentences.append(f"The metadata of a listing is {placement}. It fills {fills} of that stretch.")
     for items, words in (
         (verdict.helpful, "What helps"),
         (verdict.unsure, "What helps on some such drives"),
@@ -409,14 +409,13 @@ def describe_placement(placement: Placement) -> str:
         if placement.is_all_over
         else "scattered"
     )
-    return f"{description}: {describe_span(placement)}"
+    return f"{description}: {describe_span(placement, 'it')}"
 
 
-def describe_span(placement: Placement) -> str:
-    """Describe the stretch with most nodes of a walk."""
-    return (
-        f"90 % of it within {brief_bytes(placement.span_bytes)} ({brief_share(placement.volume_share)} of the volume)"
-    )
+def describe_span(placement: Placement, whole: str) -> str:
+    """Describe the stretch with most of the nodes that a walk reads; `whole` names them all."""
+    share = f"{brief_share(placement.volume_share)} of the volume"
+    return f"90 % of {whole} within {brief_bytes(placement.span_bytes)} ({share})"
 
 
 def join_most(items: Sequence[str], room: int) -> str:

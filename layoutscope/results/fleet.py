@@ -11,6 +11,7 @@ from layoutscope.tables.columns import Rows
 from layoutscope.tables.schema import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from layoutscope.frames import pl
@@ -101,14 +102,7 @@ def _kind(name: str) -> str:
 class ViewList(Shown, Struct, frozen=True):
     """The views that a query can read."""
 
-    views: tuple[ViewFacts, ...]  # each with its columns
-
-
-class ViewFacts(Displayed, Struct, frozen=True):
-    """A view: its name, and its columns with types, units and meanings."""
-
-    name: str
-    columns: tuple[Column, ...]
+    views: Mapping[str, tuple[Column, ...]]  # columns of each view, by its name
 
 
 class ReportResult(Shown, Struct, frozen=True):

@@ -348,30 +348,21 @@ def list_file_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of entries with their paths and the fields of their inodes, None if unknown."""
     paths, entries = Paths(layout), layout.columns("entries")
-    inodes = {} if stats is None else dict(zip(*_find_first_rows(stats.file_id), strict=True))
-    nothing: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
+    inodes: dict[int, int] = {}
+    if stats is not None:
+        ids, place = np.unique(stats.file_id, return_index=True)
+        inodes = dict(zip(ids.tolist(), place.tolist(), strict=True))
     for first in range(0, len(entries), BATCH_ROWS):
         for row in entries.take(slice(first, first + BATCH_ROWS)).rows():
+            fields: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
             inode = inodes.get(row["file_id"])
-            inode_fields = nothing if stats is None or inode is None else _read_inode_fields(stats, inode)
-            yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **inode_fields}
+            if stats is not None and inode is not None:
+                if stats.mode[inode]:  # without a mode, an inode's owner was never set either
+                    fields |= {name: int(getattr(stats, name)[inode]) for name in STATS}
+                for name, us in zip(TIMES, (stats.access_us[inode], stats.change_us[inode]), strict=True):
+                    fields[name] = None if us == NO_TIME else to_datetime(int(us))
+            yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **fields}
 
 
 BATCH_ROWS: Final = 16_384
 """Number of entries that are converted to rows at a time."""
-
-
-def _find_first_rows(file_id: NDArray[np.uint64]) -> tuple[list[int], list[int]]:
-    ids, first = np.unique(file_id, return_index=True)
-    return ids.tolist(), first.tolist()
-
-
-def _read_inode_fields(stats: InodeStats, inode: int) -> dict[str, Any]:
-    """Return the fields of an inode; without a mode, its owner was never set either."""
-    has_mode = stats.mode[inode] != 0
-    fields = {name: int(getattr(stats, name)[inode]) if has_mode else None for name in STATS}
-    times = (int(stats.access_us[inode]), int(stats.change_us[inode]))
-    return {
-        **fields,
-        **{name: None if us == NO_TIME else to_datetime(us) for name, us in zip(TIMES, times, strict=True)},
-    }

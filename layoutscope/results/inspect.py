@@ -103,25 +103,19 @@ def resolve(layout: VolumeLayout, path: str) -> int | None:
     search ignores composition, because a terminal may compose a name that the volume stores decomposed, and also case
     if the volume does.
     """
-    file_id = ROOT_ID
+    file_id, entries, folds = ROOT_ID, layout.columns("entries"), not layout.facts.case_sensitive
     for name in components_of(path):
-        child = _find_child(layout, file_id, name)
-        if child is None:
+        inside = entries.take(entries["parent_id"].data == file_id)
+        names = [path_component(own or "") for own in inside.listed("name")]
+        ids = dict(zip(reversed(names), reversed(inside.listed("file_id")), strict=True))  # the first of equal names
+        found: str | None = name
+        if name not in ids:
+            wanted = _normalise(name, folds=folds)
+            found = next((own for own in names if _normalise(own, folds=folds) == wanted), None)
+        if found is None:
             return None
-        file_id = child
+        file_id = int(ids[found])
     return file_id
-
-
-def _find_child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
-    entries = layout.columns("entries")
-    inside = entries.take(entries["parent_id"].data == parent_id)
-    ids, names = inside.listed("file_id"), [path_component(own or "") for own in inside.listed("name")]
-    matches = [number for own, number in zip(names, ids, strict=True) if own == name]
-    if not matches:
-        folds = not layout.facts.case_sensitive
-        normalised = _normalise(name, folds=folds)
-        matches = [number for own, number in zip(names, ids, strict=True) if _normalise(own, folds=folds) == normalised]
-    return int(matches[0]) if matches else None
 
 
 def _normalise(name: str, *, folds: bool) -> str:
@@ -175,7 +169,12 @@ def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Own
     """Describe a row as an owner."""
     facts: list[tuple[str, str]] = []
     if table == "nodes":
-        facts = _node_facts(layout, row)
+        facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
+        for name in ("parent_row", "locator_row"):
+            if row[name] is not None:
+                nodes = layout.columns("nodes")
+                (other,) = nodes.take(nodes["row"].data == row[name]).rows()
+                facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
     elif table == "regions":
         facts = [("type", str(row["type"])), ("owner", row["owner"] or "-")]
     elif table == "extents":
@@ -184,16 +183,6 @@ def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Own
     if at is not None:
         facts.append((f"byte of this {_WORDS[table]}", f"{at - row['image_offset']:,}"))
     return Owner(volume_name(layout), _WORDS[table], row["image_offset"], row[_SIZES[table]], tuple(facts))
-
-
-def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
-    for name in ("parent_row", "locator_row"):
-        if row[name] is not None:
-            nodes = layout.columns("nodes")
-            (other,) = nodes.take(nodes["row"].data == row[name]).rows()
-            facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
-    return facts
 
 
 def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:

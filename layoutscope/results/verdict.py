@@ -30,6 +30,13 @@ ALL_OVER: Final = 0.5
 """Nodes with gaps count as spread over the volume from this share of the volume in their span."""
 
 
+MAX_NAMED: Final = 3
+"""Causes, and remedies, that a screen lists where it has room."""
+
+INSTALLED: Final = ("list-from-disk",)
+"""Remedies of software that is installed already: this one."""
+
+
 class Why(StrEnum):
     """Reasons for a slow walk; the values are the words in JSON."""
 
@@ -81,6 +88,16 @@ class Remedy(Displayed, Struct, frozen=True):
     def helps(self) -> bool:
         """Whether it saves enough to be recommended, by the rule of the plan."""
         return self.share >= HELPS_FROM
+
+    @property
+    def is_in_software(self) -> bool:
+        """Whether only the authors of the reading program can apply it."""
+        return not self.is_bought and self.name not in INSTALLED
+
+    @property
+    def advice(self) -> str:
+        """The action, marked if it is a change of a program."""
+        return f"in software: {self.title}" if self.is_in_software else self.title
 
 
 class Placement(Displayed, Struct, frozen=True):
@@ -160,8 +177,10 @@ class Verdict(Displayed, Struct, frozen=True):
 
     @property
     def helpful(self) -> tuple[Remedy, ...]:
-        """Remedies that help on nearly all similar drives, the best first."""
-        return tuple(remedy for remedy in self._told if remedy.helps and remedy.is_sure)
+        """Remedies that help on nearly all similar drives: the best, those for readers first, then the others."""
+        found = [remedy for remedy in self._told if remedy.helps and remedy.is_sure]
+        listed = sorted(found[:MAX_NAMED], key=lambda remedy: remedy.is_in_software)
+        return (*listed, *found[MAX_NAMED:])
 
     @property
     def unsure(self) -> tuple[Remedy, ...]:
@@ -171,7 +190,8 @@ class Verdict(Displayed, Struct, frozen=True):
     @property
     def best(self) -> Remedy | None:
         """The best helpful remedy that needs no other drive."""
-        return next((remedy for remedy in self.helpful if not remedy.is_bought), None)
+        free = (remedy for remedy in self._told if remedy.helps and remedy.is_sure and not remedy.is_bought)
+        return next(free, None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:

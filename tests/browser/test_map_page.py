@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from layoutscope.api.map import layout_map, map_page
 from layoutscope.report.map.figure import figure
-from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.page import headline_of, shares_of
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import headline_of
 from tests.browser.conftest import READY_MS, drag, range_of, show, unfold
 
 HOSTILE = "</script><img src=x onerror=alert(1)><b>bold</b>"

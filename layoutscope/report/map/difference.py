@@ -185,12 +185,9 @@ def _cut(disk: MapDisk) -> tuple[list[VolumeLayout], list[VolumeLayout]]:
 def _all_followed(
     own: list[VolumeLayout], others: list[VolumeLayout], *, is_later: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    followed = [_followed(layout, _twin(layout, others), is_later=is_later) for layout in own]
+    twins = {_identity(layout): layout for layout in reversed(others)}
+    followed = [_followed(layout, twins.get(_identity(layout)), is_later=is_later) for layout in own]
     return np.concatenate([change for change, _ in followed]), np.concatenate([other for _, other in followed])
-
-
-def _twin(layout: VolumeLayout, others: Sequence[VolumeLayout]) -> VolumeLayout | None:
-    return next((other for other in others if _identity(other) == _identity(layout)), None)
 
 
 def _followed(

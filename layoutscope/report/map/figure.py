@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Fields = dict[str, Any]
     Bars = tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]
     """Edges in bytes from the start of a disk, (bins + 1,), and shares by role, each (bins,)."""
+    Dots = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.str_], int]
+    """When each read begins, where (bytes from the start of its disk), the role of what is read; one in how many."""
 
 
 class Role(Struct, frozen=True):
@@ -121,24 +123,13 @@ def bars(shares: Sequence[Share], low: int, high: int, size: int) -> Bars:
     return edges, found
 
 
-class Reads(Struct, frozen=True):
-    """The reads of a disk that are drawn: when, where (bytes from its start), and the role of what is read."""
-
-    time: NDArray[np.float64]
-    place: NDArray[np.int64]
-    role: NDArray[np.str_]
-    step: int  # one in so many is drawn
-    count: int  # of how many
-    total_s: float
-
-
-def reads(disk: MapDisk, drive: str) -> Reads | None:
-    """Return the reads of the volumes of a disk, one volume after the other; None where there is no walk."""
+def reads(disk: MapDisk, drive: str) -> Dots | None:
+    """Return the reads of the volumes of a disk that are drawn, one volume after the other; None without a walk."""
     walks = walks_on(disk, drive)
     if not walks:
         return None
     times, places, roles = [], [], []
-    count, before, sampled = 0, 0.0, 1
+    before, sampled = 0.0, 1
     for walk in walks:
         is_here = walk.trace.device == disk.device
         trace, begin = own_reads(walk.trace, disk.device), walk.begin_s
@@ -149,16 +140,16 @@ def reads(disk: MapDisk, drive: str) -> Reads | None:
         times.append(before + begin[::step])
         places.append(trace.image_offset[::step] - disk.image_offset)
         roles.append(of_tree[trace.tree[::step]])
-        count, before, sampled = count + len(trace), before + walk.seconds, max(sampled, step)
+        before, sampled = before + walk.seconds, max(sampled, step)
     time = np.concatenate(times)
     step = max(1, -(-len(time) // MAX_DOTS))
     place, role = np.concatenate(places), np.concatenate(roles)
-    return Reads(time[::step], place[::step], role[::step], step * sampled, count, before)
+    return time[::step], place[::step], role[::step], step * sampled
 
 
 def dots_words(disks: Sequence[MapDisk], drive: str) -> str:
     """Say what the dots are, and whether there is one for each read."""
-    steps = [found.step for disk in disks[:MAX_ROWS] if (found := reads(disk, drive)) is not None]
+    steps = [found[-1] for disk in disks[:MAX_ROWS] if (found := reads(disk, drive)) is not None]
     return "Each dot is a read; not all reads are drawn." if max(steps, default=1) > 1 else "Each dot is a read."
 
 
@@ -222,7 +213,7 @@ def figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, dark:
     return filled
 
 
-def _values(meta: Fields, found: Bars, walk: Reads | None, unit: int) -> Fields:
+def _values(meta: Fields, found: Bars, walk: Dots | None, unit: int) -> Fields:
     """Return what a trace shows; the twin is in ``web/src/figure.ts``."""
     edges, shares = found
     low, high = edges[:-1], edges[1:]
@@ -235,10 +226,11 @@ def _values(meta: Fields, found: Bars, walk: Reads | None, unit: int) -> Fields:
         return {"y": middle[is_there]}
     if walk is None:
         return {"x": [], "y": []}
+    time, place, role, step = walk
     if meta["part"] == "path":
-        return {"x": walk.time, "y": walk.place / unit} if walk.step == 1 else {"x": [], "y": []}
-    own = walk.role == meta["role"]
-    return {"x": walk.time[own], "y": walk.place[own] / unit}
+        return {"x": time, "y": place / unit} if step == 1 else {"x": [], "y": []}
+    own = role == meta["role"]
+    return {"x": time[own], "y": place[own] / unit}
 
 
 def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: str = "") -> Fields:
@@ -310,6 +302,9 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
         "annotations": [],
         "shapes": [],
     }
+    # Ticks of seconds are found by Plotly.
+    places = [] if time_unit(seconds)[0] == 1 else [(0.0, "0"), *_ticks(seconds)]
+    ticks: Fields = {"tickvals": [at for at, _ in places], "ticktext": [text for _, text in places]} if places else {}
     plain = {"showline": False, "zeroline": False, "gridcolor": "rgba(128,136,148,.22)", "ticks": ""}
     names = names_of(disks)
     is_damaged = any(role.key == DAMAGED.key for role in roles_for(disks, shares))
@@ -352,7 +347,7 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
                 "showline": True,
                 "linecolor": "rgba(128,136,148,.5)",
                 "showticklabels": is_last,
-                **_time_ticks(seconds),
+                **ticks,
                 **({"title": {"text": f"{time_unit(seconds)[1]} since the start of the listing"}} if is_last else {}),
                 **({"matches": "x2"} if number else {}),
             }
@@ -441,14 +436,6 @@ def _ticks(seconds: float) -> list[tuple[float, str]]:
     return [(step * number * length, f"{step * number:g}") for number in range(1, int(0.93 * end / step) + 1)]
 
 
-def _time_ticks(seconds: float) -> Fields:
-    """Return the ticks of an axis that is not in seconds; those of seconds are found by Plotly."""
-    if time_unit(seconds)[0] == 1:
-        return {}
-    ticks = [(0.0, "0"), *_ticks(seconds)]
-    return {"tickvals": [tick for tick, _ in ticks], "ticktext": [text for _, text in ticks]}
-
-
 def _static_row(
     disk: MapDisk, held: Sequence[Share], name: str, drive: str, span: int, seconds: float, *, has_walks: bool
 ) -> str:
@@ -485,16 +472,17 @@ def static_bars(held: Sequence[Share], span: int, size: int) -> str:
     return f'<svg class="sbars" {looks}>{"".join(paths)}</svg>'
 
 
-def _static_walk(walk: Reads | None, label: str, end: float, span: int, seconds: float) -> str:
+def _static_walk(walk: Dots | None, label: str, end: float, span: int, seconds: float) -> str:
     """Draw reads in a box of their own proportions, and over it the end of the walk with its label."""
     parts = []
-    if walk is not None and len(walk.time):
-        x, y = (2000 * walk.time / seconds).astype(int), (400 - 400 * walk.place / span).astype(int)
-        if walk.step == 1:
+    if walk is not None and len(walk[0]):
+        time, place, roles, step = walk
+        x, y = (2000 * time / seconds).astype(int), (400 - 400 * place / span).astype(int)
+        if step == 1:
             line = "L".join(f"{one} {other}" for one, other in zip(x.tolist(), y.tolist(), strict=True))
             parts.append(f'<path class="head" d="M{line}"/>')
         for role in (OTHER, DATA, MAIN):
-            own = walk.role == role.key
+            own = roles == role.key
             distinct = dict.fromkeys(zip(x[own].tolist(), y[own].tolist(), strict=True))
             dots = "".join(f"M{one} {other}h0" for one, other in distinct)
             if dots:

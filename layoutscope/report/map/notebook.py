@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import plotly.graph_objects as go
 
 from layoutscope.report.map.figure import WIDTH, dots_words, drives_of, figure, roles_for
-from layoutscope.report.map.screen import headline_of
-from layoutscope.report.notebook import frame_page
+from layoutscope.report.map.page import headline_of
 from layoutscope.results.explanation import drive_words
 from layoutscope.units import format_count
 
@@ -40,7 +39,10 @@ class LayoutMap(go.Figure):  # type: ignore[misc]  # Plotly has no types
         return f"LayoutMap({format_count(len({trace.yaxis for trace in self.data}), 'disk')})"
 
     def _repr_html_(self) -> str:
-        return frame_page(self._page()) if self._page else str(super()._repr_html_())
+        if self._page is None:
+            return str(super()._repr_html_())
+        looks = 'style="width:100%;height:46em;border:0" title="layout map"'
+        return f'<iframe {looks} srcdoc="{escape(self._page())}"></iframe>'
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
         return {"text/html": self._repr_html_()}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID, path_component
-from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
@@ -61,6 +60,9 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
     place = np.where(is_here, nodes["image_offset"].signed(), -1)
     seconds = node_seconds(place, segments, item.walks, item.device)[: len(kept)]
     size, offset = kept["size_bytes"].data, place[: len(kept)]
+    # Whole microseconds, of few digits; what costs anything is never 0.
+    micro = np.maximum(seconds * 1e6, (seconds > 0).astype(float))
+    unit = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(micro, 1))) - DIGITS + 1)
     changes: dict[str, NDArray[Any]] = {}
     if item.num_earlier:
         from layoutscope.report.map.difference import disk_changes
@@ -80,7 +82,7 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
         "records": pyramid.array(kept["num_records"].filled(0)),
         "xid": pyramid.array(verified_xids(kept)),
         "fill": pyramid.array(_fill(kept)),
-        "cost": pyramid.array(_microseconds(seconds)),
+        "cost": pyramid.array(np.round(micro / unit) * unit),
         "id": identifiers(ids_of(kept["node_id"])),
         "first": identifiers(ids_of(kept["first_key_id"])),
         "last": identifiers(ids_of(kept["last_key_id"])),
@@ -138,14 +140,6 @@ def _charge_nodes(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -
     whole = np.bincount(read, held, minlength=len(start))
     share = walk.service_s[on_this][read] * held / whole[read]
     return np.bincount(nodes.owner[piece] - 1, share, minlength=num_nodes).astype(np.float64)
-
-
-def _microseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round to whole microseconds, of few digits; what costs anything is never 0."""
-    micro = np.maximum(seconds * 1e6, (seconds > 0).astype(float))
-    unit = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(micro, 1))) - DIGITS + 1)
-    rounded: NDArray[np.int64] = (np.round(micro / unit) * unit).astype(np.int64)
-    return rounded
 
 
 def identifiers(ids: NDArray[np.uint64]) -> dict[str, Any]:
@@ -517,49 +511,65 @@ NO_DIRECTORY: Final = 0
 """Reads that no directory caused, such as those of a mount, are charged to this number."""
 
 
-class Directories(Struct, frozen=True):
-    """The directories of one volume by rising number; all arrays have shape (n,)."""
-
-    volume: int  # place of the volume's layout on its disk
-    ids: NDArray[np.uint64]  # their numbers
-    parent: NDArray[np.int64]  # place of each one's parent directory; -1 where there is none
-    name_row: NDArray[np.int64]  # row of entries that names each; -1 where there is none
-    seconds: NDArray[np.float64]  # of the walk, caused by each
-    # entries, held_bytes: what each lists, and the sizes of that
-    entries: NDArray[np.int64]
-    held_bytes: NDArray[np.int64]
-
-
 def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     """Return the costliest directories of a disk with their ancestors: time of a walk, entries and bytes.
 
     The first walk of each volume counts. None where nothing was walked.
     """
     walks = {walk.volume: walk for walk in reversed(item.walks)}
-    volumes = [_of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
-    if not volumes:
+    if not walks:
         return None
-    chosen = [_with_ancestors(one, rows) for one, rows in zip(volumes, _costliest(volumes), strict=True)]
-    kept = list(zip(volumes, chosen, strict=True))
+    found, base = [], 0
+    for number in sorted(walks):
+        ids, parent, *more = _of_volume(item.layouts[number], walks[number])
+        found.append((np.full(len(ids), number), ids, np.where(parent >= 0, parent + base, -1), *more))
+        base += len(ids)
+    volume, ids, parent, name_row, seconds, entries, held = map(np.concatenate, zip(*found, strict=True))
+    # Lower numbers come first where directories cost the same.
+    rows = np.argsort(-seconds, kind="stable")[:MOST]
+    is_shown = np.zeros(base, np.bool_)
+    while len(rows):  # cycles in a damaged tree end where they began
+        is_shown[rows] = True
+        above = parent[rows][parent[rows] >= 0]
+        rows = np.unique(above[~is_shown[above]])
+    shown = np.flatnonzero(is_shown)
+    # Directories are named across volumes, as the page's files are.
+    keys = {row: f"{volume[row]}:{ids[row]}" for row in shown.tolist()}
+    words: list[str] = []
+    for number in sorted(walks):
+        own = shown[volume[shown] == number]
+        texts = item.layouts[number].columns("entries").texts("name").take(np.maximum(name_row[own], 0)).to_list()
+        for row, text in zip(own.tolist(), texts, strict=True):
+            if ids[row] == NO_DIRECTORY:
+                words.append("no directory")
+            elif ids[row] == ROOT_ID:
+                words.append(f"{item.called.get(number, '')} /".lstrip())
+            elif name_row[row] >= 0 and names:
+                words.append(escape_text(path_component(text or "")))
+            else:
+                words.append(f"directory {ids[row]}")
     return {
-        "id": [key for one, rows in kept for key in _keys(one, rows)],
-        "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
-        "name": [name for one, rows in kept for name in _names(one, item, rows, names=names)],
-        "seconds": [float(f"{seconds:.6g}") for one, rows in kept for seconds in one.seconds[rows].tolist()],
-        "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
-        "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
+        "id": [*keys.values()],
+        "parent": [keys.get(row) for row in parent[shown].tolist()],
+        "name": words,
+        "seconds": [float(f"{value:.6g}") for value in seconds[shown].tolist()],
+        "entries": entries[shown].tolist(),
+        "bytes": held[shown].tolist(),
         "whole": {
-            "seconds": math.fsum(math.fsum(one.seconds) for one in volumes),  # the same in whatever order
-            "entries": sum(int(one.entries.sum()) for one in volumes),
-            "bytes": sum(int(one.held_bytes.sum()) for one in volumes),
+            "seconds": math.fsum(seconds),  # the same in whatever order
+            "entries": int(entries.sum()),
+            "bytes": int(held.sum()),
         },
-        "shown": sum(map(len, chosen)),
-        "total": sum(len(one.ids) for one in volumes),
+        "shown": len(shown),
+        "total": base,
     }
 
 
-def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
-    """Add up what the directories of a volume list, and what of a walk each of them caused."""
+def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:
+    """Add up what the directories of a volume list, and what of a walk each of them caused, by rising number.
+
+    Numbers, places of the parents and rows of entries that name them, -1 where there is none, seconds, entries, bytes.
+    """
     entries = layout.columns("entries")
     folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
     folders = entries["file_id"].data[folder_rows]
@@ -579,10 +589,13 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
     own = place[folder][::-1]
     name_row[own] = folder_rows[::-1]
     parent[own] = place[listing[folder_rows]][::-1]
-    parent[_circles(parent)] = -1
+    # Directories without a topmost one, as damage made an ancestor its own descendant, have no parent.
+    topmost = np.append(parent, -1)  # -1 indexes the last place: directories without a parent stay there
+    for _ in range(len(parent).bit_length()):
+        topmost = topmost[topmost]
+    parent[topmost[:-1] >= 0] = -1
     size = np.maximum(entries["size_bytes"].filled(0), 0)
-    return Directories(
-        number,
+    return (
         ids,
         parent,
         name_row,
@@ -590,55 +603,6 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
         np.bincount(place[listing[inside]], minlength=len(ids)),
         np.bincount(place[listing[inside]], size[inside], minlength=len(ids)).astype(np.int64),
     )
-
-
-def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which directories have no topmost one: damage made an ancestor its own descendant."""
-    above = np.append(parent, -1)  # -1 indexes the last place: directories without a parent stay there
-    for _ in range(len(parent).bit_length()):
-        above = above[above]
-    return above[:-1] >= 0
-
-
-def _costliest(volumes: Sequence[Directories]) -> list[NDArray[np.int64]]:
-    """Choose the costliest of all volumes; of equally costly ones those of lower numbers."""
-    seconds = np.concatenate([one.seconds for one in volumes])
-    chosen = np.zeros(len(seconds), np.bool_)
-    chosen[np.argsort(-seconds, kind="stable")[:MOST]] = True
-    return [np.flatnonzero(part) for part in np.split(chosen, np.cumsum([len(one.ids) for one in volumes])[:-1])]
-
-
-def _with_ancestors(volume: Directories, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add the directories between these and the root; cycles in a damaged tree end where they began."""
-    chosen = np.zeros(len(volume.ids), np.bool_)
-    while len(rows):
-        chosen[rows] = True
-        above = volume.parent[rows]
-        above = above[above >= 0]
-        rows = np.unique(above[~chosen[above]])
-    return np.flatnonzero(chosen)
-
-
-def _keys(volume: Directories, rows: NDArray[np.int64]) -> list[str | None]:
-    """Name directories across volumes, as the page's files are; None for no directory."""
-    return [f"{volume.volume}:{volume.ids[row]}" if row >= 0 else None for row in rows.tolist()]
-
-
-def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names: bool) -> list[str]:
-    entries = item.layouts[volume.volume].columns("entries")
-    texts = entries.texts("name").take(np.maximum(volume.name_row[rows], 0)).to_list()
-    told = []
-    for row, text in zip(rows.tolist(), texts, strict=True):
-        number = int(volume.ids[row])
-        if number == NO_DIRECTORY:
-            told.append("no directory")
-        elif number == ROOT_ID:
-            told.append(f"{item.called.get(volume.volume, '')} /".lstrip())
-        elif volume.name_row[row] >= 0 and names:
-            told.append(escape_text(path_component(text or "")))
-        else:
-            told.append(f"directory {number}")
-    return told
 
 
 NAME_BUDGET: Final = 3_800_000

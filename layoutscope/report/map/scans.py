@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.findings import Finding
-    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import ScanResult, VolumeScan
     from layoutscope.tables import VolumeLayout
 
     FactTable = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
@@ -44,8 +45,9 @@ class MapWalk(Struct, frozen=True):
     trace: AccessTrace  # its reads
     service_s: NDArray[np.float64]  # service time of each read, in seconds, host time not included
     causes_s: Mapping[str, float]  # seconds by cause: seek, rotation, transfer, overhead, host
-    best_s: float | None = None  # time with the best remedy that needs no other drive; None where none helps
-    best: str = ""  # that remedy, in a few words
+    # time with the remedy that the report names first, and that remedy in a few words; None and empty where none helps
+    best_s: float | None = None
+    best: str = ""
     host_factor: float = 1.0  # how many times as long the computer takes as the trace says
     draws_s: tuple[float, ...] = ()  # seconds of each simulation, which belong to those of other walks one by one
     entries: int = 0  # files and directories that it lists
@@ -115,7 +117,8 @@ DEVICES: Final = ("main device", "second device")
 
 def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]:
     """Make a disk of each range of addresses that volumes share, with or without the volumes' names."""
-    ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.parts, _range))
+    extent = attrgetter("layout.facts.image_offset", "layout.facts.size_bytes")
+    ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.parts, extent))
     made = (_disk(result, volumes, names=names) for result, volumes in ranges)
     return [disk for one in made for disk in _devices(one)]
 
@@ -168,16 +171,12 @@ def _identity(volume: VolumeScan) -> str:
     return f"{facts.variant} {facts.uuid or 'without UUID'}, {stamp}, {facts.view}"
 
 
-def _range(volume: VolumeScan) -> tuple[int, int]:
-    facts = volume.layout.facts
-    return facts.image_offset, facts.size_bytes
-
-
 def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapDisk:
     named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
     facts = named[0].layout.facts
     called = _called(volumes, names=names)
-    slowest = sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
+    # The volume whose listing takes longest on the first drive is shown first.
+    slowest = sorted(enumerate(volumes), key=lambda item: -next((each.seconds for each in item[1].predictions), 0.0))
     # Problems of the image itself are shown once, before all else.
     outside = _errors("The image", result.findings) if volumes[0] is result.parts[0] else ()
     return MapDisk(
@@ -219,11 +218,6 @@ def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
         again = f" (volume {number})" if [*own.values()].count(name) > 1 else ""
         told[place] = f"{name}{again}" if name else f"volume {number}"
     return told
-
-
-def _slowness(volume: VolumeScan) -> float:
-    """How long listing a volume takes on the first drive: the longest is shown first."""
-    return volume.predictions[0].seconds if volume.predictions else 0.0
 
 
 def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
@@ -281,27 +275,25 @@ def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
 
 def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
     # Where mounting has read everything, there is nothing to draw and no time to report.
-    if volume.walk is None or not len(volume.walk.trace):
+    walk, verdict = volume.walk, volume.verdict
+    if walk is None or not len(walk.trace):
         return
     for prediction in volume.predictions:
-        yield replace(_walk(volume, volume.walk, prediction), volume=place, name=name)
-
-
-def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
-    verdict = volume.verdict
-    best = verdict.best if verdict is not None and verdict.drive == prediction.drive else None
-    return MapWalk(
-        order=walk.order,
-        drive=prediction.drive,
-        trace=walk.trace,
-        service_s=prediction.service_s,
-        causes_s=dict(prediction.causes_s),
-        best_s=None if best is None else best.seconds,
-        best="" if best is None else best.title,
-        host_factor=prediction.host_factor,
-        draws_s=prediction.draws_s,
-        entries=count_listed(volume.layout),
-    )
+        best = next(iter(verdict.helpful), None) if verdict is not None and verdict.drive == prediction.drive else None
+        yield MapWalk(
+            order=walk.order,
+            drive=prediction.drive,
+            trace=walk.trace,
+            service_s=prediction.service_s,
+            causes_s=dict(prediction.causes_s),
+            best_s=None if best is None else best.seconds,
+            best="" if best is None else best.advice,
+            host_factor=prediction.host_factor,
+            draws_s=prediction.draws_s,
+            entries=count_listed(volume.layout),
+            volume=place,
+            name=name,
+        )
 
 
 def _facts(volume: VolumeScan, *, names: bool) -> Iterator[FactTable]:
@@ -315,61 +307,45 @@ def _facts(volume: VolumeScan, *, names: bool) -> Iterator[FactTable]:
     details = [(escape_text(key), escape_text(str(value))) for key, value in facts.details.items()]
     yield (f"{label}: volume", ("fact", "value"), tuple(shown + details))
     if volume.trees:
-        yield _trees(label, volume)
+        rows = tuple(
+            (
+                tree.tree,
+                " + ".join(f"{count:,}" for count in reversed(tree.nodes_by_level)),
+                format_bytes(tree.size_bytes),
+                f"{tree.pieces:,}",
+                format_share(tree.clumped_share),
+            )
+            for tree in volume.trees
+        )
+        heads = ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump")
+        yield f"{label}: metadata by tree", heads, rows
     if volume.metrics:
-        yield _metrics(label, volume)
+        metrics = tuple(
+            (metric.definition.title, metric.subject, format_value(metric.value, metric.unit), metric.definition.text)
+            for metric in (*volume.metrics, *(volume.walk.metrics if volume.walk else ()))
+        )
+        yield f"{label}: metrics", ("metric", "of", "value", "definition"), metrics
     if volume.predictions:
-        yield _predictions(label, volume.predictions)
+        times = tuple(
+            (
+                drive_words(item.drive),
+                format_seconds(item.seconds),
+                f"{format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)}",
+                ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in item.causes_s),
+                item.note,
+            )
+            for item in volume.predictions
+        )
+        yield f"{label}: predicted enumeration", ("drive", "time", "interval", "causes", "note"), times
     if volume.findings:
-        yield _findings(label, volume)
-
-
-def _trees(label: str, volume: VolumeScan) -> FactTable:
-    rows = tuple(
-        (
-            tree.tree,
-            " + ".join(f"{count:,}" for count in reversed(tree.nodes_by_level)),
-            format_bytes(tree.size_bytes),
-            f"{tree.pieces:,}",
-            format_share(tree.clumped_share),
+        findings = tuple(
+            (
+                item.level,
+                item.code,
+                f"{item.image_offset:,}" if item.image_offset is not None else "",
+                escape_text(item.message),
+            )
+            for item in volume.findings[:200]
         )
-        for tree in volume.trees
-    )
-    return (f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows)
-
-
-def _metrics(label: str, volume: VolumeScan) -> FactTable:
-    everything = (*volume.metrics, *(volume.walk.metrics if volume.walk else ()))
-    rows = tuple(
-        (metric.definition.title, metric.subject, format_value(metric.value, metric.unit), metric.definition.text)
-        for metric in everything
-    )
-    return (f"{label}: metrics", ("metric", "of", "value", "definition"), rows)
-
-
-def _predictions(label: str, predictions: tuple[Prediction, ...]) -> FactTable:
-    rows = tuple(
-        (
-            drive_words(item.drive),
-            format_seconds(item.seconds),
-            f"{format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)}",
-            ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in item.causes_s),
-            item.note,
-        )
-        for item in predictions
-    )
-    return (f"{label}: predicted enumeration", ("drive", "time", "interval", "causes", "note"), rows)
-
-
-def _findings(label: str, volume: VolumeScan) -> FactTable:
-    rows = tuple(
-        (
-            item.level,
-            item.code,
-            f"{item.image_offset:,}" if item.image_offset is not None else "",
-            escape_text(item.message),
-        )
-        for item in volume.findings[:200]
-    )
-    count = "one finding" if len(volume.findings) == 1 else f"{len(volume.findings):,} findings"
-    return (f"{label}: {count}", ("level", "code", "address", "what"), rows)
+        count = "one finding" if len(volume.findings) == 1 else f"{len(volume.findings):,} findings"
+        yield f"{label}: {count}", ("level", "code", "address", "what"), findings

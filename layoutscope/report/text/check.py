@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
-    from layoutscope.results.check import CheckedVolume, CheckResult, Verification
-    from layoutscope.results.inspect import Inspection, StateLine, StructureLines
+    from layoutscope.results.check import CheckResult, Verification
+    from layoutscope.results.inspect import Inspection, StateLine
 
 
 @make_printer
@@ -51,34 +51,25 @@ def print_check(result: CheckResult) -> Iterator[RenderableType]:
             yield _table("Findings", volume.findings, consequences)
     if result.findings or any(volume.findings for volume in result.volumes):
         yield Text("Meaning of a code, and what to do about it: layoutscope explain CODE")
-        yield from _count_shared(result)
+        # If it is unknown which of several causes something follows from, it is counted.
+        codes = dict[int, list[str]]()
+        for item in result.every():
+            if len(item.causes) > 1:
+                codes.setdefault(len(item.causes), []).append(item.code)
+        for number, found in sorted(codes.items()):
+            of = f"of {number:,} causes ({', '.join(dict.fromkeys(found))})"
+            yield Text(f"{format_count(len(found), 'consequence')} {of}")
         yield Text(count_findings(result.every()))
     for volume in result.volumes:
-        yield from _not_checked(volume)
+        name = escape_text(volume.volume)
+        if volume.coverage != 1:
+            yield Text(f"Part of {name} could not be checked.")
+        if volume.skipped and volume.num_rules:
+            skipped = len({item.rule for item in volume.skipped})
+            yield Text(f"{name}: {skipped:,} of {volume.num_rules:,} rules could be applied only in part.")
+        for reason, rules in volume.reasons().items():
+            yield Text(f"  checked in part: {', '.join(rules)}, because {escape_text(reason)}")
     yield Text(_verdict(result), style="bold" if result.is_clean else "bold red")
-
-
-def _count_shared(result: CheckResult) -> Iterator[Text]:
-    """Count what follows from one of several causes, if it is unknown which."""
-    codes = dict[int, list[str]]()
-    for item in result.every():
-        if len(item.causes) > 1:
-            codes.setdefault(len(item.causes), []).append(item.code)
-    for number, found in sorted(codes.items()):
-        of = f"of {number:,} causes ({', '.join(dict.fromkeys(found))})"
-        yield Text(f"{format_count(len(found), 'consequence')} {of}")
-
-
-def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
-    """State which part of a volume was not checked, and why."""
-    name = escape_text(volume.volume)
-    if volume.coverage != 1:
-        yield Text(f"Part of {name} could not be checked.")
-    if volume.skipped and volume.num_rules:
-        skipped = len({item.rule for item in volume.skipped})
-        yield Text(f"{name}: {skipped:,} of {volume.num_rules:,} rules could be applied only in part.")
-    for reason, rules in volume.reasons().items():
-        yield Text(f"  checked in part: {', '.join(rules)}, because {escape_text(reason)}")
 
 
 def _verdict(result: CheckResult) -> str:
@@ -164,23 +155,19 @@ def print_inspection(found: Inspection) -> Iterator[RenderableType]:
             yield Text(escape_text(f"  {name}: {value}"))
     for structure in found.structures:
         yield Text()
-        yield _structure(structure)
-
-
-def _structure(structure: StructureLines) -> RenderableType:
-    rows = [
-        (
-            escape_text(field.path),
-            format_address(field.image_offset),
-            f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
-            escape_text(f"{field.value} ({field.meaning})" if field.meaning else field.value),
-        )
-        for field in structure.fields
-    ]
-    if structure.error:
-        rows.append(("damaged", NOTHING, NOTHING, escape_text(structure.error)))
-    title = f"{escape_text(structure.title)} at byte {structure.image_offset:,}"
-    return plain_table(title, heads("Field", ">Byte", ">Length", "Value"), rows)
+        rows = [
+            (
+                escape_text(field.path),
+                format_address(field.image_offset),
+                f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
+                escape_text(f"{field.value} ({field.meaning})" if field.meaning else field.value),
+            )
+            for field in structure.fields
+        ]
+        if structure.error:
+            rows.append(("damaged", NOTHING, NOTHING, escape_text(structure.error)))
+        title = f"{escape_text(structure.title)} at byte {structure.image_offset:,}"
+        yield plain_table(title, heads("Field", ">Byte", ">Length", "Value"), rows)
 
 
 def print_states(states: Sequence[StateLine], console: Console) -> None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.drive.uncertain import two_digits
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import heads, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, find_explained_row, get_end_costs, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 from layoutscope.walk.host import HOST_WORDS
@@ -108,17 +108,20 @@ def format_difference(seconds: float) -> str:
     return f"{'+' if seconds > 0 else '-'}{format_seconds(abs(seconds))}"
 
 
-def _metrics(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> RenderableType:
+def _metrics(
+    found: Comparison, letters: Sequence[str], chosen: Sequence[int], *, with_ratios: bool = True
+) -> RenderableType:
     rows: list[tuple[str | Text, ...]] = []
     for subject, group in groupby(found.metrics, key=lambda row: row.subject):
         rows.append((Text(subject, style="italic"),))
         for row in group:
             values = [row.values[number] for number in chosen]
-            shown = (format_plain(value, row.unit) for value in values)
-            grown = ratios(values)
-            shown_ratios = map(format_ratio, grown if len(values) <= MAX_RATIOS else grown[-1:])
-            rows.append((f"  {metric_title(row)}", *shown, *shown_ratios))
-    return plain_table("Metrics", [("Metric", False), *_columns(letters, chosen)], rows, gap=1)
+            grown = ratios(values) if with_ratios else []
+            shown = [format_plain(value, row.unit) for value in values]
+            shown += map(format_ratio, grown if len(values) <= MAX_RATIOS else grown[-1:])
+            rows.append((f"  {metric_title(row)}", *shown))
+    columns = _columns(letters, chosen) if with_ratios else [(letters[number], True) for number in chosen]
+    return plain_table("Metrics", [("Metric", False), *columns], rows, gap=1)
 
 
 def metric_title(row: MetricRow) -> str:
@@ -131,7 +134,7 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
     if change is None:
         why = "different UUIDs"
         return Text(f"{earlier} and {later} are different volumes ({why}), so moved nodes are not reported.")
-    columns = heads("", ">Stayed", ">Moved", ">Added", ">Removed", ">Moved by, median")
+    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Added", "Removed", "Moved by, median"))]
     rows = [
         (
             row.what,
@@ -154,7 +157,7 @@ def print_series(series: Series, console: Console) -> None:
         parts.append(_curve(series, letters, numbers, shown))
     step = max((console.width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
     blocks_of_sides = (range(start, min(start + step, len(letters))) for start in range(0, len(letters), step))
-    parts += [_metrics_over(series, letters, numbers) for numbers in blocks_of_sides]
+    parts += [_metrics(series.found, letters, numbers, with_ratios=False) for numbers in blocks_of_sides]
     print_parts(iter(parts), console)
 
 
@@ -166,23 +169,12 @@ def _curve(series: Series, letters: Sequence[str], numbers: Sequence[int], title
     columns = [("", False), (_PLACES[series.by], True)]
     for row in series.found.times:
         columns += [(row.drive, True), ("x", True)]
-    rows = [(letters[number], series.places[number], *_grown(series, number, numbers[0])) for number in numbers]
+    rows = []
+    for number in numbers:
+        cells = [letters[number], series.places[number]]
+        for row in series.found.times:
+            now, then = row.seconds[number], row.seconds[numbers[0]]
+            cells.append(NOTHING if now is None else format_seconds(now))
+            cells.append(format_ratio(now / then if then and now is not None else None))
+        rows.append(cells)
     return plain_table(title, columns, rows, gap=2 if len(series.found.times) < 3 else 1)
-
-
-def _grown(series: Series, number: int, first: int) -> Iterator[str]:
-    for row in series.found.times:
-        now, then = row.seconds[number], row.seconds[first]
-        yield NOTHING if now is None else format_seconds(now)
-        yield format_ratio(now / then if then and now is not None else None)
-
-
-def _metrics_over(series: Series, letters: Sequence[str], numbers: Sequence[int]) -> RenderableType:
-    rows: list[tuple[str | Text, ...]] = []
-    for subject, group in groupby(series.found.metrics, key=lambda row: row.subject):
-        rows.append((Text(subject, style="italic"),))
-        rows += [
-            (f"  {metric_title(row)}", *(format_plain(row.values[number], row.unit) for number in numbers))
-            for row in group
-        ]
-    return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)

@@ -58,22 +58,21 @@ NUMBERS: Final = ("Int", "UInt", "Float", "Decimal")
 
 def print_answer(result: QueryResult, console: Console) -> None:
     """Print the rows that a query gives, with as many of their columns as the terminal is wide."""
-    print_parts(_answer(result, console.width), console)
-
-
-def _answer(result: QueryResult, width: int) -> Iterator[RenderableType]:
     frame = result.frame
     rows = [[cell_text(value) for value in row] for row in frame.head(SHOWN_ROWS).rows()]
     columns = [(escape_text(name), str(kind).startswith(NUMBERS)) for name, kind in frame.schema.items()]
     widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *rows, strict=True)]
     ends = [*accumulate(each + GAP for each in widths)]
-    fit = max(sum(end - GAP <= width for end in ends), 1)
+    fit = max(sum(end - GAP <= console.width for end in ends), 1)
     title = format_count(frame.height, "row")
     if fit < len(columns):
         title += f", {len(columns)} columns ({fit} shown; -o FILE.csv has all)"
-    yield plain_table(title, columns[:fit], [[Text(cell) for cell in row[:fit]] for row in rows], gap=GAP)
+    shown = [[Text(cell) for cell in row[:fit]] for row in rows]
+    parts: list[RenderableType] = [plain_table(title, columns[:fit], shown, gap=GAP)]
     if frame.height > SHOWN_ROWS:
-        yield Text(f"and {frame.height - SHOWN_ROWS:,} more rows; -o FILE.csv or --format csv writes all of them")
+        more = f"and {frame.height - SHOWN_ROWS:,} more rows; -o FILE.csv or --format csv writes all of them"
+        parts.append(Text(more))
+    print_parts(iter(parts), console)
 
 
 GAP: Final = 2
@@ -121,9 +120,9 @@ def _cell(text: str) -> str:
 @make_printer
 def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
-    for view in result.views:
-        rows = [(column.name, column.kind, column.unit, column.doc) for column in view.columns]
-        yield plain_table(view.name, heads("Column", "Type", "Unit", "What it is"), rows)
+    for name, columns in result.views.items():
+        rows = [(column.name, column.kind, column.unit, column.doc) for column in columns]
+        yield plain_table(name, heads("Column", "Type", "Unit", "What it is"), rows)
         yield Text("")
 
 

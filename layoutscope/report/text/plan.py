@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult
-    from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
+    from layoutscope.results.plan import (
+        ForecastResult,
+        Pace,
+        PlannedRemedy,
+        VolumePlan,
+    )
 
 
 MAX_TOLD: Final = 5
@@ -38,23 +42,19 @@ def print_plan(result: PlanResult) -> Iterator[RenderableType]:
     for volume in result.volumes:
         yield Text()
         yield from _volume(volume, shows_all=result.shows_all)
-    if result.emitted is not None:
-        yield from _describe_list(result.emitted)
+    if (found := result.emitted) is not None:
+        windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the listing"
+        yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
+        (_, own), *others = found.seconds
+        told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
+        yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
+        yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
+        for each in found.missing:
+            yield from _wrap(each.sentence, style="yellow")
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
         yield Text("No volume found to plan for.")
-
-
-def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
-    windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the listing"
-    yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
-    (_, own), *others = found.seconds
-    told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
-    yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
-    yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
-    for each in found.missing:
-        yield from _wrap(each.sentence, style="yellow")
 
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
@@ -72,7 +72,21 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     if volume.reads < FEW_READS:
         yield from notes
     yield from _helpful(volume, MAX_TOLD if not shows_all else len(volume.remedies))
-    yield from _others(volume, shows_all=shows_all)
+    useless, inapplicable = volume.useless, volume.inapplicable
+    if useless and not shows_all:
+        told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
+        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
+    if shows_all and useless:
+        yield item_table(
+            f"Does not help here (saves under {format_share(HELPS_FROM)})",
+            useless,
+            (">Time after", lambda item: format_seconds(item.seconds)),
+            (">Saves", lambda item: _format_signed(item.saved_s)),
+            ("What", lambda item: item.words.title),
+        )
+    if shows_all and inapplicable:
+        title, why = ("What", lambda item: item.words.title), ("Why not", lambda item: item.why_not)
+        yield item_table("Does not apply", inapplicable, title, why)
     if volume.reads >= FEW_READS:
         yield from notes
 
@@ -144,24 +158,6 @@ def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[Rendera
     yield from _wrap(f"  assumes: {words.assumes}", style="dim")
 
 
-def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
-    useless, inapplicable = volume.useless, volume.inapplicable
-    if useless and not shows_all:
-        told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
-        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
-    if shows_all and useless:
-        yield item_table(
-            f"Does not help here (saves under {format_share(HELPS_FROM)})",
-            useless,
-            (">Time after", lambda item: format_seconds(item.seconds)),
-            (">Saves", lambda item: _format_signed(item.saved_s)),
-            ("What", lambda item: item.words.title),
-        )
-    if shows_all and inapplicable:
-        title, why = ("What", lambda item: item.words.title), ("Why not", lambda item: item.why_not)
-        yield item_table("Does not apply", inapplicable, title, why)
-
-
 def _wrap(text: str, style: str = "") -> Iterator[Text]:
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
@@ -179,7 +175,14 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
     cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
     yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'simulation')}")
     if result.churn is not None:
-        yield from _churn(result.churn)
+        churn = result.churn
+        yield Text(f"New files from image to image: {', '.join(map(format_share, churn.replaced))}")
+        told = [format_share(share) for share in churn.rewritten if share is not None]
+        if told:
+            yield Text(f"Leaves written from image to image: {', '.join(told)}")
+        if churn.expected is not None:
+            expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
+            yield Text(f"The earlier images predict {expected} for the last one; it was {was}.")
     for number, drive in enumerate(result.points[0].times):
         columns = heads(">Cycles", ">Listing time", ">Range (layout)", ">Range (layout and drive)")
         rows = []
@@ -191,25 +194,13 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
         yield plain_table(f"Listing on {escape_text(drive.profile)}", columns, rows)
     titles = {metric.name: metric.title for metric in reversed(result.points[0].metrics)}
     columns = [*heads(">After", ">Files", ">Leaves"), *((titles.get(name, name), True) for name in FORECAST_METRICS)]
-    yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
+    layouts = []
+    for point in result.points:
+        cells = [f"{point.cycle:,}", f"{point.files.value:,.0f}", f"{point.nodes.value:,.0f}"]
+        for name in FORECAST_METRICS:
+            found = next((metric.found for metric in point.metrics if metric.name == name), None)
+            cells.append(NOTHING if found is None else format_share(found.value))
+        layouts.append(cells)
+    yield plain_table("Layout", columns, layouts)
     for note in result.notes:
         yield Text(note, style="dim")
-
-
-def _layout_cells(point: ForecastPoint) -> tuple[str, ...]:
-    cells = [f"{point.cycle:,}", f"{point.files.value:,.0f}", f"{point.nodes.value:,.0f}"]
-    for name in FORECAST_METRICS:
-        found = next((metric.found for metric in point.metrics if metric.name == name), None)
-        cells.append(NOTHING if found is None else format_share(found.value))
-    return tuple(cells)
-
-
-def _churn(churn: Churn) -> Iterator[Text]:
-    steps = ", ".join(format_share(share) for share in churn.replaced)
-    yield Text(f"New files from image to image: {steps}")
-    told = [format_share(share) for share in churn.rewritten if share is not None]
-    if told:
-        yield Text(f"Leaves written from image to image: {', '.join(told)}")
-    if churn.expected is not None:
-        expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
-        yield Text(f"The earlier images predict {expected} for the last one; it was {was}.")

@@ -203,7 +203,19 @@ def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
     if result.times:
         yield prediction_table(result.times, "Time of the trace per drive, with the share of each cause")
     for measured in result.measured:
-        yield measured_table(measured)
+        total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
+        ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
+        yield item_table(
+            f"Times of the recorded reads and of {measured.drive}; {total}{ratio}",
+            measured.outcomes,
+            ("Reads", lambda item: item.outcome),
+            (">Number", lambda item: f"{item.reads:,}"),
+            (">Measured", lambda item: format_seconds(item.measured_ms[0] / 1000)),
+            (">p90", lambda item: format_seconds(item.measured_ms[1] / 1000)),
+            (">Predicted", lambda item: format_seconds(item.predicted_ms[0] / 1000)),
+            (">p90", lambda item: format_seconds(item.predicted_ms[1] / 1000)),
+            gap=1,
+        )
     if result.agreement is None:
         return
     if result.driver:
@@ -312,7 +324,19 @@ def recording_lines(found: recorded.Recording) -> Iterator[Text]:
     """Yield what became of a recording, what is wrong with it first."""
     if found.problem:
         yield Text(f"{found.problem[0].upper()}{found.problem[1:]}", style="bold red")
-    yield Text(f"{found.form}: {'; '.join(_counted(found))}")
+    whose = f" by {escape_text(', '.join(found.processes))}" if any(found.processes) else ""
+    counts = (
+        (found.foreign_reads, "of other disks"),
+        (sum(count for _, count in found.others), "of other programs"),
+        (found.twice, "reported twice by CoreStorage"),
+        (found.background, "of CoreStorage itself"),
+        (found.lines.writes, "writes"),
+        (found.lines.failed, "failed"),
+        (found.lines.unparsed, "cut or damaged"),
+        (found.lines.other, "other lines"),
+    )
+    counted = [f"{found.used:,} reads used{whose}", *(f"{count:,} {words}" for count, words in counts if count)]
+    yield Text(f"{found.form}: {'; '.join(counted)}")
     if found.lines.first_unparsed:
         several = "the first is" if found.lines.unparsed > 1 else "it is"
         yield Text(f"  cut or damaged: {found.lines.unparsed:,} lines; {several} line {found.lines.first_unparsed:,}")
@@ -330,25 +354,6 @@ def recording_lines(found: recorded.Recording) -> Iterator[Text]:
         yield Text("  the recording has no request and completion times, so times are not compared")
     elif found.overlapping:
         yield Text(f"  {found.overlapping:,} reads overlap another one")
-
-
-def _counted(found: recorded.Recording) -> Iterator[str]:
-    """Yield the counts of lines that are not nothing."""
-    whose = f" by {escape_text(', '.join(found.processes))}" if any(found.processes) else ""
-    yield f"{found.used:,} reads used{whose}"
-    counts = (
-        (found.foreign_reads, "of other disks"),
-        (sum(count for _, count in found.others), "of other programs"),
-        (found.twice, "reported twice by CoreStorage"),
-        (found.background, "of CoreStorage itself"),
-        (found.lines.writes, "writes"),
-        (found.lines.failed, "failed"),
-        (found.lines.unparsed, "cut or damaged"),
-        (found.lines.other, "other lines"),
-    )
-    for count, words in counts:
-        if count:
-            yield f"{count:,} {words}"
 
 
 def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
@@ -370,23 +375,6 @@ def _named(counts: Sequence[tuple[str, int]]) -> str:
     named = [f"{escape_text(name) or 'without a name'} {count:,}" for name, count in counts[:NAMED]]
     more = counts[NAMED:]
     return ", ".join([*named, *([f"{len(more):,} more {sum(count for _, count in more):,}"] if more else [])])
-
-
-def measured_table(measured: recorded.MeasuredTimes) -> RenderableType:
-    """Show recorded times beside those of a drive."""
-    total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
-    ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
-    return item_table(
-        f"Times of the recorded reads and of {measured.drive}; {total}{ratio}",
-        measured.outcomes,
-        ("Reads", lambda item: item.outcome),
-        (">Number", lambda item: f"{item.reads:,}"),
-        (">Measured", lambda item: format_seconds(item.measured_ms[0] / 1000)),
-        (">p90", lambda item: format_seconds(item.measured_ms[1] / 1000)),
-        (">Predicted", lambda item: format_seconds(item.predicted_ms[0] / 1000)),
-        (">p90", lambda item: format_seconds(item.predicted_ms[1] / 1000)),
-        gap=1,
-    )
 
 
 WALK_COLUMNS: Final = heads(

@@ -1,18 +1,31 @@
-"""A scan as text: its first screen, or everything that was measured (``--details``)."""
+"""A scan as text: its first screen, or everything that was measured (``--details``).
+
+The first screen has at most 24 lines of at most 80 columns on every image. A volume alone has the screen for itself,
+several have a block each, the worst first.
+"""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import PurePath
+from shlex import quote
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+from msgspec.structs import replace
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from layoutscope.errors import install_command
 from layoutscope.filesystems.registry import filesystem, filesystem_of
-from layoutscope.findings import RANK
-from layoutscope.metrics.space import main_tree
+from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
+from layoutscope.metrics.space import main_tree, node_density
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import (
+    COLUMNS,
     STYLES,
     count_findings,
     format_address,
@@ -24,19 +37,36 @@ from layoutscope.report.text.console import (
     stack_words,
 )
 from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.report.text.screen import more_is_lost, partition_lines, screen_lines
 from layoutscope.results import explanation as words
+from layoutscope.results.check import what_to_do
+from layoutscope.results.explanation import drive_words
+from layoutscope.results.locked import is_locked
+from layoutscope.results.verdict import MAX_NAMED, WORTH_S
+from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
-from layoutscope.units import NOTHING, format_bytes, format_count, format_share, format_value
+from layoutscope.units import (
+    EN_DASH,
+    NOTHING,
+    brief_bytes,
+    brief_seconds,
+    brief_share,
+    format_bytes,
+    format_count,
+    format_share,
+    format_value,
+)
+from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric, TreeSummary
-    from layoutscope.results.scan import ScanResult, VolumeScan
+    from layoutscope.results.scan import PartitionFacts, ScanResult, VolumeScan
+    from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 
@@ -261,3 +291,401 @@ def _part(metric: Metric, label: str, value: float) -> str:
         return format_value(value, "bytes")
     is_bin = label.startswith("from ") or metric.name == "fragments-per-file"
     return format_value(value, "" if is_bin else metric.unit).strip()
+
+
+LINES: Final = 24
+STRIP_COLUMNS: Final = 48
+SET_COLUMNS: Final = 40
+
+BLOCKS: Final = "·▁▂▃▄▅▆▇█"
+PLAIN: Final = ".:-=+*#%@"
+"""Marks of the strip, from nothing to most, and in ASCII."""
+
+BAR_COLUMNS: Final = 13
+BAR: Final = {False: "█", True: "#"}
+"""What bars are drawn with, in ASCII or not."""
+
+SECTION: Final = "bold"
+_HEAD: Final = {True: "bold cyan", False: SECTION}
+"""Style of a volume's title, alone or beside others."""
+_WORD: Final = {words.DAMAGED: "bold red", words.INCOMPLETE: "bold red", words.LOCKED: "bold red",
+                words.SLOW: "bold yellow", words.OK: "bold green"}  # fmt: skip
+"""Style of the sentence that a verdict word begins."""
+
+MAX_DRIVES: Final = 3
+MAX_PARTITIONS: Final = 6
+SMALLER_BYTES: Final = 1024**2
+"""A container that leaves so much of its partition free is shown with its size."""
+_NAME_COLUMNS: Final = 32
+
+
+def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
+    """Yield the lines of the first screen."""
+    # Containers are shown where they have no volumes.
+    volumes = sorted(result.volumes or result.parts, key=_badness, reverse=True)
+    number = len(result.volumes)
+    count = "" if number == 1 else f", {number} volumes" + (", worst first" if number else "")
+    name = _cut(escape_text(PurePath(result.image.name).name), COLUMNS - 24)
+    title = Text(_cut(f"{name}: {brief_bytes(result.image.size_bytes)}{count}"), style="bold cyan")
+    head = [*_outside(result), title, *partition_lines(result, MAX_PARTITIONS)]
+    verbs = []
+    # A volume alone names the plan beside its remedies, and the check with the damage.
+    if len(volumes) > 1:
+        verbs += ["plan"] if any(volume.verdict and volume.verdict.is_noticeable for volume in volumes) else []
+        verbs += ["check"]
+    # A map of what is locked would show nothing.
+    if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
+        verbs.append("map")
+    foot = []
+    for place, verb in enumerate(verbs):
+        command = f"{'' if place else 'See also:':9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}"
+        foot.append(Text(_fill_image(command, result)))
+    if others := [*map(escape_text, result.image.other_contents)]:  # not read, so also not checked for damage
+        foot.insert(0, Text(f"Not read: {words.join_most(others, COLUMNS - 10)}"))
+    room = LINES - len(head) - len(foot)
+    if len(volumes) == 1:
+        blocks = [_alone(result, volumes[0], room, is_ascii=is_ascii)]
+    else:
+        blocks = [list(_block(result, volume, is_ascii=is_ascii)) for volume in volumes]
+    room -= sum(map(len, blocks)) > room  # the line for what is left out
+    shown = 0
+    while shown < len(blocks) and len(blocks[shown]) <= room:
+        room -= len(blocks[shown])
+        shown += 1
+    left = [_title(volume.layout.facts) for volume in volumes[shown:]]
+    if left:
+        foot = [Text(_cut(f"Not shown here, but in --details: {words.join_most(left, COLUMNS - 35)}")), *foot]
+    for line in (*head, *(line for block in blocks[:shown] for line in block), *foot):
+        yield Text(line.plain.translate(_ASCII), line.style) if is_ascii else line
+
+
+_ASCII: Final = str.maketrans({EN_DASH: "-"})
+
+
+def _badness(volume: VolumeScan) -> tuple[int, int, float]:
+    """Sort damaged volumes before locked ones, and these before slow ones."""
+    is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
+    locked = is_locked(volume.layout)
+    return is_damaged and not locked, locked, volume.verdict.seconds if volume.verdict else 0.0
+
+
+def partition_lines(result: ScanResult, most_rows: int | None = None) -> Iterator[Text]:
+    """Yield a line per partition of a disk that has several: number, type, name, start, size and what is in it."""
+    items = result.image.partitions
+    if len(items) < len(("one", "another")):
+        return
+    rows = []
+    for item in items[:most_rows]:
+        named = item.name not in ("", item.type_name)
+        entry = escape_text(f'{item.type_name} "{item.name}"' if named else item.type_name)
+        rows.append((f"{item.number}", entry, format_bytes(item.size_bytes), format_bytes(item.image_offset)))
+    numbers, names, sizes, starts = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
+    names = min(names, _NAME_COLUMNS)
+    for (number, name, size, start), item in zip(rows, items, strict=False):
+        shown = set_cell_size(_cut(name, names), names)
+        yield Text(_cut(f"{number:>{numbers}}  {shown}  {size:>{sizes}} at {start:>{starts}}  {_inside(item)}"))
+    left = len(items) - len(rows)
+    if left:
+        yield Text(f"and {format_count(left, 'more partition')}, in --details")
+
+
+def _inside(item: PartitionFacts) -> str:
+    """Describe what is in a partition."""
+    kind = escape_text(item.content or "not recognised")
+    size = item.content_size_bytes
+    lesser = size is not None and item.size_bytes - size >= SMALLER_BYTES
+    parts = [f"{kind} of {format_bytes(size)}" if lesser and size is not None else kind]
+    parts += [", ".join(item.roles)] if item.roles else []
+    return "; ".join([*parts, *(["encrypted"] if item.is_encrypted else [])])
+
+
+def _outside(result: ScanResult) -> Iterator[Text]:
+    """Yield what is wrong with the image itself."""
+    bad = [item for item in result.findings if item.level != "info"]
+    if bad:
+        yield from _worst("Outside of the volumes", bad)
+    read = {volume.layout.facts.image_offset for volume in result.parts}
+    for item in result.findings:
+        if item.code == "volume-unpartitioned" and item.image_offset not in read:
+            yield from _wrap(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
+
+
+def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iterator[Text]:
+    """Count what is wrong, and quote the worst."""
+    style = "bold red" if any(item.level == "error" for item in findings) else "yellow"
+    first = first_cause(findings)
+    at = "" if first.image_offset is None else f" at byte {first.image_offset:,}"
+    quoted = f"{first.structure}{at}: {first.message} ({first.code})"
+    if len(findings) == 1:
+        yield from _wrap(f"{where}: {quoted}", style, most_lines=2, room=room)
+    else:
+        yield from _wrap(f"{where}: {count_findings(findings)}. First: {quoted}", style, most_lines=2, room=room)
+
+
+def _wrap(text: str, style: str = "", *, most_lines: int = 3, room: int = COLUMNS) -> Iterator[Text]:
+    lines = wrap(escape_text(text), room, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    if len(lines) > most_lines:
+        lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]), room)]
+    for line in lines:
+        yield Text(line, style=style)
+
+
+def _cut(text: str, room: int = COLUMNS) -> str:
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
+
+
+def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
+    """Format a volume that has the screen for itself: rows go before empty lines, and sections never."""
+    title = _title_line(volume, _HEAD[True])
+    verdict, is_damaged = volume.verdict, bool(words.state_word(_findings(result, volume)))
+    first = [list(_state(result, volume)), [] if is_damaged else list(_times(volume))]
+    last = list(_metadata(result, volume, SECTION, is_ascii=is_ascii))
+    if (read := _read(result, volume)) is None:
+        last.append(Text(_fill_image("No damage found. Full check: layoutscope check {}", result)))
+    else:
+        last += _wrap(read, most_lines=2)
+    is_explained = verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads
+    for rows, is_aired in ((MAX_NAMED, True), (2, True), (2, False), (1, False)):
+        sections = [*first]
+        if verdict is not None and is_explained and not is_damaged:
+            why = [Text(words.head_causes(verdict), style=SECTION)]
+            for cause in verdict.named_causes[:rows]:
+                bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
+                share = brief_share(min(cause.share, 0.99))
+                why.append(Text(_cut(f"  {share:>5}  {bar:{BAR_COLUMNS}}  {cause.title}")))
+            sections += [why, list(_help(result, verdict, rows))]
+        block = [title]
+        for number, section in enumerate([*sections, last]):
+            block += [Text()] if section and number and is_aired else []
+            block += section
+        if len(block) <= room:
+            break
+    return block
+
+
+def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
+    """Yield a volume in a few lines, where others share the screen."""
+    yield _title_line(volume, _HEAD[False])
+    for line in _state(result, volume, COLUMNS - 2):
+        yield Text(f"  {line.plain}", line.style)
+    verdict = volume.verdict
+    if verdict is not None and not words.state_word(_findings(result, volume)):
+        if verdict.named_causes:
+            causes = [f"{words.SHORT[cause.name]} {brief_share(cause.share)}" for cause in verdict.named_causes]
+            yield Text(_cut(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
+        if verdict.helpful:
+            helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
+            yield Text(_cut(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
+    lines = [*_metadata(result, volume, is_ascii=is_ascii)]
+    if (read := _read(result, volume)) is not None:
+        lines += _wrap(read, most_lines=2, room=COLUMNS - 2)
+    yield from (Text(_cut(f"  {line.plain}"), line.style) for line in lines)
+
+
+def _title_line(volume: VolumeScan, style: str) -> Text:
+    """Title a volume; of a long name the end is cut, not what follows it."""
+    facts = volume.layout.facts
+    parts, more = [brief_bytes(facts.size_bytes)], list[str]()
+    if facts.volume is None:
+        is_damaged = any(item.level == "error" for item in volume.findings)
+        parts.append("no volume of it could be read" if is_damaged else "no volume in it")
+    else:
+        files, folders, others = words.count_files(volume.layout)
+        snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
+        parts += [format_count(files, "file")] if files >= 0 else []
+        parts += [format_count(folders, "folder")] if folders >= 0 else []
+        more += [] if volume.layout.coverage == 1 else ["by the volume's count"]
+        more += [format_count(snapshots, "snapshot")] if isinstance(snapshots, int) and snapshots else []
+        more += [f"{others:,} {'link or device' if others == 1 else 'links or devices'}"] if others else []
+    for part in more:
+        if cell_len(", ".join([_title(facts), *parts, part])) <= COLUMNS:
+            parts.append(part)
+    rest = f", {', '.join(parts)}"
+    over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
+    title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
+    return Text(_cut(f"{title}{rest}"), style=style)
+
+
+def _title(facts: VolumeFacts) -> str:
+    return stack_words(facts, " ", facts.variant)
+
+
+def _findings(result: ScanResult, volume: VolumeScan) -> list[Finding]:
+    """Collect what is wrong or odd about a volume and its container, without which no volume is sound."""
+    return [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
+
+
+def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
+    """A volume, and the container whose space it shares."""
+    facts = volume.layout.facts
+    return [
+        item
+        for item in result.parts
+        if item is volume
+        or (
+            item.layout.facts.volume is None
+            and (item.layout.facts.filesystem, item.layout.facts.image_offset) == (facts.filesystem, facts.image_offset)
+        )
+    ]
+
+
+def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Iterator[Text]:
+    """Yield the verdict, and for what is locked or damaged what to do next."""
+    facts, findings = volume.layout.facts, _findings(result, volume)
+    if note := facts.details.get("note"):
+        yield from _wrap(f"Note: {note}.", room=room)
+    if is_locked(volume.layout):
+        yield from _describe_lock(result, volume, room)
+        return
+    if word := words.state_word(findings):
+        yield from _worst(word, findings, room)
+        if lost := facts.num_missing_entries:
+            are = "file or folder is" if lost == 1 else "files and folders are"
+            yield Text(f"At least {lost:,} {are} missing and not included below.", style="bold red")
+        yield from _next_steps(result, volume, findings, room)
+    elif findings:
+        yield from _worst("Warning", findings, room)
+    no_time = "No listing time: nothing can be listed." if volume.walk is None else "No drive was chosen."
+    for sentence in words.conclusion(volume) or (no_time,):
+        style = _WORD.get(sentence.split(maxsplit=1)[0].rstrip(":"), "")
+        yield from _wrap(sentence, style, most_lines=2, room=room)
+
+
+def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
+    """List the commands that look further; parts that were not given have nothing to be searched."""
+    codes = {item.origin.code for item in findings if item.level == "error"}
+    if codes <= ABSENT:
+        yield from _wrap(what_to_do(min(codes)), room=room)
+        return
+    steps = [
+        ("check {}", "every damaged place, with its address"),
+        ("scan {} --sweep", "search the whole image for lost files"),
+    ]
+    if filesystem_of(volume.layout).traits.has_containers:
+        steps.append(("inspect {} --states", "older states that may be intact"))
+    for command, what in steps:
+        yield Text(_fill_image(f"  layoutscope {command}  # {what}", result, room))
+
+
+def _describe_lock(result: ScanResult, volume: VolumeScan, room: int) -> Iterator[Text]:
+    reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
+    why = "the volume is encrypted" if reason is None else f"{reason.message} ({reason.code})"
+    yield from _wrap(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
+    yield Text("File names and dates cannot be read, so no listing time can be given.")
+    secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
+    if not secrets or (reason is not None and "hardware" in reason.code):
+        return
+    flag = f"--{secrets[0].name.replace('_', '-')}"
+    yield Text(_fill_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, room))
+    if find_spec("cryptography") is None:
+        yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}', room))
+
+
+def _fill_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
+    """Put the image into a command as it was given, so that it can be copied; a placeholder if it does not fit."""
+    name = result.image.name
+    filled = text.replace("{}", quote(name))
+    return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)
+
+
+def _times(volume: VolumeScan) -> Iterator[Text]:
+    """Show the time on each drive, unless all of them take less than a second."""
+    walk, predictions = volume.walk, volume.predictions
+    if walk is None or not walk.reads or not any(item.seconds >= WORTH_S for item in predictions):
+        return
+    title = f"Listing time, nothing cached, modelled as {HOST_WORDS[walk.host]}"
+    yield Text(f"{title:50}{'median':>9}   90 % range", style=SECTION)
+    for item in predictions[:MAX_DRIVES]:
+        time = f"  {_cut(drive_words(item.drive), 44):48}{brief_seconds(item.seconds):>9}   {words.interval(item)}"
+        yield Text(time.rstrip())
+    left = len(predictions) - MAX_DRIVES
+    if left > 0:
+        yield Text(f"  {format_count(left, 'more drive')} in --details")
+    if unknown := words.describe_unknown(predictions[0]):
+        yield Text(_cut(f"  {unknown}"))
+
+
+def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
+    """Show what helps: first what the reader can do, then what a program can."""
+    now = brief_seconds(verdict.seconds)
+    head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
+    yield Text(_fill_image(head, result), style=SECTION)
+    for item in verdict.helpful[:rows]:
+        yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
+    if not verdict.helpful:
+        yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))
+    for title, items in (("On some drives", verdict.unsure), (words.LITTLE, verdict.useless)):
+        if items and len(verdict.helpful) < rows:
+            listed = [f"{item.title} ({brief_seconds(item.seconds)})" for item in items]
+            yield Text(_cut(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
+
+
+def _format_known(result: ScanResult, volume: VolumeScan) -> str:
+    return brief_bytes(sum(item.layout.facts.metadata_known_bytes for item in _together(result, volume)))
+
+
+def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_ascii: bool) -> Iterator[Text]:
+    """Show how much metadata there is, and where it is."""
+    if len(volume.layout.columns("nodes")):
+        placement = volume.verdict.placement if volume.verdict is not None else None
+        # A volume has metadata that a listing does not read, so the share is not one of all metadata.
+        within = f"; {words.describe_span(placement, 'a listing')}" if placement is not None else ""
+        yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
+        yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
+
+
+def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
+    """Draw where the nodes of a volume are: one line, or one for each image of a set; the higher, the more."""
+    layout, facts = volume.layout, volume.layout.facts
+    sizes = [facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
+    ends = [size for size in sizes if isinstance(size, int)]
+    if len(ends) < len(DEVICES):
+        yield _strip(*node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)
+        return
+    is_half = any(item.code == "fusion-half" for item in layout_findings(layout.container or layout))
+    for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
+        if number and is_half:
+            yield f"{name:6} {brief_bytes(size)}, not read (no image given)"
+            return
+        yield f"{name:6} {_strip(*node_density(layout, SET_COLUMNS, (number, size)), size, marks)}"
+
+
+DEVICES: Final = ("Main", "Second")
+"""Names of the images of a set, by the number of the device."""
+
+
+def _strip(held: NDArray[np.float64], low: int, high: int, size: int, marks: str) -> str:
+    # Rounded up, so that a single node on a large disk still has a mark.
+    height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
+    ends = (
+        brief_bytes(low) if low else "0",
+        brief_bytes(high) + ("" if high == size else f" of {brief_bytes(size)}"),
+    )
+    return f"{ends[0]} {''.join(marks[each] for each in height.tolist())} {ends[1]}"
+
+
+def _read(result: ScanResult, volume: VolumeScan) -> str | None:
+    """Report how much was read, and whether anything contradicted itself; None if all was, and nothing did.
+
+    This is about the volume and what it shares.
+    """
+    layouts, known = [item.layout for item in _together(result, volume)], f"{_format_known(result, volume)} of metadata"
+    coverage = coverage_of(layouts, sum(item.level == "error" for item in result.findings))
+    bad = [*_findings(result, volume), *(item for item in result.findings if item.level != "info")]
+    if coverage is None:
+        return f"Coverage unknown: {known} found, and {more_is_lost(bad)}."
+    if coverage == 1 and not bad:
+        return None
+    damage = "see the errors above" if bad else "no damage found in that"
+    if is_locked(volume.layout):
+        damage = "the rest is locked"
+    return f"Read: {format_share(coverage)} of {known}; {damage}."
+
+
+def more_is_lost(findings: Sequence[Finding]) -> str:
+    """Explain why it is unknown how much was read."""
+    if any(item.code in UNBOUNDED for item in findings):
+        return "the volume itself reports that files may be missing"
+    if words.state_word(findings) == words.INCOMPLETE:
+        return "the rest was not given"
+    return "errors show that more is missing"

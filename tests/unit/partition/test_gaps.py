@@ -10,7 +10,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
 from layoutscope.image import MemorySource
 from layoutscope.partition.search import find_volumes, find_volumes_in_gaps
-from layoutscope.report.text.screen import screen_lines
+from layoutscope.report.text.scan import screen_lines
 from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
 
 MIB = 1024**2

@@ -21,7 +21,7 @@ from layoutscope.display import Struct as LibraryStruct
 from layoutscope.display import StructType, describe_fields
 from layoutscope.findings import Finding
 from layoutscope.report.json import build_object, list_json, result_document, result_json
-from layoutscope.results import check, compare, fleet, forecast, plan, predict, recorded, scan, verdict
+from layoutscope.results import check, compare, fleet, plan, predict, recorded, scan, verdict
 from layoutscope.results import inspect as inspection
 from layoutscope.results.compare import ChangeRow, Changes, NodeChanges
 from layoutscope.results.fleet import FleetResult, SourceEnd
@@ -159,7 +159,7 @@ def test_words_of_enumerations_are_their_values():
 
 def test_help_shows_the_fields_of_results():
     """Annotations are names that only type checkers import; neither help() nor a signature evaluates them."""
-    for module in (check, compare, fleet, forecast, inspection, plan, predict, recorded, scan):
+    for module in (check, compare, fleet, inspection, plan, predict, recorded, scan):
         for _, kind in getmembers(module, isclass):
             assert pydoc.render_doc(kind)
     parameters = inspect.signature(scan.Prediction).parameters
@@ -190,7 +190,7 @@ def test_every_field_of_a_result_is_described():
     """Results of one line, whose docstrings are complete, need no field descriptions."""
     lacking = [
         f"{kind.__name__}.{name}"
-        for module in (check, compare, fleet, forecast, plan, predict, recorded, scan, verdict)
+        for module in (check, compare, fleet, plan, predict, recorded, scan, verdict)
         for _, kind in getmembers(module, isclass)
         if kind.__module__ == module.__name__ and isinstance(kind, StructType)
         for name, text in describe_fields(kind).items()

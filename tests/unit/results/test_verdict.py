@@ -116,6 +116,16 @@ def test_the_best_remedy_needs_no_other_drive(verdict):
     assert replace(verdict, seconds=0.99).best is None
 
 
+def test_what_a_reader_can_do_comes_first(verdict):
+    """Of the three that save most; a fourth is listed after them, and what needs a program is marked."""
+    named = ("names-only", "tree-in-key-order", "solid-state", "list-from-disk")
+    remedies = tuple(Remedy(name, 9.0, 0.9, name, is_bought=name == "solid-state") for name in named)
+    made = replace(verdict, remedies=remedies)
+    ordered = ["solid-state", "in software: names-only", "in software: tree-in-key-order", "list-from-disk"]
+    assert [item.advice for item in made.helpful] == ordered
+    assert made.best.name == "names-only"
+
+
 def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
     """It is listed separately and is not the best, however much it saves on the given drive."""
     unsure = replace(verdict.remedies[1], is_sure=False)

@@ -17,10 +17,11 @@ from layoutscope.api.map import BROWSERS, layout_map, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map.figure import BINS, MAX_DOTS, bars, drives_of, figure, scale_of, static
-from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.page import cause_of, first_screen, headline_of, shares_of
 from layoutscope.report.map.pyramid import FREE_SPACE, UNCLAIMED
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import cause_of, first_screen, headline_of
+from layoutscope.report.text.scan import screen_lines
+from layoutscope.results.verdict import Remedy
 from layoutscope.units import format_bytes
 from layoutscope.zstd import zstd
 
@@ -287,6 +288,26 @@ def test_every_drive_has_its_own_sentence(pair):
     causes = {drive: cause_of(pair, drive) for drive in sentences}
     assert "waiting for the platter to turn" in causes["generic-5400-2.5"]
     assert "platter" not in causes["sata-ssd"]
+
+
+def test_the_map_names_the_remedy_that_the_report_lists_first(result):
+    """A change of a program that saves more than a drive comes after it on both."""
+    remedies = (
+        Remedy("names-only", 10.0, 0.9, "list names only"),
+        Remedy("solid-state", 20.0, 0.8, "SSD", is_bought=True),
+    )
+    volume = next(item for item in result.parts if item.walk is not None)
+    drive = volume.predictions[0].drive
+    verdict = replace(volume.verdict, drive=drive, seconds=100.0, remedies=remedies)
+    parts = tuple(replace(item, verdict=verdict) if item is volume else item for item in result.parts)
+    made = replace(result, parts=parts)
+    assert cause_of(disks([made]), drive).endswith(" What helps: SSD, 20.0 s.")
+    lines = [line.plain for line in screen_lines(made)]
+    place = next(number for number, line in enumerate(lines) if line.startswith("What helps"))
+    assert [line.split() for line in lines[place + 1 : place + 3]] == [
+        ["20", "s", "SSD"],
+        ["10", "s", "in", "software:", "list", "names", "only"],
+    ]
 
 
 def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):

@@ -17,8 +17,8 @@ from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map import MapDisk, MapWalk, pyramid
 from layoutscope.report.map.figure import names_of
+from layoutscope.report.map.page import comparison
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import comparison
 from tests.pages import bytes_of, unpacked
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"

@@ -14,11 +14,10 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.figure import figure
-from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.page import OF_WALKS, first_screen, shares_of
 from layoutscope.report.map.panels import MOST_POINTS, charts_of, directories, order_charts, walk_panel
 from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.report.map.scans import disks, first_walks
-from layoutscope.report.map.screen import OF_WALKS, first_screen
 from layoutscope.units import format_seconds
 from tests.layouts import layout, leaves
 

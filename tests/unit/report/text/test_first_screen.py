@@ -12,8 +12,7 @@ from layoutscope import scan
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
-from layoutscope.report.text.scan import print_scan
-from layoutscope.report.text.screen import screen_lines, strips
+from layoutscope.report.text.scan import print_scan, screen_lines, strips
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick

@@ -1,5 +1,7 @@
 // What the page is given: the JSON that layoutscope/report/map/page.py writes.
 
+import type { NodeColumn } from "./unpack";
+
 export interface PackedArray {
   type: "u1" | "u2" | "u4" | "i4" | "f4" | "f8";
   n: number;
@@ -15,43 +17,20 @@ export interface MapClass {
   bytes: number;
 }
 
-export interface PackedCells {
-  gap: PackedArray;
-  count: PackedArray;
-  held: PackedArray;
-}
+export type PackedCells = Record<"gap" | "count" | "held", PackedArray>;
 
-export interface Tile {
+export interface Tile extends Record<"start" | "length" | "owner", PackedArray> {
   from: number;
   to: number;
-  start: PackedArray;
-  length: PackedArray;
-  owner: PackedArray;
 }
 
-export interface PackedIds {
-  low: PackedArray;
-  high: PackedArray;
-}
+export type PackedIds = Record<"low" | "high", PackedArray>;
 
-export interface PackedNodes {
+export interface PackedNodes extends Record<NodeColumn, PackedArray>, Record<"id" | "first" | "last", PackedIds> {
   trees: string[];
   classes: number[];
   kinds: string[];
   conditions: string[];
-  tree: PackedArray;
-  kind: PackedArray;
-  condition: PackedArray;
-  level: PackedArray;
-  offset: PackedArray;
-  size: PackedArray;
-  records: PackedArray;
-  xid: PackedArray;
-  fill: PackedArray;
-  cost: PackedArray;
-  id: PackedIds;
-  first: PackedIds;
-  last: PackedIds;
   total: number;
   /** Where two states are set against each other: what happened to each node, and its address in the other state. */
   change?: PackedArray;
@@ -85,11 +64,7 @@ export interface Entries {
 }
 
 /** Reads of a walk. */
-export interface Reads {
-  offset: PackedArray;
-  length: PackedArray;
-  tree: PackedArray;
-}
+export type Reads = Record<"offset" | "length" | "tree", PackedArray>;
 
 export interface Walk extends Partial<Reads> {
   /** The volume, where its disk has several. */

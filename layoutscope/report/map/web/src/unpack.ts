@@ -117,7 +117,9 @@ export async function idsOf(packed: PackedIds): Promise<Ids> {
 
 const COLUMNS = ["tree", "kind", "condition", "level", "offset", "size", "records", "xid", "fill", "cost"] as const;
 
-export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
+export type NodeColumn = (typeof COLUMNS)[number];
+
+export type Nodes = Record<NodeColumn, Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "conditions" | "total"> &
   Record<"id" | "first" | "last", Ids> & {
     moves: Record<"change" | "other", Numbers> | null;

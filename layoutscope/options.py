@@ -2,7 +2,7 @@
 
 A group of options is a ``TypedDict`` of ``Annotated`` types. Type checkers read it as the keywords of a verb
 (``Unpack``). From the :class:`Option` of each come the checks, the signature and the help of the library
-(:mod:`layoutscope.api.keywords`), the options of the command line (:mod:`layoutscope.cli.options`) and the reference.
+(:mod:`layoutscope.api.keywords`), the parameters of the commands (:mod:`layoutscope.cli.parameters`) and the reference.
 Inside, a request is the same dictionary with every default filled in (:func:`fill`).
 """
 

@@ -46,7 +46,7 @@ from layoutscope.metrics.history import (
     infer_creation_order,
     writing_metrics,
 )
-from layoutscope.metrics.space import select_own_nodes
+from layoutscope.metrics.scatter import select_own_nodes
 from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.remedies.changes import lay_in_read_order, pack_nodes

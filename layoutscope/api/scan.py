@@ -15,7 +15,7 @@ from layoutscope.api.workloads import USUAL_HOST, choose_host
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
-from layoutscope.metrics.space import space_use
+from layoutscope.metrics.scatter import space_use
 from layoutscope.options import ScanOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.remedies.case import Case

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from layoutscope.cli import drives, fleet, inspect, predict, scan
 from layoutscope.cli.help import EXAMPLES, EXIT_CODES, FORMS, OVERVIEW, Verb, command_of_form
-from layoutscope.cli.options import AsJson, Command
+from layoutscope.cli.parameters import AsJson, Command
 from layoutscope.options import COMPRESSED, Option
 from layoutscope.version import __version__
 

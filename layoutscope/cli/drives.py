@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson
+from layoutscope.cli.parameters import AsJson
 from layoutscope.cli.running import STANDARD_OUTPUT, warn
 from layoutscope.options import OUTPUT, FitOptions, Force, MeasureOptions, Option, fill
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.options import FLEET, AsJson, complete_options
+from layoutscope.cli.parameters import FLEET, AsJson, complete_options
 from layoutscope.cli.running import STANDARD_OUTPUT, show, warn
 from layoutscope.errors import UsageError
 from layoutscope.options import OUTPUT, BatchOptions, Force, Option, QueryOptions

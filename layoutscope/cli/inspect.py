@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from layoutscope.cli.options import CONTAINER, AsJson, Image, ImageItself, Output, complete_options
+from layoutscope.cli.parameters import CONTAINER, AsJson, Image, ImageItself, Output, complete_options
 from layoutscope.cli.running import show, warn
 from layoutscope.errors import EXIT_DAMAGED, UsageError
 from layoutscope.options import (

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image, Output, Plot, complete_options
+from layoutscope.cli.parameters import SEVERAL, AsJson, Image, Output, Plot, complete_options
 from layoutscope.cli.running import show, show_curves, warn
 from layoutscope.options import (
     ORDERS,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image, Plot, complete_options
+from layoutscope.cli.parameters import SEVERAL, AsJson, Image, Plot, complete_options
 from layoutscope.cli.running import STANDARD_OUTPUT, show, show_curves
 from layoutscope.options import (
     OUTPUT,

@@ -20,7 +20,7 @@ from layoutscope.metrics.files import (
     tree_summaries,
 )
 from layoutscope.metrics.history import creation_metrics, writing_metrics
-from layoutscope.metrics.space import (
+from layoutscope.metrics.scatter import (
     NEAREST,
     clump_metrics,
     distance_metrics,

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import DEFINITIONS, Metric, median_and_percentiles
-from layoutscope.metrics.space import (
+from layoutscope.metrics.scatter import (
     clump_bytes,
     edge_distance,
     live_nodes,

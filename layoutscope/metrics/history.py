@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.metrics.definition import DEFINITIONS, Metric
 from layoutscope.metrics.files import FIRST_USER_ID, mean_or_none
-from layoutscope.metrics.space import main_tree, select_own_nodes
+from layoutscope.metrics.scatter import main_tree, select_own_nodes
 from layoutscope.structs.arrays import find, is_head, order_of
 
 if TYPE_CHECKING:

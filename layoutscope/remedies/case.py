@@ -21,7 +21,7 @@ from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
 from layoutscope.metrics.history import AS_LISTED, BY_NAME, infer_creation_order
-from layoutscope.metrics.space import main_tree, select_own_nodes
+from layoutscope.metrics.scatter import main_tree, select_own_nodes
 from layoutscope.results.explanation import ReadsOfNodes, locate_reads, measure_placement
 from layoutscope.results.plan import RemedyWords
 from layoutscope.results.scan import knows_offset

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from layoutscope.display import PLAIN, Displayed, Struct, shorten
-from layoutscope.metrics.space import node_density
+from layoutscope.metrics.scatter import node_density
 from layoutscope.report import escape_text
 from layoutscope.results import Shown
 from layoutscope.results.scan import VolumeScan

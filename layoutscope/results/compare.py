@@ -21,7 +21,7 @@ from layoutscope.display import Displayed, Struct
 from layoutscope.drive.uncertain import paired_ratio, two_digits
 from layoutscope.errors import UsageError
 from layoutscope.metrics.files import ENUMERATION_SCORE, first_touches
-from layoutscope.metrics.space import live_nodes, main_tree
+from layoutscope.metrics.scatter import live_nodes, main_tree
 from layoutscope.results import Shown
 from layoutscope.structs.arrays import is_head, order_of, ranges
 from layoutscope.tables import LIVE_STATES, Column, Values

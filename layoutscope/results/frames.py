@@ -10,7 +10,7 @@ import numpy as np
 from layoutscope.access.entries import Paths
 from layoutscope.filesystems.contract import NO_TIME
 from layoutscope.frames import pl
-from layoutscope.metrics.space import live_nodes
+from layoutscope.metrics.scatter import live_nodes
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.results.scan import volume_names
 from layoutscope.structs.arrays import owners, ranges

@@ -10,7 +10,7 @@ from msgspec import field
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.files import ADJACENT, order_metrics
-from layoutscope.metrics.space import select_own_nodes
+from layoutscope.metrics.scatter import select_own_nodes
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:

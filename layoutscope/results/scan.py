@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.frames import pl
     from layoutscope.metrics import Metric, TreeSummary
-    from layoutscope.metrics.space import SpaceUse
+    from layoutscope.metrics.scatter import SpaceUse
     from layoutscope.options import PageOptions
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout

@@ -21,7 +21,7 @@ from layoutscope.access.trace import CODE, FixedPlaces, concatenate, regions_of,
 from layoutscope.display import Displayed, Struct
 from layoutscope.structs.arrays import ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
-from layoutscope.walk.data import PAGE_BYTES, FileTouches, file_map, merge_by_turn, pieces, sequential_windows
+from layoutscope.walk.data import FileTouches, merge_by_turn
 from layoutscope.walk.directories import (
     drop_unlisted_entries,
     look_up_start,
@@ -30,6 +30,7 @@ from layoutscope.walk.directories import (
     stat_walk,
     type_asks_for_stat,
 )
+from layoutscope.walk.readahead import PAGE_BYTES, file_map, pieces, sequential_windows
 from layoutscope.walk.visits import clock_at, join_places, name_places, read_pages_once, request_reads, requests
 
 if TYPE_CHECKING:

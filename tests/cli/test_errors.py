@@ -19,7 +19,7 @@ from layoutscope.api.predict import PLACEMENTS
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.cli import app
 from layoutscope.cli.help import RENAMED, describe_options, rename_options
-from layoutscope.cli.options import complete_what_if
+from layoutscope.cli.parameters import complete_what_if
 from layoutscope.drive.recordings import FORMS
 from layoutscope.errors import TruncatedError
 from layoutscope.remedies.changes import WHAT_IFS

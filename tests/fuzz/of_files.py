@@ -141,7 +141,7 @@ def lists_bases() -> tuple[Base, ...]:
 def run_lists(path: Path, base: Base) -> int:
     """Visit or read the items of the list."""
     from layoutscope import predict
-    from layoutscope.cli.options import read_lines, read_offsets
+    from layoutscope.cli.parameters import read_lines, read_offsets
     from layoutscope.errors import UsageError
 
     workload: dict[str, Any] = {"order": "paths", "paths": read_lines(path)}
@@ -372,7 +372,7 @@ def run_beside(path: Path, base: Base) -> int:
 
 
 def _secret(path: Path) -> int:
-    from layoutscope.cli.options import read_secret
+    from layoutscope.cli.parameters import read_secret
     from layoutscope.image import open_image
     from tests.apfs import read_layouts
 

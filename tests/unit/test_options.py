@@ -9,7 +9,7 @@ import typer
 
 from layoutscope.api.reading import make_request
 from layoutscope.cli.application import app
-from layoutscope.cli.options import long_flag, parameters_of
+from layoutscope.cli.parameters import long_flag, parameters_of
 from layoutscope.filesystems.registry import read_options
 from layoutscope.options import ReadOptions, SharedReadOptions, options_of
 
@@ -37,7 +37,7 @@ OFFERED = {each.name: each for each in parameters_of(ReadOptions, {}) if each.na
 def library_words(monkeypatch, words):
     """Return the library arguments of a scan given command-line words."""
     asked = {}
-    monkeypatch.setattr("layoutscope.cli.options.usual_cache", lambda: Path("cache"))
+    monkeypatch.setattr("layoutscope.cli.parameters.usual_cache", lambda: Path("cache"))
     monkeypatch.setattr("layoutscope.api.inspect.inspect", lambda path, **options: asked.update(options) or path)
     monkeypatch.setattr("layoutscope.cli.inspect.show", lambda *_, **__: None)
     command = typer.main.get_command(app)

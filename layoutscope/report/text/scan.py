@@ -22,7 +22,7 @@ from rich.text import Text
 from layoutscope.errors import install_command
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
-from layoutscope.metrics.space import main_tree, node_density
+from layoutscope.metrics.scatter import main_tree, node_density
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import (
     COLUMNS,

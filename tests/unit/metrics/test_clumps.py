@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.metrics.space import (
+from layoutscope.metrics.scatter import (
     Pieces,
     clump_bytes,
     merge_pieces,

@@ -6,7 +6,7 @@ import pytest
 from layoutscope.metrics import DEFINITIONS, measure, tree_summaries
 from layoutscope.metrics.definition import PERCENTILES, median_and_percentiles
 from layoutscope.metrics.files import file_metrics, free_metrics, health_metrics, power_of_two_histogram
-from layoutscope.metrics.space import distance_metrics, zone_bytes, zone_metric
+from layoutscope.metrics.scatter import distance_metrics, zone_bytes, zone_metric
 from layoutscope.units import GIB, MIB
 from tests.layouts import NODE, data, entries, layout, leaves
 

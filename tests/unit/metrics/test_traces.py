@@ -6,7 +6,7 @@ import pytest
 from layoutscope.access.trace import AccessTrace
 from layoutscope.metrics import measure_trace
 from layoutscope.metrics.files import first_touches
-from layoutscope.metrics.space import edge_distance
+from layoutscope.metrics.scatter import edge_distance
 from tests.layouts import NODE, layout, leaves
 
 

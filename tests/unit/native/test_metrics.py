@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.metrics import space
-from layoutscope.metrics.space import Pieces
+from layoutscope.metrics import scatter
+from layoutscope.metrics.scatter import Pieces
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.metrics import Firsts, plain_apart, plain_merged_pieces
 
@@ -20,10 +20,10 @@ def test_pieces_are_joined_as_by_columns(stretches, gap):
     """Pieces may overlap, or end before they begin."""
     starts, lengths = np.array(sorted(stretches), np.int64).reshape(-1, 2).T
     given_pieces = Pieces(starts.copy(), starts + lengths)
-    found, twin = space.merge_pieces(given_pieces, gap), plain_merged_pieces(given_pieces, gap)
+    found, twin = scatter.merge_pieces(given_pieces, gap), plain_merged_pieces(given_pieces, gap)
     assert [each.tolist() for each in found] == [each.tolist() for each in twin]
     room = [np.empty(len(starts), np.int64) for _ in range(2)]
-    assert space.JOIN_PIECES.attempt(*given_pieces, gap, *room) == len(twin.start)
+    assert scatter.JOIN_PIECES.attempt(*given_pieces, gap, *room) == len(twin.start)
 
 
 @EXAMPLES
@@ -34,7 +34,7 @@ def test_hostile_pieces_are_refused_or_stay_in_their_buffers(data, stretches, ga
     room = [np.zeros(data.draw(st.sampled_from([len(starts), 3])), np.int64) for _ in range(2)]
     fenced = Fenced(*spoil(data.draw, [starts, starts + lengths, *room]))
     start, stop, *joined = fenced.copies
-    found = space.JOIN_PIECES.attempt(start, stop, gap, *joined)
+    found = scatter.JOIN_PIECES.attempt(start, stop, gap, *joined)
     assert fenced.hold()
     assert fenced.unchanged(0, 1)
     assert found is None or len(start) == len(stop) == len(joined[0]) == len(joined[1])
@@ -57,7 +57,7 @@ def volumes(draw) -> tuple:
 def flat(given_volume: tuple) -> list[np.ndarray]:
     """Return the buffers of a volume in the kernel's order."""
     firsts, place, node_start, node_stop = given_volume
-    columns = [space._to_kernel_column(each) for each in firsts]
+    columns = [scatter._to_kernel_column(each) for each in firsts]
     room = min(len(firsts.file_id), len(firsts.entry_file_id))
     return [*columns, np.full(20, -1, np.int32), place, node_start, node_stop, np.zeros(room, np.int64)]
 
@@ -68,8 +68,8 @@ def test_distances_to_data_are_the_same(given_volume):
     """Distances are in the order of the extents, with each file once."""
     expected = plain_apart(*given_volume).tolist()
     firsts, *nodes = given_volume
-    assert space.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == expected
-    assert space.APART_FROM_INODES.attempt(*flat(given_volume)) == len(expected)
+    assert scatter.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == expected
+    assert scatter.APART_FROM_INODES.attempt(*flat(given_volume)) == len(expected)
 
 
 @EXAMPLES
@@ -77,7 +77,7 @@ def test_distances_to_data_are_the_same(given_volume):
 def test_hostile_files_lead_nowhere(data, given_volume):
     """With any number replaced and any end cut off, nothing outside is touched."""
     fenced = Fenced(*spoil(data.draw, flat(given_volume)))
-    space.APART_FROM_INODES.attempt(*fenced.copies)
+    scatter.APART_FROM_INODES.attempt(*fenced.copies)
     assert fenced.hold()
     assert fenced.unchanged(*range(7), 8, 9, 10)
 
@@ -89,4 +89,4 @@ def test_files_with_numbers_far_apart_are_found_too():
         np.array([5, 2**60], np.uint64), np.array([True, True]), np.array([0, 1], np.uint32),
     )  # fmt: skip
     nodes = np.array([0, 1], np.int32), np.array([100, 200]), np.array([150, 250])
-    assert space.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == [750, 90]
+    assert scatter.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == [750, 90]

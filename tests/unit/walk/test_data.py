@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
-from layoutscope.walk.data import FileMap, ReadAhead, send, sequential_windows
+from layoutscope.walk.readahead import FileMap, ReadAhead, send, sequential_windows
 
 KIB = 1024
 

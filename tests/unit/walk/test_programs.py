@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, trace
-from layoutscope.walk.data import FileMap, growing_windows, sequential_windows
+from layoutscope.walk.readahead import FileMap, growing_windows, sequential_windows
 from tests.unit.walk.conftest import rows_read
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layoutscope.access.trace import interleave_touches
-from layoutscope.metrics.space import Pieces, edge_distance
+from layoutscope.metrics.scatter import Pieces, edge_distance
 from layoutscope.structs.arrays import dense_codes, first_places, interleave
 from layoutscope.tables import NULL_ROW
 

@@ -11,7 +11,7 @@ from layoutscope import scan
 from layoutscope.access.trace import AccessTrace
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
-from layoutscope.metrics.space import space_use
+from layoutscope.metrics.scatter import space_use
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, volumes_first
 from layoutscope.results.explanation import story

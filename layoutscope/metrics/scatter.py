@@ -1,4 +1,4 @@
-"""The use of the blocks of a volume, each byte counted once; clumps, spans and distances of metadata.
+"""Scatter of the metadata: clumps, spans and distances; and the use of all blocks, each byte counted once.
 
 Input: nodes, regions, extents and free. If two tables claim the same byte, metadata wins over data, and data over free.
 

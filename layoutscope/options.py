@@ -6,9 +6,13 @@ A group of options is a ``TypedDict`` of ``Annotated`` types. Type checkers read
 Inside, a request is the same dictionary with every default filled in (:func:`fill`).
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, cast
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
+
+from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
     from layoutscope.progress import Progress
@@ -112,6 +116,19 @@ def own_options(kind: type) -> dict[str, Option]:
 def fill(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     """Take the options of a group, as given or as they are without; others are left aside."""
     return cast("Kind", {name: given.get(name, option.default) for name, option in options_of(kind).items()})
+
+
+def check_numbers(kind: type, given: Mapping[str, Any]) -> None:
+    """Refuse numbers outside the bounds of their options, which would be misread or fail far from here."""
+    for name, hint in kind.__annotations__.items():
+        option, value = hint.__metadata__[0], given.get(name)
+        if option.least is None or value is None:
+            continue
+        is_float = float in (hint.__origin__, *get_args(hint.__origin__))
+        numbers, called = (Real, "a number") if is_float else (Integral, "a whole number")
+        if not (isinstance(value, numbers) and option.least <= value <= (option.most or math.inf)):
+            bounds = f"{option.least:,} or more" if option.most is None else f"{option.least:,} to {option.most:,}"
+            raise UsageError(f"{name} must be {called}, {bounds}: it is {value!r}")
 
 
 def leave_out(given: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -489,6 +506,7 @@ class PlanOptions(ReadOptions, total=False):
             unit="count",
             metavar="CYCLES",
             absence="not forecast",
+            least=1,
         ),
     ]
     force: Force
@@ -510,7 +528,7 @@ class ForecastOptions(ReadOptions, total=False):
             absence="0.05, or measured from several images",
         ),
     ]
-    seeds: Annotated[int, Option("Number of simulations.", 4, "count", least=1)]
+    seeds: Annotated[int, Option("Number of simulations.", 4, "count", least=1, most=64)]
     keep_snapshots: Annotated[int, Option("Number of cycles that snapshots keep replaced files.", 0, "count", least=0)]
     drives: DrivesOption
     host: HostOption

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
+    from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.findings import Finding
     from layoutscope.tables import VolumeLayout
@@ -74,17 +75,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
             # What reading kept is good for one attempt, since a check changes it.
             given = dict(kept)
             kept.clear()
-            if image.images is None:
-                return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
-            found = []
-            # Volumes of one container are checked together.
-            parts = [list(same) for _, same in groupby(image.layouts, lambda layout: layout.facts.image_offset)]
-            for layouts in each(parts, "checking record by record"):
-                where = layouts[0].facts.image_offset
-                chosen = filesystem_of(layouts[0])
-                place = VolumeRequest(image.images[0], where, image.spaces.get(where), kept=given)
-                found += chosen.check(make_volume_request(place, image.images, chosen, request), layouts)
-            return found
+            return check_volumes(image, request, given)
 
         found = around_failures(image.images or (), check_once)
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
@@ -112,6 +103,21 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
         replace(new, causes=tuple(told[number[cause]] for cause in old.causes))
         for new, old in zip(told, findings, strict=True)
     )
+
+
+def check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
+    """Check the volumes of an opened image record by record; a capture has only what its scan found."""
+    if image.images is None:
+        return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
+    found = []
+    # Volumes of one container are checked together.
+    parts = [list(same) for _, same in groupby(image.layouts, lambda layout: layout.facts.image_offset)]
+    for layouts in each(parts, "checking record by record"):
+        where = layouts[0].facts.image_offset
+        chosen = filesystem_of(layouts[0])
+        place = VolumeRequest(image.images[0], where, image.spaces.get(where), kept=kept)
+        found += chosen.check(make_volume_request(place, image.images, chosen, request), layouts)
+    return found
 
 
 _NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")

@@ -47,7 +47,7 @@ from layoutscope.metrics.history import (
     writing_metrics,
 )
 from layoutscope.metrics.scatter import select_own_nodes
-from layoutscope.options import ForecastOptions, fill, options_of
+from layoutscope.options import ForecastOptions, fill
 from layoutscope.progress import phase
 from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.report.plots import forecast_page
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-MAX_CYCLES: Final = options_of(ForecastOptions)["cycles"].most or 0
-MAX_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
 
@@ -116,14 +114,8 @@ def forecast(
     cycles, drives = request["cycles"], request["drives"]
     share = request["share"]
     describe_workload(request["workload"])
-    if not 0 <= cycles <= MAX_CYCLES:
-        raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
     if share is not None and not 0 < share <= 1:
         raise UsageError(f"share must be more than 0 and at most 1: it is {share}")
-    if not 1 <= request["seeds"] <= MAX_SEEDS:
-        raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {request['seeds']:,}")
-    if request["keep_snapshots"] < 0:
-        raise UsageError(f"snapshots are kept for 0 cycles or more, not {request['keep_snapshots']}")
     check_workload({"host": request["host"]})
     profiles = profiles_of(drives)
     images = several(paths)

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from layoutscope.errors import did_you_mean
-from layoutscope.options import options_of, own_options
+from layoutscope.options import check_numbers, options_of, own_options
 
 RENAMED: Final = {
     "cache": "buffer",
@@ -59,6 +59,7 @@ def takes(
         def checked(*args: P.args, **given: P.kwargs) -> R:
             if not known.keys() >= given.keys():
                 refuse_unknown(name or verb.__name__, [each for each in given if each not in known], known)
+            check_numbers(group, given)
             return verb(*args, **given)
 
         kinds = {each: option_type(option, group.__annotations__[each]) for each, option in options.items()}

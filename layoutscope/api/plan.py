@@ -116,8 +116,6 @@ def _fill_options(options: Mapping[str, Any]) -> PlanOptions:
     for path in (asked["emit_order"], asked["emit_script"]):
         if path is not None:
             check_output(Path(path), force=asked["force"])
-    if asked["lasts"] is not None and asked["lasts"] < 1:
-        raise UsageError("lasts must be one cycle or more", options=LASTS)
     if asked["lasts"] is not None and (asked["order"] != ORDER or asked["start_offset_bytes"]):
         raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
     if asked["host"] is not None and asked["host"] not in HOSTS:

@@ -12,7 +12,7 @@ from layoutscope.drive.simulation import Unknowns, simulate_on
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.options import Predict, Workload, fill, options_of
+from layoutscope.options import Predict, Workload, check_numbers, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.explanation import count_listed
 from layoutscope.results.inspect import resolve
@@ -56,14 +56,7 @@ def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload)
         raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
     if host is not None and host not in HOSTS:
         raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
-    # These values would be taken for others, or fail far from here.
-    given: Mapping[str, Any] = work
-    for name, option in known.items():
-        value, least = given[name], option.least
-        if value is None or least is None:
-            continue
-        if not (isinstance(value, int | np.integer) and value >= least):
-            raise UsageError(f"{name} must be a whole number, {least} or more: it is {value!r}")
+    check_numbers(kind, work)
     if isinstance(work["paths"], str):
         raise UsageError("paths must be a sequence of paths: this is one text")
     refused, missing = _explain_refusal(work)

@@ -280,6 +280,8 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
         damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
         condition = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
         frame = frame.with_columns(condition=condition.cast(pl.Categorical))
+    newer = [column for column in TABLES[name] if column.name in OPTIONAL and column.name not in frame.columns]
+    frame = frame.with_columns(pl.lit(None, column.dtype).alias(column.name) for column in newer)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
     for texts in frame.iter_columns():

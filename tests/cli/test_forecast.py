@@ -80,7 +80,7 @@ def test_ten_thousand_cycles_are_followed_in_forty_steps(run):
         (("--workload", "replaec"), "unknown workload 'replaec' (did you mean 'replace'?). Choose from: replace, "),
         (("--share", "0"), "more than 0 and at most 1: it is 0"),
         (("--share", "1.5"), "it is 1.5"),
-        (("--seeds", "65"), "seeds are 1 to 64, not 65"),
+        (("--seeds", "65"), "65 is not in the range 1<=x<=64"),
         (("--drive", "nosuch"), "nosuch"),
     ],
 )

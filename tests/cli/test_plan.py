@@ -67,7 +67,7 @@ def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image):
         (("--drive", "no-such-drive"), "no-such-drive"),
         (("--drive", ""), "unknown drive profile ''. Choose from:"),
         (("--start-offset", "far"), "'far' is not a number of bytes"),
-        (("--lasts", "0"), "lasts must be one cycle or more"),
+        (("--lasts", "0"), "0 is not in the range x>=1"),
         (("--lasts", "5", "--order", "copy"), "is forecast for the order fts alone"),
     ],
 )

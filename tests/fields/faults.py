@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.api.check import _check_volumes
+from layoutscope.api.check import check_volumes
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs.checksum import fletcher64
@@ -225,7 +225,7 @@ def found_on(path: Path, **options: Any) -> set[tuple[str, int | None]]:
     request = make_request(options)
     try:
         with open_volumes(path, request) as image:
-            groups: list[tuple[Finding, ...]] = [each.findings for each in _check_volumes(image, request, {})]
+            groups: list[tuple[Finding, ...]] = [each.findings for each in check_volumes(image, request, {})]
             groups.append(tuple(image.findings))
     except LayoutscopeError:
         return {(REFUSED, None)}

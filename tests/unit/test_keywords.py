@@ -9,6 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Literal, Union, get_args, get_origin, is_typeddict
 
+import numpy as np
 import pytest
 
 import layoutscope
@@ -249,3 +250,26 @@ def test_what_an_order_does_not_look_at_is_refused(verb, given, said):
         verb(IMAGE, **given)
     found = layoutscope.predict(IMAGE, drives="sata-ssd", **{**given, "order": "all", "file": None})
     assert found.orders
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "message"),
+    [
+        ("forecast", {"cycles": 10_001}, "cycles must be a whole number, 0 to 10,000: it is 10001"),
+        ("forecast", {"seeds": 65}, "seeds must be a whole number, 1 to 64: it is 65"),
+        ("forecast", {"seeds": 1.5}, "seeds must be a whole number, 1 to 64: it is 1.5"),
+        ("predict", {"top": -1}, "top must be a whole number, 0 or more: it is -1"),
+        ("plan", {"lasts": 0}, "lasts must be a whole number, 1 or more: it is 0"),
+        ("batch", {"timeout_ms": float("nan")}, "timeout_ms must be a number, 0 or more: it is nan"),
+    ],
+)
+def test_number_outside_the_bounds_of_its_option_is_refused(verb, given, message):
+    """The library refuses what the command refuses, before it reads the image."""
+    with pytest.raises(layoutscope.errors.UsageError, match=message):
+        getattr(layoutscope, verb)("missing.img", **given)
+
+
+def test_number_may_be_one_of_numpy():
+    """A count that was computed with numpy is a whole number, too."""
+    (case,) = layoutscope.predict(IMAGE, drives="sata-ssd", top=np.int64(1)).volumes
+    assert case

@@ -16,7 +16,7 @@ from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import write as write_hfsplus
 from layoutscope.errors import ImageError
-from layoutscope.tables.capture import FORMAT
+from layoutscope.tables.capture import FORMAT, read_table
 
 OLDER = Path(__file__).parent / "older"
 MANIFESTS = {
@@ -100,3 +100,12 @@ def test_nodes_of_captures_from_before_conditions_are_sound(name):
     nodes = volume(name).nodes
     assert len(nodes) > 0
     assert set(nodes["condition"].cast(pl.String)) == {"sound"}
+
+
+def test_optional_column_that_is_newer_than_a_capture_is_null(tmp_path):
+    """A later version may add a column that not every file system has; older captures stay readable."""
+    table = tmp_path / "entries.parquet"
+    stored = next((OLDER / "3-hfsplus.lscope").rglob("entries.parquet"))
+    pl.read_parquet(stored).drop("valence").write_parquet(table)
+    entries = read_table(table, "entries")
+    assert entries["valence"].null_count() == len(entries) > 0

@@ -105,9 +105,10 @@ def export(
                 for text in texts:
                     file.write(text.encode())
         return
-    if table is None and file_format not in (None, *FORMATS):
-        hint = did_you_mean(str(file_format), DOCUMENT_FORMATS)
-        raise UsageError(f"unknown format {file_format!r}{hint}. Choose from: {', '.join(DOCUMENT_FORMATS)}")
+    known = (*FORMATS, *DOCUMENT_FORMATS)
+    if table is None and file_format not in (None, *known):
+        hint = did_you_mean(str(file_format), known)
+        raise UsageError(f"unknown format {file_format!r}{hint}. Choose from: {', '.join(known)}")
     if table is None:
         raise UsageError(f"no table was named. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     if table not in (ALL, *EXPORTED):

@@ -290,15 +290,15 @@ def rename_options(command: str, words: list[str]) -> list[str]:
     known = {**RENAMED[""], **RENAMED.get(command, {})}
     new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)
-    heard = list[str]()
+    renamed_words = list[str]()
     for word in words[:end]:
         option, sign, value = word.partition("=")
         if option in new:
             now = new[option]
             sys.stderr.write(f"layoutscope: {option} is called {now} now; the next release knows only that\n")
             word = f"{now}{sign}{value}"  # noqa: PLW2901
-        heard.append(word)
-    return [*heard, *words[end:]]
+        renamed_words.append(word)
+    return [*renamed_words, *words[end:]]
 
 
 Examples = tuple[tuple[str, str], ...]

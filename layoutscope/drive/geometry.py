@@ -308,9 +308,9 @@ def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]
         runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, end)
         runs[:, hdd.TRACK_SECTORS] = sectors
         parts.append(runs)
-    closed = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
-    closed[-1, hdd.LBN] = closed[-2, hdd.TRACK_END]
-    return closed
+    table = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
+    table[-1, hdd.LBN] = table[-2, hdd.TRACK_END]
+    return table
 
 
 def place_tracks(

@@ -510,7 +510,7 @@ ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
 
 def views() -> ViewList:
     """List the views that a query can read, with their columns and units."""
-    return ViewList(VIEWS)
+    return ViewList(dict(VIEWS))
 
 
 @takes(QueryOptions)

@@ -358,8 +358,11 @@ def clip(ranges: I64, image_offset: int, length_bytes: int) -> I64:
     """Return the parts of ranges, which are as for :func:`overlaps`, within a stretch, from whose start they count."""
     if not len(ranges):
         return ranges
-    start = np.clip(ranges[:, 0] - image_offset, 0, length_bytes)
-    stop = np.clip(ranges.sum(axis=1) - image_offset, 0, length_bytes)
+    # Many reads ask a long list of ranges, so only those of the stretch are computed.
+    first = int(np.searchsorted(ranges[:, 0] + ranges[:, 1], image_offset, side="right"))
+    near = ranges[first : int(np.searchsorted(ranges[:, 0], image_offset + length_bytes))]
+    start = np.maximum(near[:, 0] - image_offset, 0)
+    stop = np.minimum(near[:, 0] + near[:, 1] - image_offset, length_bytes)
     clipped: I64 = np.stack([start, stop - start], axis=1)[stop > start]
     return clipped
 

@@ -68,12 +68,14 @@ def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
     nodes = select_own_nodes(layout)
     own = locate_pieces(layout, nodes.take(nodes["tree"].equals(main)))
     yield Metric(NEAREST, nearest_neighbour_ratio(own, volume_bytes), main)
+    del pieces, own  # large arrays, and the metrics below are the peak
     if traits.has_metadata_zone:
         yield zone_metric(layout)
     # The trees with at least two nodes at level 0, the enumerated one first.
     tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
-    shared = [tree.name for tree in traits.trees if tree.holds_several]
+    shared = [each.name for each in traits.trees if each.holds_several]
     counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
+    del nodes, tree
     names = [name for name, count in counts.items() if count > 1]
     for name in sorted(names, key=lambda name: (name != main, -counts[name])):
         yield from order_metrics(layout, name)

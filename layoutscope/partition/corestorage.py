@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     Blocks = list[tuple[int, int, bytes]]
     """Blocks of the metadata, the newest first: number of their object, type (0 if wiped) and bytes."""
+    NewestBlocks = dict[int, tuple[int, bytes]]
+    """Type and bytes of the newest block of each object."""
 
 UNIT_BYTES: Final = 8192
 """Size of metadata blocks, and the unit of encryption."""
@@ -239,11 +241,6 @@ USED_BLOCK_TYPES: Final = (
 """Types of the blocks that are used."""
 
 
-def _find_newest(blocks: Blocks, object_id: int) -> tuple[int, bytes] | None:
-    """Return the type and the bytes of the newest block of an object."""
-    return next(((kind, data) for number, kind, data in blocks if number == object_id), None)
-
-
 def _has_encrypted_extents(blocks: Blocks) -> bool | None:
     """Whether volumes are encrypted, if the only evidence is a block that encrypted ones have; None if unknown."""
     return True if any(kind == KINDS.encrypted_extents for _, kind, _ in blocks) else None
@@ -310,6 +307,9 @@ def _decrypt_metadata(
 def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
     """List the logical volumes, each according to its newest block."""
     volumes: dict[str, LogicalVolume] = {}
+    # Blocks are in order of age, the newest first.
+    newest = {number: (kind, data) for number, kind, data in reversed(blocks)}
+    has_encrypted_extents = _has_encrypted_extents(blocks)
     for data in (data for _, kind, data in blocks if kind == KINDS.logical_volume):
         block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
         properties = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
@@ -319,8 +319,8 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
         )
         if identifier in volumes or not (name or size):
             continue
-        family = _find_newest(blocks, block.family_object_id)
-        text = _read_family_text(blocks, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        family = newest.get(block.family_object_id)
+        text = _read_family_text(newest, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
         family_id = b""
         with suppress(ValueError):
@@ -329,7 +329,7 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
             name,
             _parse_number(size),
             family_id,
-            _has_encrypted_extents(blocks) if is_encrypted is None else is_encrypted,
+            has_encrypted_extents if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
@@ -338,16 +338,16 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
                 volume, reason="which is encrypted or decrypted in part, as that was going on"
             )
             continue
-        offset, reason = _locate_volume(blocks, block, volume.size_bytes, block_bytes, space_bytes)
+        offset, reason = _locate_volume(newest, block, volume.size_bytes, block_bytes, space_bytes)
         volumes[identifier] = replace(volume, volume_offset=offset, reason=reason)
     return list(volumes.values())
 
 
 def _locate_volume(
-    blocks: Blocks, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
+    newest: NewestBlocks, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
 ) -> tuple[int | None, str]:
     """Return the offset of a logical volume in the physical one, or why it is unknown."""
-    extents = _find_newest(blocks, volume.extents_object_id)
+    extents = newest.get(volume.extents_object_id)
     if extents is None:
         return None, "whose place is not recorded"
     kind, data = extents
@@ -356,7 +356,7 @@ def _locate_volume(
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
-        base_block = _find_newest(blocks, volume.base_object_id)
+        base_block = newest.get(volume.base_object_id)
         places = (
             _split_entries(base_block[1], BASE_EXTENT.width)
             if base_block and base_block[0] == KINDS.base_extents
@@ -388,14 +388,14 @@ def _split_entries(block: bytes, width: int) -> list[bytes]:
     return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
 
 
-def _read_family_text(blocks: Blocks, data: bytes) -> bytes:
+def _read_family_text(newest: NewestBlocks, data: bytes) -> bytes:
     """Return the text of a family, which may be compressed and continue in other blocks."""
     head = grammar.parse(grammar.CoreStorage.LogicalVolumeFamily, data, structure="logical volume family")
     pieces = [data[head.ofs_text :][: head.len_piece]]
     following, visited = head.next_object_id, set[int]()
     while following and following not in visited:
         visited.add(following)
-        block = _find_newest(blocks, following)
+        block = newest.get(following)
         if block is None or block[0] != KINDS.continuation:
             break
         continuation = grammar.parse(grammar.CoreStorage.Continuation, block[1], structure="text")

@@ -74,8 +74,8 @@ def series_page(series: Series) -> str:
     shown = _disks_of(series.found)
     chosen = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), MAX_ROWS)).astype(int)).tolist()
     left = f"<p>The figure shows {len(chosen)} of {len(shown)} states.</p>" if len(chosen) < len(shown) else ""
-    drawn = [shown[place] for place in chosen]
-    return _make_page("layoutscope series", drawn, left, _series_charts(series), len(series.found.times))
+    disks = [shown[place] for place in chosen]
+    return _make_page("layoutscope series", disks, left, _series_charts(series), len(series.found.times))
 
 
 def _disks_of(found: Comparison) -> list[MapDisk]:

@@ -127,11 +127,11 @@ class CheckResult(Shown, Struct, frozen=True):
     def _filter(self, is_selected: Callable[[str, Finding], bool]) -> CheckResult:
         volumes = []
         for item in self.volumes:
-            kept = [each for each in item.findings if is_selected(item.volume, each)]
-            known = set(kept)
+            selected = [each for each in item.findings if is_selected(item.volume, each)]
+            known = set(selected)
             # Causes that are not among the findings are no longer referred to.
-            causes = [tuple(cause for cause in each.causes if cause in known) for each in kept]
-            findings = tuple(replace(each, causes=own) for each, own in zip(kept, causes, strict=True))
+            causes = [tuple(cause for cause in each.causes if cause in known) for each in selected]
+            findings = tuple(replace(each, causes=own) for each, own in zip(selected, causes, strict=True))
             volumes.append(replace(item, findings=findings))
         outside = tuple(each for each in self.findings if is_selected("", each))
         return replace(self, volumes=tuple(volumes), findings=outside)

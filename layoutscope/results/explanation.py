@@ -374,13 +374,14 @@ def story(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
         fills = brief_share(verdict.placement.density)
         placement = describe_placement(verdict.placement)
         sentences.append(f"The metadata of a listing is {placement}. It fills {fills} of that stretch.")
-    for items, words in (
-        (verdict.helpful, "What helps"),
-        (verdict.unsure, "What helps on some such drives"),
-        (verdict.useless, LITTLE),
+    # What helps is in the order of who can do it, which the advice says.
+    for words, named in (
+        ("What helps", [(item.advice, item.seconds) for item in verdict.helpful]),
+        ("What helps on some such drives", [(item.title, item.seconds) for item in verdict.unsure]),
+        (LITTLE, [(item.title, item.seconds) for item in verdict.useless]),
     ):
-        if items:
-            helps = "; ".join(f"{item.title} ({brief_seconds(item.seconds)})" for item in items)
+        if named:
+            helps = "; ".join(f"{name} ({brief_seconds(seconds)})" for name, seconds in named)
             sentences.append(f"{words}: {helps}.")
     return tuple(sentences)
 

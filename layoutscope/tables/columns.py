@@ -249,9 +249,9 @@ class TextColumn:
         """Return the texts in the order of the rows, contiguous, with their starts and lengths in bytes."""
         stored, span = self._spans()
         length = span.astype(np.int64)
+        starts = starts_of(length)  # the caller's own, while stored starts are shared
         if self.rows is None:
-            return self.data, stored, length
-        starts = starts_of(length)
+            return self.data, starts, length
         data = np.empty(int(length.sum()), np.uint8)
         copy_pieces(self.data, stored, length, starts, data)
         return data, starts, length

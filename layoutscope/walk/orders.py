@@ -152,6 +152,7 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     ordered = place[entry[np.argsort(turn, kind="stable")]]
     is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
     files = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
+    del place, entry, turn, ordered, is_known  # large arrays, and the look-ups below are the peak
     components = _components(entries, descent, files)
     stats, threads = look_up_components(model, components)
     way, later = look_up_start(model, start_id), _list_untracked(model, descent, np.unique(components))

@@ -63,21 +63,23 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
     descent = drop_unlisted_entries(model, model.descend(start_id))
     place = np.arange(len(entries))
     for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
-        first, count = int(descent.first[large]), int(descent.count[large])
-        part = np.arange(count) // LISTED_AT_ONCE
-        place[first : first + count] = first + np.lexsort((entries.file_id[first : first + count], part))
+        first, size = int(descent.first[large]), int(descent.count[large])
+        part = np.arange(size) // LISTED_AT_ONCE
+        place[first : first + size] = first + np.lexsort((entries.file_id[first : first + size], part))
     turn = number_turns(entries, descend(entries.chosen(place), start_id), place)
+    del place
     walk = names_alone(model, descent)
     # The turns of buffers are odd, so they fall between those of entries. The start of the walk has no turn, and is
     # listed before all others.
     when = 2 * turn[descent.entry[walk.directory]] + 1
-    start, held = descent.first[walk.directory], descent.count[walk.directory]
+    start, count = descent.first[walk.directory], descent.count[walk.directory]
     number = (walk.first - start) // LISTED_AT_ONCE
     for late in np.flatnonzero(number > 0).tolist():
         begin = int(number[late]) * LISTED_AT_ONCE
-        end = min(begin + LISTED_AT_ONCE, int(held[late]))
+        end = min(begin + LISTED_AT_ONCE, int(count[late]))
         when[late] = 2 * int(turn[start[late] + begin : start[late] + end].min()) - 1
     listed, per_buffer = walk.lay_out()
+    del walk, start, count, number  # large arrays, and the look-ups below are the peak
     shown = order_by_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
@@ -166,7 +168,7 @@ def sort_directories(model: Model, start_id: int, end: bytes | None) -> Descent:
 def sort_siblings(entries: EntryTable, place: I64, end: bytes) -> I64:
     """Sort the entries at some places by group, and within a group by name, with `end` appended to directories."""
     # What readdir returns on Linux, and what git makes of it on macOS (core.precomposeUnicode).
-    texts = [unicodedata.normalize("NFC", name or "") for name in entries.names(place).to_list()]
+    texts = (unicodedata.normalize("NFC", name or "") for name in entries.names(place).to_list())
     names = zip(texts, entries.is_directory[place].tolist(), strict=True)
     keys = [text.encode("utf-8", "surrogatepass") + end * is_directory for text, is_directory in names]
     rank = np.empty(len(place), np.int64)

@@ -339,18 +339,20 @@ def requests(model: Model) -> Requests:
     unit = _units(nodes, page_bytes)
     # The pieces of every node, in the order of its bytes.
     split = model.layout.columns("node_fragments")
-    divided = nodes.nodes_of(split["node_row"]).astype(np.int64)
+    split_node = nodes.nodes_of(split["node_row"]).astype(np.int64)
     is_whole = nodes.image_offset >= 0
-    is_whole[divided] = False
+    is_whole[split_node] = False
     kept = np.flatnonzero(is_whole)
-    node = np.concatenate([kept, divided])
+    node = np.concatenate([kept, split_node])
     device = np.concatenate([nodes.device[kept], split["device"].filled(0)])
     offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].data])
     length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].data])
+    del is_whole, kept, split_node
     order = np.argsort(node, kind="stable")
     if page_bytes:
         order = order[np.lexsort((nodes.node_id[node[order]], unit[node[order]]))]
     owner, device, offset, length = unit[node][order], device[order], offset[order], length[order]
+    del node, order
     # Pieces of one unit that are adjacent on the drive are one request.
     begins = np.ones(len(owner), bool)
     begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])

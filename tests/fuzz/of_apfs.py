@@ -83,9 +83,9 @@ def run_apfs(path: Path, base: Base) -> int:
     with open_image(path) as source:
         layouts = read_layouts(source, password=password, sweep=True)
         try:
-            findings = check_container(source, password=password).findings()
+            findings = check_container(source, password=password)
         except FormatError:
             # Damage that only a sweep finds is checked with one.
-            findings = check_container(source, password=password, sweep=True).findings()
+            findings = check_container(source, password=password, sweep=True)
     levels = {finding.level for finding in findings}.union(*(layout.findings["level"] for layout in layouts))
     return 3 if levels - {"info"} else 0

@@ -189,13 +189,13 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
         # The least misfit of tracks of a size, the size, the best skew, and where a track begins.
-        tried, begins = float(rough), (np.arange(24) / 24) * float(rough)
-        crossed = np.floor((ends - begins[:, None]) / tried)
+        sectors, begins = float(rough), (np.arange(24) / 24) * float(rough)
+        crossed = np.floor((ends - begins[:, None]) / sectors)
         crossed -= crossed.min()
-        left = angle - ends / tried - (np.arange(SKEWS) / SKEWS)[:, None, None] * crossed
+        left = angle - ends / sectors - (np.arange(SKEWS) / SKEWS)[:, None, None] * crossed
         misfits = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
         at = np.unravel_index(int(np.argmin(misfits)), misfits.shape)
-        best = min(best, (float(misfits[at]), tried, float(at[0] / SKEWS), float(begins[at[1]])))
+        best = min(best, (float(misfits[at]), sectors, float(at[0] / SKEWS), float(begins[at[1]])))
     misfit, size, skew, begin = best
     crossed = np.floor((ends - begin) / size)
     left = angle - ends / size - skew * crossed

@@ -83,7 +83,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     # Directories have no hard links in APFS.
     links = np.where(is_directory, children.dtype.type(1), children)
     # Times are computed on request, from these two columns only.
-    times = [partial(_times, spot.astype(np.uint32), is_known, inodes[name]) for name in ("create_time", "mod_time")]
+    narrow = spot.astype(np.uint32)
+    times = [partial(_times, narrow, is_known, inodes[name]) for name in ("create_time", "mod_time")]
     sizes = _sizes(of_inode, inodes, kind, records.get("xattr"), drecs["file_id"])
     impossible = np.flatnonzero(sizes < 0)
     if len(impossible):
@@ -99,10 +100,12 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     flags[of_inode(inodes["is_dataless"])] |= FLAG_DATALESS
     flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
     # The leaf with the first extended attribute of each entry's file.
-    xattr_leaves = np.full(len(kind), NO_NODE, np.int32)
+    xattr_rows = np.full(len(kind), NULL_ROW, np.uint32)
     if records.count("xattr"):
         xattr_spot, has_xattr = records.find("dir_rec", "xattr", "file_id")
-        xattr_leaves = np.where(has_xattr, records.get("xattr")["node"][xattr_spot], NO_NODE).astype(np.int32)
+        leaves = np.where(has_xattr, records.get("xattr")["node"][xattr_spot], NO_NODE)
+        xattr_rows = _rows(leaves.astype(np.int32), first_row)
+        del leaves, xattr_spot, has_xattr
     columns = {
         "volume": volume,
         "parent_id": drecs["obj_id"],
@@ -118,7 +121,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "entry_rank": _ranks(drecs["obj_id"]),
         "entry_node_row": _rows(drecs["node"], first_row),
         "inode_node_row": _rows(of_inode(inodes["node"], NO_NODE), first_row),
-        "xattr_node_row": _rows(xattr_leaves, first_row),
+        "xattr_node_row": xattr_rows,
         "dstream_node_row": _rows(of_inode(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),

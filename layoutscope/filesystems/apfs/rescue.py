@@ -590,11 +590,13 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
     chosen = []
     for row in youngest:
+        if not fits[row]:
+            continue
         first, last = int(leaves.first[row]), int(leaves.last[row])
         at = bisect_left(taken, (first, last))
         # Ranges may touch: the records of one object can continue in the next leaf.
         is_taken = (at < len(taken) and taken[at][0] < last) or (at > 0 and taken[at - 1][1] > first)
-        if fits[row] and not is_taken:
+        if not is_taken:
             taken.insert(at, (first, last))
             chosen.append(row)
     return leaves.take(np.array(sorted(chosen), np.int64))

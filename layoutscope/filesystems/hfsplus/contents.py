@@ -150,6 +150,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     if journal is not None:
         _report_unread_journal(volume, journal, catalog)
     rows = first_rows(list(trees.values()))
+    free_runs = read_free_runs(volume, special[CNID.allocation_file])
     stale: dict[str, int] | None = None
     if found is not None:
         from layoutscope.filesystems.hfsplus.rescue import report_stale
@@ -161,7 +162,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         trees,
         catalog,
         attributes_file.collect_attributes(attribute_tree, leaves, rows.get("attributes", 0)),
-        *read_free_runs(volume, special[CNID.allocation_file]),
+        *free_runs,
         stale,
     )
 

@@ -220,7 +220,9 @@ def report_pending(volume: Volume, journal: Journal) -> None:
 
 
 def _read_pending_blocks(volume: Volume, journal: Journal) -> tuple[I64, U8, int]:
-    """Collect the blocks of all lists, which are few compared with the metadata; also return the ring and their number.
+    """Collect the blocks of all lists, which are few compared with the metadata.
+
+    The blocks, the ring and the number of lists are returned.
 
     The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
     numbers continue.

@@ -275,10 +275,10 @@ def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
         case "fork_block":
             # The blocks in each fork before each of its extents, which are contiguous rows.
             first = heads(forks["entry"], forks["fork_type"])
-            found = np.zeros(len(forks["entry"]), np.int64)
-            if len(first) < len(found):
-                before = starts_of(forks["block_count"])
-                found = before - np.repeat(before[first], lengths_of(first, len(before)))
+            if len(first) == len(forks["entry"]):
+                return np.zeros(len(first), np.int64)
+            found = starts_of(forks["block_count"])
+            found -= np.repeat(found[first], lengths_of(first, len(found)))
         case _:
             found = forks[name]
     return found

@@ -154,7 +154,7 @@ def _open_sectors(source: Source, start: int, stop: int, stride: int, before: in
     count = -(-(stop - start) // stride)
     if count > MAX_CD_SECTORS:
         raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
-    # Wrong are sectors without a sync pattern, or with another mode or form.
+    # Sectors without a sync pattern, or with another mode or form, are wrong.
     found = [np.empty(0, np.int64)]
     fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
     for first in range(start, stop, SECTORS_PER_READ * stride) if mode else ():

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     Bars = tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]
     """Edges in bytes from the start of a disk, (bins + 1,), and shares by role, each (bins,)."""
     Dots = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.str_], int]
-    """When each read begins, where (bytes from the start of its disk), the role of what is read; one in how many."""
+    """When each read begins, its place (bytes from the start of its disk), and the role of what is read.
+
+    The last member is n if only every n-th read is drawn.
+    """
 
 
 class Role(Struct, frozen=True):

@@ -73,9 +73,9 @@ def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> 
     rows = []
     for row in found.times:
         values = [row.seconds[number] for number in chosen]
-        grown = [row.ratio(number, chosen[0]) for number in chosen[1:]]
+        growth = [row.ratio(number, chosen[0]) for number in chosen[1:]]
         times = [NOTHING if value is None else format_seconds(value) for value in values]
-        shown = [NOTHING if each is None else two_digits(each.median) for each in grown]
+        shown = [NOTHING if each is None else two_digits(each.median) for each in growth]
         rows.append((row.drive, *times, *(shown if len(values) <= MAX_RATIOS else shown[-1:])))
     return plain_table("Predicted listing time", [("Drive", False), *_columns(letters, chosen)], rows)
 
@@ -116,9 +116,9 @@ def _metrics(
         rows.append((Text(subject, style="italic"),))
         for row in group:
             values = [row.values[number] for number in chosen]
-            grown = ratios(values) if with_ratios else []
+            growth = ratios(values) if with_ratios else []
             shown = [format_plain(value, row.unit) for value in values]
-            shown += map(format_ratio, grown if len(values) <= MAX_RATIOS else grown[-1:])
+            shown += map(format_ratio, growth if len(values) <= MAX_RATIOS else growth[-1:])
             rows.append((f"  {metric_title(row)}", *shown))
     columns = _columns(letters, chosen) if with_ratios else [(letters[number], True) for number in chosen]
     return plain_table("Metrics", [("Metric", False), *columns], rows, gap=1)

@@ -474,7 +474,7 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
             causes = [f"{words.SHORT[cause.name]} {brief_share(cause.share)}" for cause in verdict.named_causes]
             yield Text(_cut(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
         if verdict.helpful:
-            helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
+            helpful = [f"{item.advice} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
             yield Text(_cut(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
     lines = [*_metadata(result, volume, is_ascii=is_ascii)]
     if (read := _read(result, volume)) is not None:
@@ -610,7 +610,8 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     now = brief_seconds(verdict.seconds)
     head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_fill_image(head, result), style=SECTION)
-    for item in verdict.helpful[:rows]:
+    best = sorted(verdict.helpful, key=lambda item: item.seconds)[:rows]
+    for item in sorted(best, key=lambda item: item.is_in_software):
         yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
     if not verdict.helpful:
         yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))
@@ -629,7 +630,7 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
     if len(volume.layout.columns("nodes")):
         placement = volume.verdict.placement if volume.verdict is not None else None
         # A volume has metadata that a listing does not read, so the share is not one of all metadata.
-        within = f"; {words.describe_span(placement, 'a listing')}" if placement is not None else ""
+        within = f"; {words.describe_span(placement, 'what a listing reads')}" if placement is not None else ""
         yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 

@@ -26,6 +26,7 @@ from layoutscope.filesystems.apfs.contents import (
 from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
+from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
 from tests.cases import for_each
@@ -318,3 +319,21 @@ def test_a_volume_is_locked_without_the_key_that_it_needs():
         False,
         False,
     ]
+
+
+def test_root_that_the_map_lacks_is_not_found_at_the_address_of_its_neighbour():
+    """The map has object 39 or 41 in block 8, or nothing, but not the live root 40: the lost root is a snapshot's."""
+    superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
+    for entry, paddr in (((39, 7, 8), 8), ((41, 7, 8), 8), ((40, 9, 8), 0)):
+        state = SimpleNamespace(superblock=superblock, view=view_at(object_map(entry), 7))
+        root = rows_of("fs", {"node_id": np.array([40], np.uint64), "paddr": np.array([paddr], np.uint64)})
+        assert not _is_live(root, state)
+
+
+def test_missing_node_does_not_lend_its_neighbours_size_to_others():
+    """The map lacks node 11; its next object, 12, has 1,000 blocks, and node 10 is one block long, in block 3."""
+    store = store_of({2: bytes(BLOCK), 3: bytes(BLOCK)})
+    view = view_at(object_map((10, 7, 3), (12, 7, 2), size=[BLOCK, 1000 * BLOCK]), 7)
+    found = locate_nodes(TreeSource(store, "fs", 10, 7, view=view), np.array([10, 11], np.uint64))
+    assert found.node_id.tolist() == [10]
+    assert [item.message for item in store.log.findings] == ["no map knows this node"]

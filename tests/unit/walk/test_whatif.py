@@ -4,9 +4,21 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
+from layoutscope.drive import load_profile
 from layoutscope.filesystems.hfsplus.layout import add_locators
-from layoutscope.remedies.changes import clump_nodes, drop_snapshot_nodes, first_reads, lay_in_read_order, pack_nodes
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.changes import (
+    clump_nodes,
+    drop_snapshot_nodes,
+    first_reads,
+    lay_in_read_order,
+    pack_nodes,
+    walk_folders,
+)
+from layoutscope.tables.columns import TextColumn
 from layoutscope.walk import trace
+from layoutscope.walk.host import host_profile
+from tests.unit.walk.conftest import rows_read
 
 
 def test_packed_nodes_lie_in_key_order(apfs_plan):
@@ -84,3 +96,18 @@ def test_first_reads_of_pages_and_of_several_nodes():
     turn = first_reads(reads, np.zeros(6, np.uint8), nodes)
     # The first read is the second half of the second node, the third is the first half of the first.
     assert turn.tolist() == [2, 0, 1, 1, 1, 3]
+
+
+def test_folders_that_changed_are_listed_to_their_valence(hfs_plan):
+    """As in a whole listing, a valence of 1 ends the root's before b, so its thread (4) is not read."""
+    hfs_plan.entries[0]["valence"] = 1
+    case = Case(hfs_plan.layout(), load_profile("generic-7200"), "fts", host_profile("linux"))
+    found = walk_folders(case, np.ones(len(case.descent), bool))
+    assert rows_read(found) == rows_read(case.reads) == [3, 5]
+
+
+def test_git_status_sorts_a_name_with_half_a_surrogate_pair(hfs_plan, monkeypatch):
+    """UTF-8 cannot encode it: the order by bytes must not fail, and a/x (3, 5) still comes before b (4)."""
+    own = TextColumn.to_list
+    monkeypatch.setattr(TextColumn, "to_list", lambda self: ["b\ud800" if t == "b" else t for t in own(self)])
+    assert rows_read(trace(hfs_plan.layout(), order="git-status")) == [3, 5, 4]

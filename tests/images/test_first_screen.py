@@ -183,7 +183,7 @@ def test_the_stretch_of_a_listing_is_that_of_the_nodes_it_reads(reference_image)
     span, known = volume.verdict.placement.span_bytes, volume.layout.facts.metadata_known_bytes
     assert 0.9 * read["size_bytes"].sum() <= span < 0.9 * known
     text = screen(image)
-    assert f"; 90 % of what a listing reads within {brief_bytes(span)} (" in text
+    assert f"; 90 % of a listing within {brief_bytes(span)} (" in text
     assert "of it within" not in text
 
 

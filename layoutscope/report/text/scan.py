@@ -630,7 +630,7 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
     if len(volume.layout.columns("nodes")):
         placement = volume.verdict.placement if volume.verdict is not None else None
         # A volume has metadata that a listing does not read, so the share is not one of all metadata.
-        within = f"; {words.describe_span(placement, 'what a listing reads')}" if placement is not None else ""
+        within = f"; {words.describe_span(placement, 'a listing')}" if placement is not None else ""
         yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 

@@ -128,7 +128,8 @@ def check_numbers(kind: type, given: Mapping[str, Any]) -> None:
         numbers, called = (Real, "a number") if is_float else (Integral, "a whole number")
         if not (isinstance(value, numbers) and option.least <= value <= (option.most or math.inf)):
             bounds = f"{option.least:,} or more" if option.most is None else f"{option.least:,} to {option.most:,}"
-            raise UsageError(f"{name} must be {called}, {bounds}: it is {value!r}")
+            flag = (option.flag or f"--{name.replace('_', '-')}").split()[-1]
+            raise UsageError(f"{name} must be {called}, {bounds}: it is {value!r}", options={name: flag})
 
 
 def leave_out(given: Mapping[str, Any], names: Iterable[str]) -> Any:

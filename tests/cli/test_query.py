@@ -410,10 +410,17 @@ def test_a_query_ends_when_it_takes_too_much_memory(large_fleet, sql):
     assert not (large_fleet.parent / "a.csv").exists()
 
 
-@pytest.mark.parametrize(("option", "value"), [("timeout_ms", 0), ("memory_bytes", 0), ("timeout_ms", -1)])
-def test_a_limit_that_leaves_nothing_is_refused(option, value):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("timeout_ms", 0, "memory and timeout of a query must be more than 0"),
+        ("memory_bytes", 0, "memory and timeout of a query must be more than 0"),
+        ("timeout_ms", -1, "timeout_ms must be a number, 0 or more: it is -1"),
+    ],
+)
+def test_a_limit_that_leaves_nothing_is_refused(option, value, message):
     """Refused before anything is read."""
-    with pytest.raises(UsageError, match="must be more than 0"):
+    with pytest.raises(UsageError, match=message):
         layoutscope.query("absent.img", "SELECT 1", **{option: value})
 
 

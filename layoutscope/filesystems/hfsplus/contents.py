@@ -268,8 +268,7 @@ def _read_or_rebuild(
     volume.header_field(SPECIAL_FILES[file_id]).add(
         "volume-header-invalid", "error", f"the {name} file is where the copy of the header says"
     )
-    num_records = 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
-    if int(by_copy.nodes.num_records[by_copy.reach.leaves].sum()) >= num_records:
+    if tree is None or by_copy.num_leaf_records >= tree.num_leaf_records:
         return by_copy, fresh
     return tree, leaves
 

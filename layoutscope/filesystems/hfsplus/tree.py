@@ -262,6 +262,11 @@ class Tree(Struct, frozen=True):
     reach: Reach  # its leaves, and its wrong pointers
     records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
+    @property
+    def num_leaf_records(self) -> int:
+        """Number of records in its leaves, with those that were not decoded."""
+        return int(self.nodes.num_records[self.reach.leaves].sum())
+
 
 def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
     """Return whether names are compared by their 16-bit units, which is possible only on HFSX."""
@@ -285,7 +290,7 @@ def is_whole(tree: Tree) -> bool:
     if not len(reach.leaves):
         return not header.leaf_records and not (nodes.kind == LEAF).any()
     is_linked = bool((nodes.f_link[reach.leaves] == np.append(reach.leaves[1:], 0)).all())
-    return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
+    return is_linked and tree.num_leaf_records >= int(header.leaf_records)
 
 
 def find_damaged_nodes(tree: Tree) -> Mask:

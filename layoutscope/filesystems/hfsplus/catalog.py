@@ -329,7 +329,7 @@ ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 
 
 def find_root_file(catalog: Catalog, name: str) -> int:
-    """Return the row of a file's entry in the root folder, by its name; -1 if there is none."""
+    """Return the row of a file's entry in the root folder, by its name; -1 if it is missing."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
     matches = rows[catalog.name.take(rows).equal_to(name.encode())]

@@ -95,8 +95,9 @@ def mount_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) 
     in_root = np.flatnonzero(entries.parent_id == ROOT_ID)
     names = entries.stored_names.take(np.arange(len(entries))[entries.order][in_root]).to_list()
     if len(regions_of(layout, "journal")):
-        found = (in_root[[each == name for each in names]] for name in JOURNAL_FILES)
-        steps += [(entries.name_node[rows], "name") for rows in found]
+        for name in JOURNAL_FILES:
+            rows = in_root[[each == name for each in names]]
+            steps.append((entries.name_node[rows], "name"))
     steps.append((entries.name_node[np.flatnonzero(entries.is_hidden)], "name"))
     return steps
 
@@ -176,13 +177,7 @@ def list_check_reads(
     cache.nodes([*extents, *first[-1:]])
     _tree(cache, OVERFLOW, [])
     cache.regions("alternate-volume-header")
-    # The directory of iNode files, or its place if it is missing: after everything in the root. Its name begins with
-    # NUL, which sorts last if case is folded, and first if it is not.
-    hidden = np.flatnonzero(entries.is_hidden)
-    hidden = hidden[:1] if layout.facts.case_sensitive else hidden[-1:]
-    last = np.flatnonzero(entries.parent_id == ROOT_ID)
-    leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
-    private = cache.way[int(leaf[0])] if len(leaf) and leaf[0] >= 0 else []
+    private = _private(cache, layout.facts, entries)
     cache.nodes([*private, *first])
     _tree(cache, CATALOG, _extents_searched(cache, layout, entries, catalog))
     cache.nodes([*private, *first])
@@ -240,6 +235,16 @@ def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, 
     for leaf, row in pairs.T.tolist():
         behind.setdefault(leaf, []).extend(cache.way[leaves[row]])
     return [behind.get(leaf, []) for leaf in catalog]
+
+
+def _private(cache: _Cache, facts: VolumeFacts, entries: EntryTable) -> list[int]:
+    """List the path to the directory of iNode files, or to its place if it is missing: after everything in the root."""
+    hidden = np.flatnonzero(entries.is_hidden)
+    # Its name begins with NUL, which sorts last if case is folded, and first if it is not.
+    hidden = hidden[:1] if facts.case_sensitive else hidden[-1:]
+    last = np.flatnonzero(entries.parent_id == ROOT_ID)
+    leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
+    return cache.way[int(leaf[0])] if len(leaf) and leaf[0] >= 0 else []
 
 
 def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterator[int]:

@@ -112,12 +112,13 @@ class Apfs:
         from layoutscope.checks.apfs.registry import UNOPENED, check_container
         from layoutscope.tables import layout_findings
 
-        found, checked = check_container(request), []
+        found = check_container(request)
+        results: list[Checked] = []
         for layout in layouts:
             own = found.get("" if layout.facts.volume is None else layout.facts.uuid, UNOPENED)
             stale = [item for item in layout_findings(layout) if item.code == "stale-nodes"]
-            checked.append(replace(own, findings=(*own.findings, *stale)))
-        return checked
+            results.append(replace(own, findings=(*own.findings, *stale)))
+        return results
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""

@@ -16,6 +16,7 @@ from layoutscope.checks.hfsplus.records import TYPES
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.contents import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, alternate_header, read_at
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
 
 
 CNID = grammar.HfsplusVolume.Cnid
-
-SPECIAL_FILES: Final = {
-    int(CNID.allocation_file): "allocation_file",
-    int(CNID.extents_file): "extents_file",
-    int(CNID.catalog_file): "catalog_file",
-    int(CNID.attributes_file): "attributes_file",
-    int(CNID.startup_file): "startup_file",
-}
-"""Fields of the volume header by the CNID of the file."""
 
 
 def check_unmounted(subject: Subject) -> None:

@@ -375,9 +375,9 @@ class Pool:
             return np.full(len(places), -1, np.int64)
         if len(self._order) < len(self):
             self.parts = [NodeRows.join(self.parts)]
-            nodes = self.parts[0]
-            self._order = np.argsort(nodes.paddr, kind="stable")
-            self._known = tuple(column[self._order] for column in (nodes.paddr, nodes.node_id, nodes.level))
+            rows = self.parts[0]
+            self._order = np.argsort(rows.paddr, kind="stable")
+            self._known = tuple(column[self._order] for column in (rows.paddr, rows.node_id, rows.level))
         spot = _find_nodes(self._known, places, level)
         return np.where(spot >= 0, self._order[spot], -1)
 

@@ -74,23 +74,25 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     heads = blocks.read(omap.paddr[rows], blocks.block_size)
     kinds = decode_objects(OBJ_PHYS, heads, (OBJ_PHYS.type,))["type"].astype(np.int64)
-    # The contents of objects that are damaged or of an unknown type are not read.
-    plain = rows[is_plain]
-    titles = [f"virtual object {oid}" for oid in omap.oid[plain].tolist()]
-    is_damaged = np.zeros(len(plain), bool)
-    single = np.flatnonzero(omap.size_bytes[plain] == blocks.block_size)
-    is_damaged[single] = report_damaged(
-        volume.store, omap.paddr[plain[single]], [titles[row] for row in single.tolist()]
-    )
-    named = [int(kind) for kind in grammar.ApfsObject.ObjectType]
-    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds[is_plain], named)).tolist():
-        log, kind = volume.store.log.at(titles[row], int(omap.paddr[plain[row]])), type_name(int(kinds[is_plain][row]))
-        log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
+    _report_objects(volume, rows[is_plain], kinds[is_plain])
     hidden = omap.is_encrypted[rows].tolist()
     names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
     columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
     items = zip(names, *(column.tolist() for column in columns), strict=True)
     return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
+
+
+def _report_objects(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+    """Report objects that are damaged or of an unknown type: their contents are not read."""
+    omap, store = volume.omap, volume.store
+    names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
+    is_damaged = np.zeros(len(rows), bool)
+    single = np.flatnonzero(omap.size_bytes[rows] == store.blocks.block_size)
+    is_damaged[single] = report_damaged(store, omap.paddr[rows[single]], [names[row] for row in single.tolist()])
+    known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
+    for row in np.flatnonzero(~is_damaged & ~np.isin(kinds, known)).tolist():
+        log, kind = store.log.at(names[row], int(omap.paddr[rows[row]])), type_name(int(kinds[row]))
+        log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
 
 
 def list_volume_regions(
@@ -627,30 +629,28 @@ def num_missing_entries(parts: VolumeParts) -> int:
     # The checks examine all names: without errors, inodes and directories lack none of the names that they count.
     if not parts.log.has_errors and not any(unknown.values()):
         return 0
-    inodes, drecs, num_children = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec"), 0
-    if "format" in inodes:
-        is_directory, numbers = inodes["format"] == int(_KINDS.directory), inodes["obj_id"]
-        declared, limit = inodes["num_children_or_links"].astype(np.int64), int(superblock.next_obj_id)
-        if not is_converted(parts):
-            # Entries that directories declare but do not have. A number above all inode numbers is itself damaged, so
-            # it proves nothing.
-            short = declared - times_listed(numbers, drecs["obj_id"])
-            num_children = int(short[is_directory & (short > 0) & (short <= limit)].sum())
+    return max(_missing_names(parts, unknown), _missing_children(parts))
+
+
+def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
+    """Count names that inodes should have, and one per counted `unknown` object without inode and name."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "file_id" not in drecs:
-        return max(sum(unknown.values()), num_children)
-    # Names that inodes should have, and one per counted object without inode and name.
+        return sum(unknown.values())
     named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
-    kinds, num_names = drecs["entry_type"][first], 0
+    kinds, short = drecs["entry_type"][first], 0
     if "format" in inodes:
+        numbers, limit = inodes["obj_id"], int(parts.state.superblock.next_obj_id)
         spot, is_named = match(named, numbers)
         listed = np.where(is_named, times[spot] if len(times) else 0, 0)
-        links = np.where(is_directory, 1, declared)
-        num_names = int((links - listed)[(numbers >= _MIN_USER) & (links > listed) & (links <= limit)].sum())
+        is_directory = inodes["format"] == int(_KINDS.directory)
+        links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
+        # A number above all inode numbers is itself damaged, so it proves nothing.
+        short = int((links - listed)[(numbers >= _MIN_USER) & (links > listed) & (links <= limit)].sum())
         has_inode = match(numbers, named)[1]
         kinds, named = kinds[~has_inode], named[~has_inode]
     listed_alone = _count_kinds(kinds[named >= _MIN_USER])
-    num_names += sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
-    return max(num_names, num_children)
+    return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
 
 
 def inodes_by_kind(inodes: Columns) -> dict[str, int]:
@@ -676,6 +676,18 @@ def is_deleted(inodes: Columns) -> NDArray[np.bool_]:
 def is_converted(parts: VolumeParts) -> bool:
     """Return whether the volume was converted in place from HFS+."""
     return program(parts.state.superblock.formatted_by).startswith(CONVERTER)
+
+
+def _missing_children(parts: VolumeParts) -> int:
+    """Count the entries that directories declare but do not have."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "format" not in inodes or is_converted(parts):
+        return 0
+    is_directory = inodes["format"] == int(_KINDS.directory)
+    short = inodes["num_children_or_links"].astype(np.int64) - times_listed(inodes["obj_id"], drecs["obj_id"])
+    # A number above all inode numbers is itself damaged, so it proves nothing.
+    is_credible = short <= int(parts.state.superblock.next_obj_id)
+    return int(short[is_directory & (short > 0) & is_credible].sum())
 
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:

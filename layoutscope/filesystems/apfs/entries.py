@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTree
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables, RecordTree
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.findings import FindingLog
 
@@ -63,17 +63,11 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
     spot, known = records.find("dir_rec", "inode", "file_id")
-    missing = np.flatnonzero(~known)
-    for row in missing[:MAX_LISTED].tolist():
-        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
-        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
-    if len(missing) > MAX_LISTED:
-        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
-        log.at("directory entries").add("inode-missing", "error", message)
-    is_known = known if len(missing) else None
+    _report_missing(drecs, known, log)
+    is_known = None if known.all() else known
     of_inode = partial(_take, spot, is_known)
     kind = of_inode(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
-    if len(missing):
+    if is_known is not None:
         kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
@@ -99,13 +93,6 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     flags[of_inode(inodes["is_compressed"])] |= FLAG_COMPRESSED
     flags[of_inode(inodes["is_dataless"])] |= FLAG_DATALESS
     flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
-    # The leaf with the first extended attribute of each entry's file.
-    xattr_rows = np.full(len(kind), NULL_ROW, np.uint32)
-    if records.count("xattr"):
-        xattr_spot, has_xattr = records.find("dir_rec", "xattr", "file_id")
-        leaves = np.where(has_xattr, records.get("xattr")["node"][xattr_spot], NO_NODE)
-        xattr_rows = _rows(leaves.astype(np.int32), first_row)
-        del leaves, xattr_spot, has_xattr
     columns = {
         "volume": volume,
         "parent_id": drecs["obj_id"],
@@ -121,7 +108,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "entry_rank": _ranks(drecs["obj_id"]),
         "entry_node_row": _rows(drecs["node"], first_row),
         "inode_node_row": _rows(of_inode(inodes["node"], NO_NODE), first_row),
-        "xattr_node_row": xattr_rows,
+        "xattr_node_row": _rows(_xattr_leaves(records), first_row),
         "dstream_node_row": _rows(of_inode(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
@@ -129,6 +116,16 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "link_id": Values(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
     }
     return build_table("entries", columns)
+
+
+def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:
+    missing = np.flatnonzero(~known)
+    for row in missing[:MAX_LISTED].tolist():
+        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
+        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
+    if len(missing) > MAX_LISTED:
+        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
+        log.at("directory entries").add("inode-missing", "error", message)
 
 
 def _take(
@@ -230,6 +227,14 @@ def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32
     if not len(leaves):
         return np.full(len(position), NO_NODE, np.int32)
     return leaves.astype(np.int32)[np.maximum(position, 0)]
+
+
+def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
+    """Return the leaf with the first extended attribute of each entry's file."""
+    if not records.count("xattr"):
+        return np.full(records.count("dir_rec"), NO_NODE, np.int32)
+    spot, is_known = records.find("dir_rec", "xattr", "file_id")
+    return np.where(is_known, records.get("xattr")["node"][spot], NO_NODE).astype(np.int32)
 
 
 def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:

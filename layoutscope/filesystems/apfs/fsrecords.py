@@ -607,6 +607,18 @@ def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64
     return [Loss(node, level, *where) for node, *where in zip(*lost, strict=True)]
 
 
+def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
+    """Name the files and directories in a number range that remaining directory entries name."""
+    inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
+    kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
+    directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
+    others = int(inside.sum()) - len(directories)
+    numbers = ", ".join(str(number) for number in directories[:MAX_NAMED].tolist())
+    more = " and more" if len(directories) > MAX_NAMED else ""
+    numbers = f" ({numbers}{more})" if numbers else ""
+    return f"; entries elsewhere name {len(directories)} directories{numbers} and {others} other files there"
+
+
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
     report_found_losses(find_losses(source)[0], source, records, log)
@@ -616,19 +628,12 @@ def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordT
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
     shift, noun = (4, "objects") if source.kind.key_type is J_KEY else (0, "keys")
+    drecs: Columns = records.get("dir_rec") if records is not None and source.kind.key_type is J_KEY else {}
     for loss in losses[:MAX_LISTED]:
         low, high = loss.low >> shift, loss.high >> shift
         what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
-        drecs: Columns = {} if records is None or not shift else records.get("dir_rec")
         if "file_id" in drecs:
-            # The files and directories in the range that remaining directory entries name.
-            inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
-            kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
-            directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
-            others = int(inside.sum()) - len(directories)
-            numbers = ", ".join(str(number) for number in directories[:MAX_NAMED].tolist())
-            named = f" ({numbers}{' and more' if len(directories) > MAX_NAMED else ''})" if numbers else ""
-            what += f"; entries elsewhere name {len(directories)} directories{named} and {others} other files there"
+            what += _name_entries_in_range(low, high, drecs)
         name = f"{source.tree} tree, node {loss.node_id}"
         message = f"what it holds is missing: {what}"
         log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)

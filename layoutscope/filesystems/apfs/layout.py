@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
-from layoutscope.filesystems.apfs.contents import Account, num_missing_entries
+from layoutscope.filesystems.apfs.contents import NO_RUNS, Account, num_missing_entries
 from layoutscope.filesystems.apfs.entries import entries_table, extents_table
 from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, take_nodes
 from layoutscope.filesystems.apfs.snapshots import LIVE
@@ -506,7 +506,7 @@ def build_container_layout(
         "pending-free blocks": waiting,
         **condition_details(nodes),
     }
-    free = balance_of.free if is_known else np.empty((0, 2), np.int64)
+    free = balance_of.free if is_known else NO_RUNS
     free_paddr = free[:, 0].astype(np.uint64)
     facts = replace(
         container_facts(superblock, blocks, stack, details),

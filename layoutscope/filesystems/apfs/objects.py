@@ -80,17 +80,18 @@ class Objects(display.Struct, frozen=True):
             self.log.survive(error)
             return None
 
-    def follow(
-        self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]
-    ) -> Iterator[tuple[int, T]]:
-        """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes."""
+    def follow(self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]) -> Iterator[int]:
+        """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes.
+
+        Yield the number of each.
+        """
         seen = set[int]()
         while oid and oid not in seen:
             seen.add(oid)
             found = self.try_read(cls, kind, structure, oid)
             if found is None:
                 return
-            yield oid, found[0]
+            yield oid
             oid = next_oid(found[0])
 
 

@@ -228,24 +228,24 @@ def locate_nodes(
 ) -> Places:
     """Find the addresses of nodes; report unreadable ones, and skip those outside of the container."""
     view, ephemerals, blocks = source.view, source.ephemerals, source.blocks
-    row = np.full(len(oids), NO_ROW) if view is None else view.find(oids)
-    is_known = np.ones(len(oids), np.bool_) if view is None else row >= 0
-    if view is None and ephemerals is not None:
-        is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
+    if view is not None:
+        row = view.find(oids)
+        is_known = row >= 0
+        places = places_of(view.omap, row[is_known])
+    else:
+        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
+        is_known, found, paddr = np.ones(len(oids), np.bool_), oids, oids
+        if ephemerals is not None:
+            is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
+            found = oids[is_known]
+            paddr = np.array([ephemerals[oid] for oid in found.tolist()], np.uint64)
+        none, plain = np.zeros(len(found), np.uint64), np.zeros(len(found), np.bool_)
+        no_row = np.full(len(found), NO_ROW)
+        size = np.full(len(found), source.root_size_bytes or blocks.block_size, np.int64)
+        hashes = np.empty((len(found), 0), np.uint8)
+        places = Places(found, none, paddr, size, plain, no_row, no_row, none, hashes, plain)
     for node_id in oids[~is_known].tolist():
         source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
-    row, oids = row[is_known], oids[is_known]
-    if view is None:
-        # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
-        paddr = oids
-        if ephemerals is not None:
-            paddr = np.array([ephemerals[oid] for oid in oids.tolist()], np.uint64)
-        none, plain = np.zeros(len(oids), np.uint64), np.zeros(len(oids), np.bool_)
-        size = np.full(len(oids), source.root_size_bytes or blocks.block_size, np.int64)
-        hashes = np.empty((len(oids), 0), np.uint8)
-        places = Places(oids, none, paddr, size, plain, row, np.full(len(oids), NO_ROW), none, hashes, plain)
-    else:
-        places = places_of(view.omap, row)
     if origin is not None:
         parent, low_key, child_hash = (column[is_known] for column in origin)
         places = replace(places, parent=parent, low_key=low_key, child_hash=child_hash)

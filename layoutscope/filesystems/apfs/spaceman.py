@@ -208,21 +208,7 @@ def _read_device(
         cibs = np.concatenate(parts)
     else:
         cibs = _addresses(spaceman, device.ofs_addresses, device.num_cibs, where)
-    blocks = store.blocks
-    outside = ~blocks.readable(cibs, blocks.block_size)
-    if outside.any():
-        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
-        raise FormatError(
-            "could not be read" if is_there else "address outside the container",
-            structure="chunk-info block",
-            image_offset=blocks.at(int(cibs[outside][0])),
-        )
-    heads, chunks = decode_chunks(blocks, cibs)
-    if (heads["num_chunks"] > heads["room"]).any():
-        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
-    # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
-    chunks["paddr"] = chunks["paddr"] | np.uint64(blocks.tier2_mark if number else 0)
-    chunks |= {name: chunks[name].astype(np.int64) for name in ("num_blocks", "num_free_blocks")}
+    chunks = _read_chunks(store.blocks, cibs, number)
     free, agrees = _free(store, chunks, owner)
     if arrays.total(free) != device.num_free_blocks:
         agrees = False
@@ -252,6 +238,24 @@ def decode_chunks(blocks: Blocks, cibs: NDArray[np.uint64]) -> tuple[dict[str, N
     )
     chunks = decode_columns(CHUNK_INFO, buffer, starts[owner] + within, names)
     return heads | {"paddr": cibs, "room": np.full(len(cibs), room)}, chunks | {"cib": owner, "plus": within}
+
+
+def _read_chunks(blocks: Blocks, cibs: NDArray[np.uint64], device: int) -> dict[str, NDArray[Any]]:
+    """Decode the entries of the chunk-info blocks of a device."""
+    outside = ~blocks.readable(cibs, blocks.block_size)
+    if outside.any():
+        is_there = bool(blocks.present(cibs[outside][:1], blocks.block_size)[0])
+        raise FormatError(
+            "could not be read" if is_there else "address outside the container",
+            structure="chunk-info block",
+            image_offset=blocks.at(int(cibs[outside][0])),
+        )
+    heads, chunks = decode_chunks(blocks, cibs)
+    if (heads["num_chunks"] > heads["room"]).any():
+        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
+    # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
+    chunks["paddr"] = chunks["paddr"] | np.uint64(blocks.tier2_mark if device else 0)
+    return chunks | {name: chunks[name].astype(np.int64) for name in ("num_blocks", "num_free_blocks")}
 
 
 def _free(store: Store, chunks: dict[str, NDArray[Any]], owner: str) -> tuple[NDArray[np.int64], bool]:

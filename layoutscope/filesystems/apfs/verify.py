@@ -77,7 +77,7 @@ def check_nodes(
         wrong = computed != head["hdr.cksum"]
         report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
         valid = np.where(wrong, 0, 2)
-        kinds, storages = grammar.ApfsObject.ObjectType, grammar.ApfsObject.Storage
+        kinds = grammar.ApfsObject.ObjectType
         is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
         identity = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
         # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
@@ -92,23 +92,32 @@ def check_nodes(
         message = "node is of another transaction than the object map says"
         report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
         wrong |= identity | other
-        # The records of a node whose header contradicts its place in the tree are used nevertheless. Leaves that a
-        # sweep restored have no parent either, so only the number identifies the root.
-        is_root = places.node_id == np.uint64(source.root_oid)
-        # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
-        kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
-        contradicts = (head["hdr.type"] != kind) | (head["is_root"] != is_root)
-        contradicts |= head["is_leaf"] != (level_wanted == 0)
-        own = storages.physical if source.ephemerals is None else storages.ephemeral
-        contradicts |= head["hdr.storage"] != int(own if source.view is None else storages.virtual)
-        area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"]
-        area += head["free_space.ofs_data"].astype(np.int64) + head["free_space.len_data"]
-        contradicts = (contradicts | (area > places.size_bytes - BTREE_NODE.width)) & ~wrong & ~level
+        # The records of a node whose header contradicts its place in the tree are used nevertheless.
+        contradicts = _contradicts_place(source, places, head, level_wanted) & ~wrong & ~level
         message = "type, storage or flags contradict the node's place in the tree"
         report(contradicts, "node-header-differs", message)
     report(level & ~wrong, "node-invalid", f"level differs from {level_wanted}")
     wrong |= level | unread
     return np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts
+
+
+def _contradicts_place(
+    source: TreeSource, places: Places, head: dict[str, NDArray[Any]], level: int
+) -> NDArray[np.bool_]:
+    """Return which nodes have a type, a storage, flags or areas that do not fit their place in the tree."""
+    kinds, storages = grammar.ApfsObject.ObjectType, grammar.ApfsObject.Storage
+    # Leaves that a sweep restored have no parent either, so only the number identifies the root.
+    is_root = places.node_id == np.uint64(source.root_oid)
+    # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
+    kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
+    own = storages.physical if source.ephemerals is None else storages.ephemeral
+    storage = int(own if source.view is None else storages.virtual)
+    area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"]
+    area += head["free_space.ofs_data"].astype(np.int64) + head["free_space.len_data"]
+    wrong: NDArray[np.bool_] = (head["hdr.type"] != kind) | (head["hdr.storage"] != storage)
+    wrong |= (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
+    wrong |= area > places.size_bytes - BTREE_NODE.width
+    return wrong
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:

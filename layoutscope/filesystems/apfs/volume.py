@@ -278,7 +278,7 @@ def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], li
     # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         kind = grammar.ApfsEncryption.ErRecoveryBlock, KINDS.er_recovery_block, "recovery block"
-        for oid, _ in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+        for oid in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
             regions += objects.regions("er-recovery-block", OWNER, oid)
     return regions, trees, details
 
@@ -325,11 +325,12 @@ def _bitmap_blocks(objects: Objects, batch: ReadNodes) -> list[Region]:
     found = decode_column(GBITMAP_VAL, batch.buffer, slots.val_start[rows], GBITMAP_VAL.paddr)
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
+        oid = by_row.get(row, 0)
         try:
-            objects.read(*kind, by_row.get(row, 0))
+            objects.read(*kind, oid)
         except FormatError:
             log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
             log.add("record-invalid", "info", "record of a kind that is not documented")
             continue
-        regions += objects.regions("gbitmap-block", OWNER, by_row.get(row, 0))
+        regions += objects.regions("gbitmap-block", OWNER, oid)
     return regions

@@ -215,9 +215,9 @@ def decode_tree(
     with phase_of_pass(volume.source, len(numbers) * file.node_size_bytes) as under_way:
         for batch in read_batches(volume, file, numbers):
             # A shorter key cannot hold the fixed part of the tree's keys: the record is skipped, the node is damaged.
-            located = locate_records(batch, fixed, form.key_type.width)
-            nodes.put(located, form)
-            found, bad = decode(located, (batch.kind == LEAF)[located.node])
+            batch_records = locate_records(batch, fixed, form.key_type.width)
+            nodes.put(batch_records, form)
+            found, bad = decode(batch_records, (batch.kind == LEAF)[batch_records.node])
             records.add(found, batch.to_come)
             nodes.damaged[bad] = True
             under_way.advance(len(batch.buffer))
@@ -229,7 +229,6 @@ def decode_fixed(
     """Decode leaf records with a single type and length, such as those of extents and of hot files."""
     whole = leaf & (records.stop - records.key >= record_type.width)
     node, key, _, _ = records.of(whole)
+    bad, *_ = records.of(leaf & ~whole)
     found = decode_columns(record_type, records.nodes.buffer, key, fields)
-    return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}, records.of(
-        leaf & ~whole
-    )[0]
+    return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}, bad

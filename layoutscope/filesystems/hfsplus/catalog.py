@@ -256,9 +256,7 @@ def collect_catalog(tree: Tree | None, tables: LeafTables) -> Catalog:
         if not chosen.has_all:
             reached = forks["entry"] != NULL_ROW
             forks = {name: values[reached] for name, values in forks.items()}
-    decoded, own = (
-        (found["name"], found["name_others"]) for found in (tables.table(table) for table in ("entries", "threads"))
-    )
+    decoded, own = _names_in(tables, "entries"), _names_in(tables, "threads")
     # On sound volumes, entries and threads have the same names in different orders. Equal sums save a comparison of
     # the names.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
@@ -274,8 +272,13 @@ def collect_catalog(tree: Tree | None, tables: LeafTables) -> Catalog:
         )
     orphans = find_orphaned_threads(thread_ids, entries["file_id"], thread_of)
     lost = TextColumn(*names.widen_names(*own), threads.places(orphans)).raw() if len(orphans) else []
-    shown = names.show_names(*decoded, chosen.order)
-    return Catalog(entries, *shown, known, forks, thread_of, is_renamed, orphans, lost)
+    name, other_names = names.show_names(*decoded, chosen.order)
+    return Catalog(entries, name, other_names, known, forks, thread_of, is_renamed, orphans, lost)
+
+
+def _names_in(tables: LeafTables, table: str) -> tuple[Texts, Texts]:
+    found = tables.table(table)
+    return found["name"], found["name_others"]
 
 
 def find_orphaned_threads(
@@ -326,7 +329,7 @@ ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 
 
 def find_root_file(catalog: Catalog, name: str) -> int:
-    """Return the row of a file's entry in the root folder, by its name; -1 if there is none."""
+    """Return the row of a file's entry in the root folder, by its name; -1 if it is missing."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
     matches = rows[catalog.name.take(rows).equal_to(name.encode())]

@@ -268,8 +268,7 @@ def _read_or_rebuild(
     volume.header_field(SPECIAL_FILES[file_id]).add(
         "volume-header-invalid", "error", f"the {name} file is where the copy of the header says"
     )
-    num_records = 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())
-    if int(by_copy.nodes.num_records[by_copy.reach.leaves].sum()) >= num_records:
+    if tree is None or by_copy.num_leaf_records >= tree.num_leaf_records:
         return by_copy, fresh
     return tree, leaves
 
@@ -291,7 +290,7 @@ def _report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -
 def _read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
     """Read the hot-file B-tree.
 
-    Return None if there is none, if it cannot be opened, or if a file merely has its name.
+    Return None if it is missing or cannot be opened, or if a file merely has its name.
     """
     # The volume header has no field for this tree, and its CNID is that of an ordinary file.
     row = find_root_file(catalog, HOT_FILES)

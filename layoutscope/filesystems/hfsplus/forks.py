@@ -84,16 +84,20 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
     )
 
 
+def blocks_before(block_counts: NDArray[np.integer[Any]], first: I64) -> I64:
+    """Count the blocks in each fork before each of its extents; `first` are the rows at which forks start."""
+    before = starts_of(block_counts)
+    before -= np.repeat(before[first], lengths_of(first, len(before)))
+    return before
+
+
 def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
     """Convert records of eight extents into one row per used extent."""
     record, slot = np.nonzero(counts)
     count = counts[record, slot].astype(np.int64)
-    before = starts_of(count)
-    first = heads(record)
-    before -= np.repeat(before[first], lengths_of(first, len(record)))
     return {
         "record": record,
-        "fork_block": first_block[record] + before,
+        "fork_block": first_block[record] + blocks_before(count, heads(record)),
         "start_block": starts[record, slot].astype(np.int64),
         "block_count": count,
     }
@@ -159,8 +163,8 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
         try:
             bits = read_parts(volume, pieces)
         except FormatError as error:
-            told = shift_error(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
-            volume.log.survive(told, code="allocation-file-unreadable")
+            structure = "allocation file" if isinstance(error, UnreadError) else ""
+            volume.log.survive(shift_error(error, 0, structure), code="allocation-file-unreadable")
             return none, none
         # The first block is the highest bit of the first byte.
         _, first, count = clear_runs(bits[None], np.array([num_blocks - at * BLOCKS_A_BYTE]), "big")

@@ -107,20 +107,9 @@ def find_journal(volume: Volume) -> Journal | None:
         # A volume that was not unmounted may depend on the journal for its last changes.
         level: Level = "warning" if volume.header.is_unmounted else "error"
         log.add("journal-external", level, f"the journal is on another device and was not read: {device}")
-    elsewhere = Journal(at, 0, 0, None, is_little_endian=False)
     # Apple's driver checks this flag first, and looks for another device only if it is clear.
-    if not info.is_in_file_system:
-        return elsewhere
-    field, message, found = "", "", 0
-    if start + HEADER_BYTES > volume.size_bytes:
-        field, message, found = "ofs_journal", "the journal is outside the volume", start
-    elif size < HEADER_BYTES or start + size > volume.size_bytes:
-        field, message, found = "len_journal", "the journal has an impossible size", size
-    if field:
-        expected = f"an end within {volume.size_bytes} bytes"
-        field_log = volume.log.at("journal info block", at + INFO.offset_of(field))
-        field_log.add("journal-invalid", "error", message, expected=expected, found=found)
-        return elsewhere
+    if not info.is_in_file_system or not _has_place(volume, at, start, size):
+        return Journal(at, 0, 0, None, is_little_endian=False)
     if info.needs_initialisation:
         if not volume.header.is_unmounted:
             message = "the journal claims to hold nothing yet, but the volume was not unmounted"
@@ -140,6 +129,20 @@ def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -
     if (info.is_on_other_device or info.needs_initialisation) and is_pending(volume, int(info.ofs_journal)):
         return "the flags say that the journal is elsewhere or empty, but it is here and holds transactions"
     return ""
+
+
+def _has_place(volume: Volume, at: int, start: int, size: int) -> bool:
+    """Return whether a journal is on the volume; if not, report the wrong field of the info block at an offset."""
+    if start + HEADER_BYTES > volume.size_bytes:
+        field, message, found = "ofs_journal", "the journal is outside the volume", start
+    elif size < HEADER_BYTES or start + size > volume.size_bytes:
+        field, message, found = "len_journal", "the journal has an impossible size", size
+    else:
+        return True
+    expected = f"an end within {volume.size_bytes} bytes"
+    log = volume.log.at("journal info block", at + INFO.offset_of(field))
+    log.add("journal-invalid", "error", message, expected=expected, found=found)
+    return False
 
 
 def is_pending(volume: Volume, at: int) -> bool:

@@ -28,7 +28,7 @@ from layoutscope.filesystems.hfsplus.contents import (
     num_missing_entries,
     open_contents,
 )
-from layoutscope.filesystems.hfsplus.forks import Fork, flatten
+from layoutscope.filesystems.hfsplus.forks import Fork, blocks_before, flatten
 from layoutscope.filesystems.hfsplus.names import ENCODING, store_names, to_compared_form
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR_BYTES,
@@ -273,12 +273,11 @@ def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
             rows = np.flatnonzero(forks["fork_type"] != DATA_FORK)
             found[rows] = entries["resource_size"][forks["entry"][rows]]
         case "fork_block":
-            # The blocks in each fork before each of its extents, which are contiguous rows.
+            # The extents of a fork are contiguous rows.
             first = heads(forks["entry"], forks["fork_type"])
             if len(first) == len(forks["entry"]):
                 return np.zeros(len(first), np.int64)
-            found = starts_of(forks["block_count"])
-            found -= np.repeat(found[first], lengths_of(first, len(found)))
+            found = blocks_before(forks["block_count"], first)
         case _:
             found = forks[name]
     return found
@@ -550,8 +549,8 @@ def regions_table(volume: Volume, number: int | None, regions: list[Region]) -> 
         {
             "device": 0,
             "volume": number,
-            "type": [*types],
-            "owner": [*owners],
+            "type": list(types),
+            "owner": list(owners),
             "image_offset": np.array(offsets, np.int64) + volume.image_offset,
             "length_bytes": np.array(lengths, np.int64),
         },
@@ -654,8 +653,8 @@ def _coverage(volume: Volume, contents: Contents, regions: list[Region]) -> tupl
     # If only a sweep found the volume, the location of the header is known, but not its content.
     read -= HEADER_BYTES if volume.is_inferred else 0
     # B-trees that could not be opened.
-    unopened = [contents.special[cnid].num_blocks for name, cnid in TREE_FILES.items() if name not in contents.trees]
-    return known + sum(unopened) * volume.block_size_bytes, read
+    lost = (contents.special[cnid].num_blocks for name, cnid in TREE_FILES.items() if name not in contents.trees)
+    return known + sum(lost) * volume.block_size_bytes, read
 
 
 def read_layout(request: VolumeRequest, compare: Callable[[Volume, Contents], None]) -> VolumeLayout:

@@ -88,16 +88,19 @@ def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None
     return TextColumn(to_shown(text), text.length, rows), others
 
 
-def store_names(shown: TextColumn, others: Texts) -> TextColumn:
+def store_names(display_names: TextColumn, others: Texts) -> TextColumn:
     """Return all names as stored."""
-    units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
-    text = Texts(units, shown.length.astype(np.uint32, copy=False))
-    return TextColumn(*widen_names(text, others), shown.rows)
+    units = np.where(display_names.data == _COLON, np.uint8(_SLASH), display_names.data)
+    text = Texts(units, display_names.length.astype(np.uint32, copy=False))
+    return TextColumn(*widen_names(text, others), display_names.rows)
 
 
-def place_names(shown: TextColumn, others: Texts) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
+def place_names(
+    display_names: TextColumn, others: Texts
+) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
     """Return the bytes, starts and lengths of the names of each row: in display form, and in the other form."""
-    return (*_locate(shown, shown.rows), *_locate(others, shown.rows))
+    rows = display_names.rows
+    return (*_locate(display_names, rows), *_locate(others, rows))
 
 
 def _locate(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[U8, I64, NDArray[np.int32]]:

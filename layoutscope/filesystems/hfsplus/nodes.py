@@ -366,11 +366,11 @@ class Keys(Struct, frozen=True):
         return wrong
 
 
-def misplaced(ident: I64, shown: TextColumn, others: Texts, *, is_folded: bool) -> Mask:
+def misplaced(ident: I64, display_names: TextColumn, others: Texts, *, is_folded: bool) -> Mask:
     """Mark the keys that do not follow the previous key; names are given as :func:`names.show_names` returns them."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
-    MISPLACED_NAMES(ident, *names.place_names(shown, others), table, wrong.view(np.uint8))
+    MISPLACED_NAMES(ident, *names.place_names(display_names, others), table, wrong.view(np.uint8))
     return wrong
 
 

@@ -98,13 +98,9 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
         if votes.any():
             start = near[int(votes.argmax())]
             has_header = header_at(stretch, start) is not None
-        else:
-            # Another volume's header may be near the start of the stretch, with its end at the end of the stretch.
-            pieces = stored_pieces(stretch, 0, _NEAR_BYTES)
-            for item in (item for offset, data in pieces for item in find_in(stretch, data, offset)):
-                if not item.findings and item.volume_offset + item.size_bytes == stretch.size_bytes:
-                    return item
-        if start is None and 0 <= spare < SECTOR_BYTES:
+        elif (other := _find_by_near_header(stretch)) is not None:
+            return other
+        elif 0 <= spare < SECTOR_BYTES:
             start = spare  # a volume that fills its space has only one possible start
     # Unless the copy leaves more than a block before the volume, the volume is assumed to start with the stretch.
     at = start if start is not None else spare if spare >= copy.len_block else 0
@@ -114,6 +110,13 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
         () if has_header else _report_lost_header(stretch, at, place, is_start_known=start is not None, sides=sides)
     )
     return _describe_located_volume(stretch, at, place, str(signature), findings)
+
+
+def _find_by_near_header(stretch: Window) -> Content | None:
+    """Find a volume whose header is near the start of a stretch and whose end is the end of the stretch."""
+    pieces = stored_pieces(stretch, 0, _NEAR_BYTES)
+    found = (item for offset, data in pieces for item in find_in(stretch, data, offset) if not item.findings)
+    return next((item for item in found if item.volume_offset + item.size_bytes == stretch.size_bytes), None)
 
 
 def _describe_located_volume(

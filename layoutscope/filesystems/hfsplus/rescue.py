@@ -281,26 +281,12 @@ def rebuild(
     journal: Journal | None = None,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; return None if there are none, or if nothing would change."""
-    if tree is not None:
-        # Its header is credible if its node size fits the nodes, and if its map marks leaves as used.
-        table = tree.nodes
-        is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
-        usual = _usual_size(_find_leaves_in_fork(volume, name, tree.file.fork))
-        if not is_leaf.any() or usual not in (0, tree.file.node_size_bytes):
-            tree = None
+    if tree is not None and not _has_credible_header(volume, tree):
+        tree = None
     file = tree.file if tree is not None else _infer_file(volume, name, fork, found)
     if file is None:
         return None
-    # Every node that may be in use is decoded, even if nothing leads to it. The map does not show whether nodes after
-    # its end are in use.
-    nodes, records, used = NodeRows.blank(file.num_nodes), GrowingTable(), file.used.copy()
-    used[file.num_mapped :] = True
-    decode_tree(volume, file, np.flatnonzero(used & file.readable), decode, nodes, records)
-    linked = np.concatenate([link[nodes.kind == LEAF] for link in (nodes.f_link, nodes.b_link)])
-    linked = linked[(linked > 0) & (linked < file.num_nodes)]
-    if (nodes.kind[linked] == UNKNOWN_KIND).any():
-        # Leaves link to nodes that the map marks as free: it is damaged too, and none of its bits can be trusted.
-        decode_tree(volume, file, np.flatnonzero(~used & file.readable), decode, nodes, records)
+    nodes, records = _decode_all_nodes(volume, file, decode)
     links = (np.where(nodes.f_link == 0, END, nodes.f_link), np.where(nodes.b_link == 0, END, nodes.b_link))
     written = partial(read_write_ages, volume, journal, file)
     if tree is not None:
@@ -335,6 +321,28 @@ def rebuild(
         nodes.is_inferred[order[~reached[order]]] = True
         file.used[order] = True
     return make_tree(file, nodes, reach, decode, records)
+
+
+def _has_credible_header(volume: Volume, tree: Tree) -> bool:
+    """Return whether the header's node size fits the nodes of a tree, and its map marks leaves as used."""
+    table = tree.nodes
+    is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
+    usual = _usual_size(_find_leaves_in_fork(volume, tree.file.tree, tree.file.fork))
+    return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
+
+
+def _decode_all_nodes(volume: Volume, file: TreeFile, decode: LeafDecoder) -> tuple[NodeRows, GrowingTable]:
+    """Decode every node that may be in use, even if nothing leads to it; return nodes and leaf records."""
+    nodes, records, used = NodeRows.blank(file.num_nodes), GrowingTable(), file.used.copy()
+    # The map does not show whether nodes after its end are in use.
+    used[file.num_mapped :] = True
+    decode_tree(volume, file, np.flatnonzero(used & file.readable), decode, nodes, records)
+    links = np.concatenate([link[nodes.kind == LEAF] for link in (nodes.f_link, nodes.b_link)])
+    links = links[(links > 0) & (links < file.num_nodes)]
+    if (nodes.kind[links] == UNKNOWN_KIND).any():
+        # Leaves link to nodes that the map marks as free: it is damaged too, and none of its bits can be trusted.
+        decode_tree(volume, file, np.flatnonzero(~used & file.readable), decode, nodes, records)
+    return nodes, records
 
 
 def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile, Reach]:

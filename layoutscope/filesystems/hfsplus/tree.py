@@ -90,11 +90,7 @@ def find_reach(file: TreeFile, nodes: NodeRows) -> Reach:
         # A child is one level below its owner, and of the kind for that level.
         kind = np.where(nodes.height[place] > 1, INDEX, LEAF)
         is_child = inside & (nodes.height[place] == nodes.height[owner] - 1) & (nodes.kind[place] == kind)
-        # Later pointers to a node that an earlier pointer leads to are dropped.
-        rows = np.flatnonzero(is_child)
-        order = np.argsort(place[rows], kind="stable")
-        fits = np.zeros(len(place), np.bool_)
-        fits[rows[order[heads(place[rows][order])]]] = True
+        fits = _first_only(place, is_child)
         missing.append(child[unknown])
         astray.append(np.column_stack([owner, child])[~unknown & ~fits])
         lost.append(child[inside & ~fits])
@@ -109,6 +105,15 @@ def find_reach(file: TreeFile, nodes: NodeRows) -> Reach:
     first = first[rank[child[first]] < 0]
     misled = distinct(pairs[:, 0])
     return Reach(leaves, distinct(np.concatenate(missing)), misled, child[first], owner[first], pairs)
+
+
+def _first_only(child: I64, fits: Mask) -> Mask:
+    """Drop later pointers to a node that an earlier pointer leads to."""
+    rows = np.flatnonzero(fits)
+    order = np.argsort(child[rows], kind="stable")
+    first = np.zeros(len(fits), np.bool_)
+    first[rows[order[heads(child[rows][order])]]] = True
+    return first
 
 
 def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, damaged: I64) -> None:
@@ -262,6 +267,11 @@ class Tree(Struct, frozen=True):
     reach: Reach  # its leaves, and its wrong pointers
     records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
+    @property
+    def num_leaf_records(self) -> int:
+        """Number of records in its leaves, with those that were not decoded."""
+        return int(self.nodes.num_records[self.reach.leaves].sum())
+
 
 def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
     """Return whether names are compared by their 16-bit units, which is possible only on HFSX."""
@@ -285,7 +295,7 @@ def is_whole(tree: Tree) -> bool:
     if not len(reach.leaves):
         return not header.leaf_records and not (nodes.kind == LEAF).any()
     is_linked = bool((nodes.f_link[reach.leaves] == np.append(reach.leaves[1:], 0)).all())
-    return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
+    return is_linked and tree.num_leaf_records >= int(header.leaf_records)
 
 
 def find_damaged_nodes(tree: Tree) -> Mask:

@@ -184,13 +184,14 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
         "thread": (thread, thread_bytes(entries.letters)),
     }
     rules = (rule, rule, INDEX_BYTES)
-    tree = make_main_tree(layout, read, entries, leaves_of(layout, read), records, rules, TABLE_ENTRY)
-    offset = nodes["image_offset"].signed()[np.concatenate(read)] - layout.facts.image_offset
+    main_tree = make_main_tree(layout, read, entries, leaves_of(layout, read), records, rules, TABLE_ENTRY)
+    offset = nodes["image_offset"].signed() - layout.facts.image_offset
+    tree = main_tree.with_nodes(block=offset[np.concatenate(read)])
     # The numbers of free nodes, and the offset of every node.
     mine = np.flatnonzero(nodes["tree"].equals(CATALOG) & nodes["image_offset"].is_known)
     number = nodes["node_id"].signed()[mine]
     offset_of = np.full(int(number.max(initial=-1)) + 1, NOWHERE)
-    offset_of[number] = nodes["image_offset"].signed()[mine] - layout.facts.image_offset
+    offset_of[number] = offset[mine]
     spare = np.sort(number[nodes["kind"].equals("free")[mine]])
     block_bytes = layout.facts.block_size_bytes
     clump = int(layout.facts.details.get("catalog clump bytes", 0)) // block_bytes
@@ -202,7 +203,7 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
         entries=entries,
         data=data,
         space=read_free(layout),
-        trees={CATALOG: replace(tree.with_nodes(block=offset), short_index_bytes=SHORT_INDEX_BYTES)},
+        trees={CATALOG: replace(tree, short_index_bytes=SHORT_INDEX_BYTES)},
         numbers=numbers,
         spare=spare,
         offset_of=offset_of,

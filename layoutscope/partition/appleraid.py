@@ -31,13 +31,10 @@ def identify_member(
     source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
 ) -> Content | None:
     """Describe the content of a member of a set; None if the stretch is not a member."""
-    stretch, label_at = (
-        Window(source, image_offset, size_bytes),
-        size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES,
-    )
+    stretch = Window(source, image_offset, size_bytes)
+    label_at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
     # An old member begins with its header, which has other fields.
     header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, label_at) if label_at else None
-    former: grammar.Foreign.FormerRaidHeader | None = None
     if header is not None:
         text = b""
         with suppress(UnreadError):
@@ -46,10 +43,10 @@ def identify_member(
         members = _MEMBER.findall(listed[1]) if listed else []
         own = header.member_uuid.split(b"\0", 1)[0]
         number, num_members = members.index(own) + 1 if own in members else 0, len(members)
-        level, set_name = (get_value(text, f"AppleRAID-{key}", "string") for key in ("LevelName", "SetName"))
-        level, offset = level.lower(), 0
+        level = get_value(text, "AppleRAID-LevelName", "string").lower()
+        set_name, offset = get_value(text, "AppleRAID-SetName", "string"), 0
     else:
-        former = parse_at(stretch, FORMER_RAID_HEADER, 0)
+        former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
         if former is None or former.len_header != HEADER_BYTES:
             return None
         level = former.level.name if isinstance(former.level, grammar.Foreign.RaidLevel) else ""

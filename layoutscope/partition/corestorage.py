@@ -36,6 +36,8 @@ from layoutscope.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import CoreStorage
 
@@ -132,13 +134,12 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         *_, start, label = max(copies, key=lambda each: each[:2])
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=get_value(text, "com.apple.corestorage.lvg.name", "string"))
-        metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
+        blocks, reports = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
         return volume
     except ImportError:
         return replace(volume, reason=NO_LIBRARY)
-    blocks, reports = metadata
     volumes = tuple(_read_logical_volumes(blocks, header.len_block, stretch.size_bytes))
     # The logical volumes of a group may be spread over several physical volumes.
     listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
@@ -261,22 +262,15 @@ def _decrypt_metadata(
     found: list[tuple[int, int, int, bytes]] = []
     findings: list[Finding] = []
     num_copies = 0
+    key = bytes(header.key) + bytes(header.physical_volume_id)
     for block in (descriptor.primary_block, descriptor.secondary_block):
         start = block * header.len_block
         try:
             stored = np.frombuffer(_read_stretch(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
         except FormatError:
             continue
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
         num_copies += 1
-        # Units that were never written are zeros, and stay so.
-        units = stored.copy()
-        for number in np.flatnonzero(units.any(axis=1)).tolist():
-            # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
-            key = algorithms.AES(bytes(header.key) + bytes(header.physical_volume_id))
-            worker = Cipher(key, modes.XTS(number.to_bytes(16, "little"))).decryptor()
-            units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
+        units = _decrypt_units(stored, key)
         head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
         # Anything but a block has another header.
         is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
@@ -302,6 +296,18 @@ def _decrypt_metadata(
     # The later of two blocks of one transaction counts as newer.
     found = sorted(found, key=lambda block: block[0])[::-1]
     return [block[1:] for block in found], findings
+
+
+def _decrypt_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
+    """Decrypt the units that were written; the others are zeros, and stay so."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    units = stored.copy()
+    for number in np.flatnonzero(units.any(axis=1)).tolist():
+        # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
+        worker = Cipher(algorithms.AES(key), modes.XTS(number.to_bytes(16, "little"))).decryptor()
+        units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
+    return units
 
 
 def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:

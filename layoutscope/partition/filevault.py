@@ -10,7 +10,6 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -89,16 +88,13 @@ def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterat
         (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
         (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
     )
-    found: list[list[Any]] = []
-    for parser, record, name in kinds:
-        found.append([])
-        for match in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
-            data = b""
-            with suppress(binascii.Error):
-                data = binascii.a2b_base64(match[1])
-            if data:  # keys without data wrap nothing
-                found[-1].append(grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset))
-    users, wrapped = found
+    users, wrapped = (
+        [
+            grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset)
+            for data in _find_data(text, name)
+        ]
+        for parser, record, name in kinds
+    )
     rounds = sum(user.num_rounds for user in users)
     if not all(user.num_rounds for user in users) or rounds > MAX_ROUNDS:
         raise FormatError(
@@ -110,9 +106,19 @@ def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterat
             yield from filter(None, (unwrap_key(unwrapped, item.key) for item in wrapped))
 
 
+def _find_data(text: bytes, name: str) -> Iterator[bytes]:
+    """Yield the data of a key in XML; keys without data wrap nothing."""
+    for match in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
+        try:
+            data = binascii.a2b_base64(match[1])
+        except binascii.Error:
+            continue
+        if data:
+            yield data
+
+
 def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
     """Yield the texts of the key files on other partitions, smallest first, that belong to a physical volume."""
-    ciphers, algorithms, modes = load_ciphers()
     for candidate in sorted(candidates, key=lambda item: item.size_bytes):
         if not candidate.is_readable or filesystem(candidate.kind).traits.has_containers:
             continue
@@ -121,18 +127,8 @@ def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physi
             (layout,) = filesystem(candidate.kind).read(place)
         except LayoutscopeError:
             continue  # faults of that volume are reported when it is read itself
-        for data in _read_contents(source, layout):
-            # libyal's description gives two different first keys, in two places; the second key is zeros. The file is
-            # one unit.
-            for key in (physical.key, physical.own_id):
-                try:
-                    worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
-                    text: bytes = worker.update(data) + worker.finalize()
-                except ValueError:
-                    continue  # AES-XTS refuses two equal keys, and less than one block of 16 bytes
-                if b"<plist" in text or b"CryptoUsers" in text:
-                    yield text
-                    break
+        texts = (_decrypt_key_file(data, physical) for data in _read_contents(source, layout))
+        yield from (text for text in texts if text is not None)
 
 
 def _read_contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
@@ -147,3 +143,18 @@ def _read_contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
         starts, lengths = extents["image_offset"].data[own], extents["length_bytes"].data[own]
         if size <= MAX_KEY_FILE_BYTES and int(lengths.sum()) <= MAX_KEY_FILE_BYTES * 2:
             yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
+
+
+def _decrypt_key_file(data: bytes, physical: PhysicalVolume) -> bytes | None:
+    """Decrypt a key file, which is one unit; None if it belongs to another volume."""
+    ciphers, algorithms, modes = load_ciphers()
+    # libyal's description gives two different first keys, in two places; the second key is zeros.
+    for key in (physical.key, physical.own_id):
+        try:
+            worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
+            text: bytes = worker.update(data) + worker.finalize()
+        except ValueError:
+            continue  # AES-XTS refuses two equal keys, and less than one block of 16 bytes
+        if b"<plist" in text or b"CryptoUsers" in text:
+            return text
+    return None

@@ -118,28 +118,11 @@ def read_gpt(source: Source) -> PartitionTable | None:
             if error.image_offset == sector_size:
                 continue
             return _use_backup(source, sector_size, error)
-        place, end, log = header.alternate_lba * sector_size, source.size_bytes, FindingLog()
+        place = header.alternate_lba * sector_size
         if problem is not None:
             return _use_backup(source, sector_size, problem, primary, place)
-        # Problems of the backup of a sound primary are reported.
-        if place + sector_size > end:
-            field = log.at("GPT header", sector_size + GPT_HEADER.alternate_lba.offset)
-            message, expected = "the backup is past the end of the image", f"a place before byte {end:,}"
-            field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
-            return replace(primary, findings=(*log.findings, *primary.findings))
-        try:
-            backup, _, copied, problem = _load_copy(source, place, sector_size, "backup")
-        except FormatError as error:
-            log.survive(error, code="gpt-backup-damaged", level="warning")
-            return replace(primary, findings=(*log.findings, *primary.findings))
-        if problem is not None:
-            log.survive(problem, code="gpt-backup-damaged", level="warning")
-        # Tools that write only one copy leave two sound tables. Like firmware, this uses the primary unless it is
-        # damaged (UEFI, 5.3.2).
-        elif copied != entries:
-            message = "both copies of the table are sound, but their entries differ; the primary is used"
-            log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
-        regions = primary.regions + backup.regions
+        log = FindingLog()
+        regions = primary.regions + _compare_with_backup(source, entries, place, sector_size, log)
         return replace(primary, regions=regions, findings=(*log.findings, *primary.findings))
     return None
 
@@ -181,6 +164,15 @@ def _load_copy(
         MapRegion("gpt-entries", entries_at, len(entries), owner),
     )
     log = FindingLog()
+    partitions = tuple(_list_gpt_partitions(source, header, entries, sector_size, log))
+    return PartitionTable("GPT", partitions, regions, tuple(log.findings)), header, entries, problem
+
+
+def _list_gpt_partitions(
+    source: Source, header: grammar.Gpt.Header, entries: bytes, sector_size: int, log: FindingLog
+) -> Iterator[Partition]:
+    """Yield the partitions of one copy, and report entries that are left out."""
+    base, end = header.entries_lba * sector_size, source.size_bytes
     # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
     # Used entries, whose type is not all zeros, may follow unused ones.
     raw = np.frombuffer(entries, np.uint8)
@@ -188,20 +180,19 @@ def _load_copy(
     positions = places[[any(guid.tobytes()) for guid in decode_column(ENTRY, raw, places, ENTRY.type_guid)]]
     if len(positions) > MAX_PARTITIONS:
         message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
-        log.at("GPT entries", entries_at).add("partition-limit", "error", message)
+        log.at("GPT entries", base).add("partition-limit", "error", message)
     positions = positions[:MAX_PARTITIONS]
     columns = decode_columns(ENTRY, raw, positions, _GPT_FIELDS)
-    partitions = []
     for position, guid, first, last, name in zip(
         positions.tolist(), *(columns[field] for field in _GPT_FIELDS), strict=True
     ):
         number = position // header.len_entry + 1
         # The last sector belongs to the partition: an entry of one sector names it twice.
         start, stop = int(first) * sector_size, (int(last) + 1) * sector_size
-        if not start < stop or start >= source.size_bytes:
+        if not start < stop or start >= end:
             message = f"partition {number} is not within the image"
-            expected, outside = f"a range before byte {source.size_bytes:,}", f"{start:,} to {stop:,}"
-            log.at(f"GPT entry {number}", entries_at + position).add(
+            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
+            log.at(f"GPT entry {number}", base + position).add(
                 "partition-outside", "error", message, expected=expected, found=outside
             )
             continue
@@ -214,8 +205,7 @@ def _load_copy(
         else:
             type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
         stop = min(stop, MAX_ADDRESS)
-        partitions.append(Partition("GPT", number, start, stop - start, text, type_name, declared))
-    return PartitionTable("GPT", tuple(partitions), regions, tuple(log.findings)), header, entries, problem
+        yield Partition("GPT", number, start, stop - start, text, type_name, declared)
 
 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
@@ -249,6 +239,35 @@ def _compare_checksum(structure: str, image_offset: int, stored: int, computed: 
     )
 
 
+def _compare_with_backup(
+    source: Source,
+    entries: bytes,  # entries of the sound primary
+    place: int,  # where the primary says that the backup is
+    sector_size: int,
+    log: FindingLog,
+) -> tuple[MapRegion, ...]:
+    """Report problems of the backup of a sound primary, and return the regions of the backup."""
+    end = source.size_bytes
+    if place + sector_size > end:
+        field = log.at("GPT header", sector_size + GPT_HEADER.alternate_lba.offset)
+        message, expected = "the backup is past the end of the image", f"a place before byte {end:,}"
+        field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
+        return ()
+    try:
+        backup, _, copied, problem = _load_copy(source, place, sector_size, "backup")
+    except FormatError as error:
+        log.survive(error, code="gpt-backup-damaged", level="warning")
+        return ()
+    if problem is not None:
+        log.survive(problem, code="gpt-backup-damaged", level="warning")
+    # Tools that write only one copy leave two sound tables. Like firmware, this uses the primary unless it is damaged
+    # (UEFI, 5.3.2).
+    elif copied != entries:
+        message = "both copies of the table are sound, but their entries differ; the primary is used"
+        log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
+    return backup.regions
+
+
 def _use_backup(
     source: Source,
     sector_size: int,
@@ -257,11 +276,12 @@ def _use_backup(
     alternate: int | None = None,  # where the primary says that the backup is, as on a disk copied to a larger one
 ) -> PartitionTable:
     """Use the backup in the last sector, or the damaged primary if there is no sound backup."""
-    log, last = FindingLog(), source.size_bytes // sector_size - 1
-    for place in (last * sector_size, alternate):
+    log = FindingLog()
+    places = [(source.size_bytes // sector_size - 1) * sector_size]
+    if alternate is not None:
+        places.append(alternate)
+    for place in places:
         try:
-            if place is None:
-                continue
             backup, *_, problem = _load_copy(source, place, sector_size, "backup")
         except FormatError:
             continue

@@ -136,13 +136,7 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
         and _confirm_volume(stretch, 0, stretch.size_bytes) is None
     )
     if content is None or is_older:
-        content = _probe_core_storage(stretch)
-        for record_type, volume_offset, name in _UNSUPPORTED if content is None else ():
-            structure = parse_at(stretch, record_type, volume_offset)
-            kind_and_label = None if structure is None else name(structure)
-            if kind_and_label is not None:
-                content = Content(*kind_and_label, 0, stretch.size_bytes)
-                break
+        content = _probe_core_storage(stretch) or _identify_unsupported(stretch)
     if content is not None and not content.findings:
         return content  # the data around its signature is not needed
     if content is None and thorough:
@@ -183,6 +177,15 @@ def _probe_core_storage(stretch: Window, *, is_lost: bool = False) -> Content | 
             )
     kind = "filevault" if physical.is_encrypted else "corestorage"
     return Content(kind, physical.label, 0, stretch.size_bytes, about=physical.about, findings=physical.findings)
+
+
+def _identify_unsupported(stretch: Window) -> Content | None:
+    for record_type, volume_offset, name in _UNSUPPORTED:
+        structure = parse_at(stretch, record_type, volume_offset)
+        kind_and_label = None if structure is None else name(structure)
+        if kind_and_label is not None:
+            return Content(*kind_and_label, 0, stretch.size_bytes)
+    return None
 
 
 def _name_ext(superblock: grammar.Foreign.ExtSuperblock) -> tuple[str, str]:
@@ -264,39 +267,46 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         maps += [_probe_partitions(source, backup)] if backup is not None else []
     if not maps:
         # On a disk with a map, copies of headers near the start would be older than the map.
-        content = recognise(source, 0, source.size_bytes)
-        search = _make_bare_search(content, [])
-        if not search.readable:
-            parts = search.candidates if content.kind != "unknown" else ()
-            return _add_unmapped(source, search, parts, depth, has_map=False)
-        if content.volume_offset:
-            missing = report_missing_entry(source, content, "GPT", has_map=False)
-            search = replace(search, findings=(*search.findings, missing))
-        if not is_doubtful(content):
-            return _add_unmapped(source, search, search.candidates, depth, has_map=False)
-        nothing = _make_bare_search(Content("unknown", "unknown", 0, 0), [])
-        better = _add_unmapped(source, nothing, (), depth, has_map=False)
-        return better if better.readable else search
+        return _search_without_map(source, depth)
     search = _search_by_maps(source, maps)
     if any(map(_has_readable, maps)):
-        if depth != "everywhere":
-            return search
-        spaces = [item for item in search.partitions if may_hold_volume(item)]
-        extended = _add_unmapped(source, search, spaces, depth, has_map=True)
-        occupied = make_stretches((item.image_offset, item.size_bytes) for item in spaces)
-        # A volume outside all partitions that reaches into one is older than it.
-        stale = {
-            item.image_offset
-            for item in extended.candidates[len(search.candidates) :]
-            if len(arrays.intersect(occupied, make_stretches([(item.image_offset, item.size_bytes)])))
-        }
-        return replace(
-            extended,
-            candidates=tuple(item for item in extended.candidates if item.image_offset not in stale),
-            findings=tuple(item for item in extended.findings if item.image_offset not in stale),
-        )
+        return _add_volumes_in_gaps(source, search) if depth == "everywhere" else search
     known = [item for _, contents in maps for item, content in contents if content.kind != "unknown"]
     return _add_unmapped(source, search, known, depth, has_map=True)
+
+
+def _search_without_map(source: Source, depth: Depth) -> VolumeSearch:
+    """Find the volumes of an image without a map: one at its start or end, and unmapped ones next to it."""
+    content = recognise(source, 0, source.size_bytes)
+    search = _make_bare_search(content, [])
+    if not search.readable:
+        known = search.candidates if content.kind != "unknown" else ()
+        return _add_unmapped(source, search, known, depth, has_map=False)
+    if content.volume_offset:
+        missing = report_missing_entry(source, content, "GPT", has_map=False)
+        search = replace(search, findings=(*search.findings, missing))
+    if not is_doubtful(content):
+        return _add_unmapped(source, search, search.candidates, depth, has_map=False)
+    nothing = _make_bare_search(Content("unknown", "unknown", 0, 0), [])
+    better = _add_unmapped(source, nothing, (), depth, has_map=False)
+    return better if better.readable else search
+
+
+def _add_volumes_in_gaps(source: Source, search: VolumeSearch) -> VolumeSearch:
+    """Add the volumes outside all partitions; a volume that reaches into a partition is older than it."""
+    spaces = [item for item in search.partitions if may_hold_volume(item)]
+    extended = _add_unmapped(source, search, spaces, "everywhere", has_map=True)
+    occupied = make_stretches((item.image_offset, item.size_bytes) for item in spaces)
+    stale = {
+        item.image_offset
+        for item in extended.candidates[len(search.candidates) :]
+        if len(arrays.intersect(occupied, make_stretches([(item.image_offset, item.size_bytes)])))
+    }
+    return replace(
+        extended,
+        candidates=tuple(item for item in extended.candidates if item.image_offset not in stale),
+        findings=tuple(item for item in extended.findings if item.image_offset not in stale),
+    )
 
 
 def _add_unmapped(
@@ -308,34 +318,11 @@ def _add_unmapped(
     has_map: bool,
 ) -> VolumeSearch:
     """Add the volumes that a search finds outside the known contents."""
-    occupied, size_bytes = make_stretches((item.image_offset, item.size_bytes) for item in known), source.size_bytes
-    if depth == "maps" or arrays.total(occupied) >= size_bytes:
+    occupied = make_stretches((item.image_offset, item.size_bytes) for item in known)
+    if depth == "maps" or arrays.total(occupied) >= source.size_bytes:
         return search
-    steps = sorted({AFTER_EFI * SECTOR_BYTES, *range(DENSE_SEARCH_BYTES, LAST_STEP + MIB, MIB)})
-    single = [place for place in steps if place < size_bytes - END_BYTES]
-    stretches, searched = [(0, DENSE_SEARCH_BYTES), *((place, PLACE_BYTES) for place in single)], EVERYTHING
-    if depth == "everywhere":
-        free = arrays.subtract(np.array([[0, size_bytes]]), occupied)
-        starts = free[:, 0] // SECTOR_BYTES * SECTOR_BYTES
-        stretches = list(zip(starts.tolist(), (free.sum(axis=1) - starts).tolist(), strict=True))
-    elif size_bytes > DENSE_SEARCH_BYTES:
-        # The end counts in whole sectors, the units of the map in which the volume ends.
-        end = max(DENSE_SEARCH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
-        stretches.append((end, END_BYTES))
-        likely = f", {len(single):,} likely places" if single else ""
-        searched = f"the first {format_bytes(DENSE_SEARCH_BYTES)}{likely} and the last {format_bytes(END_BYTES)}"
-    disk = Window(source, 0, size_bytes)
-    confirmed: list[Content] = []
-    unconfirmed: list[Content] = []
-    for start, length in stretches:
-        taken = make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)
-        for content in find_volume_starts(disk, start, length, arrays.union([occupied, taken])):
-            own = make_stretches([(content.volume_offset, max(1, content.size_bytes))])
-            found = make_stretches((item.volume_offset, item.size_bytes) for item in confirmed)
-            if not len(arrays.intersect(found, own)):
-                (unconfirmed if is_doubtful(content) else confirmed).append(content)
-    # An unconfirmed volume may be a remnant; it is read only if there is nothing better.
-    unmapped = sorted(confirmed or unconfirmed[:1], key=lambda item: item.volume_offset)
+    stretches, searched = _list_searched_stretches(source.size_bytes, occupied if depth == "everywhere" else None)
+    unmapped = _search_stretches(source, stretches, occupied)
     contents = [item for item in unmapped if not (is_doubtful(item) and known)]
     candidates = [_name_by_start(content) for content in contents]
     scheme = next(iter(search.schemes), "GPT")
@@ -355,6 +342,47 @@ def _add_unmapped(
         search.schemes,
         searched,
     )
+
+
+def _list_searched_stretches(
+    size_bytes: int,
+    occupied: I64 | None,  # all space outside these stretches is searched; None for the likely places
+) -> tuple[list[tuple[int, int]], str]:
+    """List the offset and length of each stretch that is searched, and describe them."""
+    if occupied is not None:
+        free = arrays.subtract(np.array([[0, size_bytes]]), occupied)
+        starts = free[:, 0] // SECTOR_BYTES * SECTOR_BYTES
+        return list(zip(starts.tolist(), (free.sum(axis=1) - starts).tolist(), strict=True)), EVERYTHING
+    steps = sorted({AFTER_EFI * SECTOR_BYTES, *range(DENSE_SEARCH_BYTES, LAST_STEP + MIB, MIB)})
+    single = [place for place in steps if place < size_bytes - END_BYTES]
+    stretches = [(0, DENSE_SEARCH_BYTES), *((place, PLACE_BYTES) for place in single)]
+    if size_bytes <= DENSE_SEARCH_BYTES:
+        return stretches, EVERYTHING
+    # The end counts in whole sectors, the units of the map in which the volume ends.
+    end = max(DENSE_SEARCH_BYTES, size_bytes // SECTOR_BYTES * SECTOR_BYTES - END_BYTES)
+    first, last = format_bytes(DENSE_SEARCH_BYTES), format_bytes(END_BYTES)
+    likely = f", {len(single):,} likely places" if single else ""
+    return [*stretches, (end, END_BYTES)], f"the first {first}{likely} and the last {last}"
+
+
+def _search_stretches(source: Source, stretches: list[tuple[int, int]], occupied: I64) -> list[Content]:
+    """Search stretches for volumes that begin outside the occupied ones, and return those by offset."""
+    disk = Window(source, 0, source.size_bytes)
+    confirmed: list[Content] = []
+    unconfirmed: list[Content] = []
+    taken = make_stretches(())  # the space of the confirmed volumes
+    for start, length in stretches:
+        for content in find_volume_starts(disk, start, length, occupied):
+            place, size = content.volume_offset, content.size_bytes
+            if len(arrays.intersect(taken, make_stretches([(place, max(1, size))]))):
+                continue
+            if is_doubtful(content):
+                unconfirmed.append(content)
+            else:
+                confirmed.append(content)
+                taken = arrays.union([taken, make_stretches([(place, size)])])
+    # An unconfirmed volume may be a remnant; it is read only if there is nothing better.
+    return sorted(confirmed or unconfirmed[:1], key=lambda item: item.volume_offset)
 
 
 def _name_by_start(content: Content) -> VolumeCandidate:
@@ -440,42 +468,17 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     for probed in maps:
         table, contents = probed
         regions += table.regions
-        reports = [*table.findings, *_check_extents(source, table, has_gpt=has_gpt)]
+        reports = [*table.findings, *_check_extents(source, table)]
+        reports += () if has_gpt else _check_protective_entry(source, table)
         for partition in table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
         for partition, content in contents:
-            kind, label, declared = content.kind, content.label, partition.declared
-            # An unrecognised content counts as what the partition type promises, unless another map leads to volumes.
-            if kind == "unknown" and declared and not has_volumes:
-                kind = declared
-                label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
-            candidate = VolumeCandidate(
-                kind,
-                label,
-                partition.image_offset + content.volume_offset,
-                content.size_bytes,
-                (partition.scheme, f"partition {partition.number}", *content.layers, label),
-                partition.number,
-                partition.name or content.name,
-                partition.type_name,
-                content.about,
-                is_promised=kind != content.kind,
-            )
-            if candidates.setdefault(candidate.image_offset, candidate) is not candidate:
-                continue
-            regions += content.regions
-            reports += content.findings
-            # One type of an MBR, AF, is for both file systems of Apple.
-            if not declared or (partition.scheme == "MBR" and content.kind in filesystem_names()):
-                continue
-            also = filesystem(declared).traits.relatives if declared in filesystem_names() else ("filevault",)
-            if content.kind not in (declared, *also):
-                is_empty = content.kind == "unknown"
-                does = "does not start like it" if is_empty else f"holds {content.label}"
-                message = f"is of type {partition.type_name}, but {does}"
-                level: Level = "error" if is_empty else "warning"
-                reports.append(_make_partition_finding("partition-content", partition, message, level))
+            # Once another map leads to volumes, a promise alone does not count as a volume.
+            candidate = _name_by_partition(partition, content, declared="" if has_volumes else partition.declared)
+            if candidates.setdefault(candidate.image_offset, candidate) is candidate:
+                regions += content.regions
+                reports += [*content.findings, *_report_broken_promise(partition, content)]
         # A second map may be outdated, as hybrid MBRs often are; nothing is lost if the first leads to volumes.
         for item in reports:
             if has_volumes and item.level == "error":
@@ -490,6 +493,41 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     )
 
 
+def _name_by_partition(partition: Partition, content: Content, *, declared: str) -> VolumeCandidate:
+    """Name the volume of a partition; an unrecognised content counts as the kind of volume that is declared."""
+    kind, label = content.kind, content.label
+    if kind == "unknown" and declared:
+        kind = declared
+        label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
+    return VolumeCandidate(
+        kind,
+        label,
+        partition.image_offset + content.volume_offset,
+        content.size_bytes,
+        (partition.scheme, f"partition {partition.number}", *content.layers, label),
+        partition.number,
+        partition.name or content.name,
+        partition.type_name,
+        content.about,
+        is_promised=kind != content.kind,
+    )
+
+
+def _report_broken_promise(partition: Partition, content: Content) -> list[Finding]:
+    """Report a partition whose content differs from what its type promises."""
+    names, declared = filesystem_names(), partition.declared
+    # One type of an MBR, AF, is for both file systems of Apple.
+    if not declared or (partition.scheme == "MBR" and content.kind in names):
+        return []
+    also = filesystem(declared).traits.relatives if declared in names else ("filevault",)
+    if content.kind in (declared, *also):
+        return []
+    is_empty = content.kind == "unknown"
+    does = "does not start like it" if is_empty else f"holds {content.label}"
+    message = f"is of type {partition.type_name}, but {does}"
+    return [_make_partition_finding("partition-content", partition, message, "error" if is_empty else "warning")]
+
+
 def find_volumes_in_gaps(
     source: Source,
     search: VolumeSearch,
@@ -502,21 +540,21 @@ def find_volumes_in_gaps(
     """
     candidates: dict[int, VolumeCandidate] = {}
     for start, stop in islice(_list_gaps(source, search, read), MAX_GAPS):
-        aligned = {-(-start // unit) * unit for unit in _STARTS}
-        places = sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop)
-        for place in places:
-            content = recognise(source, place, stop - place, thorough=False)
-            if content.kind in filesystem_names() and not content.findings:
-                found = to_candidate(content._replace(volume_offset=place + content.volume_offset, name=""))
-                candidates.setdefault(found.image_offset, found)
-                break
-        else:
-            # At other places near the start of a gap, only a confirmed volume counts.
-            near = find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start))
-            for content in islice((content for content in near if not content.findings), 1):
-                found = replace(_name_by_start(content), size_bytes=stop - content.volume_offset)
-                candidates.setdefault(found.image_offset, found)
+        for candidate in islice(_search_gap(source, start, stop), 1):
+            candidates.setdefault(candidate.image_offset, candidate)
     yield from candidates.values()
+
+
+def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
+    """Yield possible volumes at the usual starts of partitions, then confirmed ones near the start of a gap."""
+    aligned = {-(-start // unit) * unit for unit in _STARTS}
+    for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
+        content = recognise(source, place, stop - place, thorough=False)
+        if content.kind in filesystem_names() and not content.findings:
+            yield to_candidate(content._replace(volume_offset=place + content.volume_offset, name=""))
+    for content in find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
+        if not content.findings:
+            yield replace(_name_by_start(content), size_bytes=stop - content.volume_offset)
 
 
 def confirm_volume_size(disk: Source, candidate: VolumeCandidate) -> int | None:
@@ -563,9 +601,9 @@ def _list_gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, i
         yield from ((start, stop) for start in sorted({low, *(each for each in borders if low < each < stop)}))
 
 
-def _check_extents(source: Source, table: PartitionTable, *, has_gpt: bool) -> list[Finding]:
+def _check_extents(source: Source, table: PartitionTable) -> list[Finding]:
     """Report partitions that end after the image, or overlap the previous one."""
-    findings: list[Finding] = []
+    findings = []
     others = "gpt_protective", "Apple_partition_map", "ISO9660_data"
     space = [item for item in table.partitions if item.type_name not in others]
     space.sort(key=lambda item: (item.image_offset, item.number))
@@ -580,15 +618,18 @@ def _check_extents(source: Source, table: PartitionTable, *, has_gpt: bool) -> l
         if end > source.size_bytes and owner == item.number:
             message = f"ends at {end:,}, the image at {source.size_bytes:,}: the image is cut off"
             findings.append(_make_partition_finding("partition-truncated", item, message, "error"))
-    # Without its GPT, a protective entry that exceeds the image may have guarded volumes there.
-    for item in table.partitions:
+    return findings
+
+
+def _check_protective_entry(source: Source, table: PartitionTable) -> list[Finding]:
+    """Report a protective entry that exceeds the image; its GPT may have listed volumes there."""
+    for item in (each for each in table.partitions if each.type_name == "gpt_protective"):
         end = item.image_offset + item.size_bytes
         # All bits set means a disk with more sectors than the field can hold; some programs write that for any disk.
-        is_cut = end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES
-        if item.type_name == "gpt_protective" and is_cut and not has_gpt:
+        if end > source.size_bytes and item.size_bytes < 0xFFFFFFFF * SECTOR_BYTES:
             message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
-            return [*findings, _make_partition_finding("partition-truncated", item, message)]
-    return findings
+            return [_make_partition_finding("partition-truncated", item, message)]
+    return []
 
 
 def _make_partition_finding(code: str, item: Partition, message: str, level: Level = "warning") -> Finding:

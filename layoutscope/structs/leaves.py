@@ -81,6 +81,9 @@ The type of the head and its field with the number of items; the type of a descr
 size of an item and the distance to the next one in bytes.
 """
 
+Output: TypeAlias = "tuple[str, str, bool]"
+"""A buffer that is filled, by table and column: a column, the lengths of its texts, or (if true) their bytes."""
+
 NO_LEAF: Final = 255
 TEXT_DTYPE: Final = np.uint32
 """Type of the lengths of texts."""
@@ -140,13 +143,9 @@ class LeafPlan:
         self.items = items
 
     @cached_property
-    def outputs(self) -> dict[tuple[str, str, bool], tuple[np.dtype[Any], int]]:
-        """The type and the counter of each buffer that is filled; those with the same counter grow together.
-
-        A buffer holds a column of a table, the lengths of its texts, or (if the third part of its name is true) their
-        bytes.
-        """
-        found: dict[tuple[str, str, bool], tuple[np.dtype[Any], int]] = {}
+    def outputs(self) -> dict[Output, tuple[np.dtype[Any], int]]:
+        """The type and the counter of each buffer that is filled; those with the same counter grow together."""
+        found: dict[Output, tuple[np.dtype[Any], int]] = {}
         counter = len(self.tables)
         for number, (table, columns) in enumerate(self.tables.items()):
             for name, kind in columns.items():
@@ -296,8 +295,10 @@ class _Compiler:
 
     def _leaf(self, leaf: Leaf) -> list[int]:
         first = len(self._fields)
-        for name in (name for name in self._plan.tables[leaf.table] if name not in leaf.texts):
+        for name in self._plan.tables[leaf.table]:
             target = (leaf.table, name)
+            if name in leaf.texts:
+                continue
             if name in leaf.columns:
                 self._value("val", leaf.val_type, leaf.columns[name], target)
             elif name in leaf.key_columns:
@@ -422,8 +423,9 @@ class LeafTables:
 
     def __init__(self, plan: LeafPlan) -> None:
         self.plan = plan
-        self._columns: list[NDArray[Any]] = [np.empty(0, dtype) for dtype, _ in plan.outputs.values()]
-        self._counters = [counter for _, counter in plan.outputs.values()]
+        self._columns: dict[Output, NDArray[Any]] = {
+            output: np.empty(0, dtype) for output, (dtype, _) in plan.outputs.items()
+        }
         self._counts = np.zeros(plan.num_counters + 1, np.int64)
         self._handed: KernelColumns | None = None
 
@@ -440,15 +442,10 @@ class LeafTables:
         lengths = (np.ascontiguousarray(each, np.int32) for each in (batch.key_length, batch.val_length))
         key_length, val_length = lengths
         while True:
-            if self._handed is None:
-                for number, column in enumerate(self._columns):
-                    if len(column) < _FIRST_ROOM:
-                        self._grow(number, _FIRST_ROOM)
-                # These columns are valid for the kernel until one of them grows.
-                self._handed = prepare_columns(self._columns)
+            rooms = self._handed or self._hand_over()
             passed = DECODE_LEAVES(
                 batch.buffer, batch.node_bytes, batch.numbers, batch.node, batch.key_start, key_length,
-                batch.val_start, val_length, *compile_plan(self.plan), self._handed, self._counts, done,
+                batch.val_start, val_length, *compile_plan(self.plan), rooms, self._counts, done,
                 row, leaf, is_damaged.view(np.uint8),
             )  # fmt: skip
             if passed == total:
@@ -458,20 +455,19 @@ class LeafTables:
             # The very first records say little about those to come.
             further = total * (1 + to_come) - done if done * 8 > total else total - done
             more = max(int(share * further * _MARGIN), _ENOUGH)
-            for number, counter in enumerate(self._counters):
+            for output, (_, counter) in self.plan.outputs.items():
                 if counter == full:
                     # Request more than is free: a single text may be longer than the remaining space.
-                    used, present = int(self._counts[full]), len(self._columns[number])
-                    self._grow(number, max(used + more, present + 1, present + present // 2))
+                    used, present = int(self._counts[full]), len(self._columns[output])
+                    self._grow(output, max(used + more, present + 1, present + present // 2))
 
     def table(self, name: str) -> dict[str, Any]:
         """Return the columns of a table so far as views, which the next batch may invalidate; texts as `Texts`."""
-        numbers = {each: k for k, each in enumerate(self.plan.outputs)}
         found: dict[str, Any] = {}
         for column, coding in self.plan.tables[name].items():
-            found[column] = self._values(numbers[name, column, False])
+            found[column] = self._values((name, column, False))
             if isinstance(coding, str):
-                found[column] = Texts(self._values(numbers[name, column, True]), found[column])
+                found[column] = Texts(self._values((name, column, True)), found[column])
         return found
 
     def count(self, name: str) -> int:
@@ -484,32 +480,40 @@ class LeafTables:
         Texts are not decoded unless they are requested.
         """
         found: dict[str, Any] = {}
-        numbers = {each: k for k, each in enumerate(self.plan.outputs)}
         for column, coding in self.plan.tables[name].items():
-            number = numbers[name, column, False]
+            output = (name, column, False)
             if not isinstance(coding, str):
-                found[column] = self._let_go(number, starts, counts)
+                found[column] = self._let_go(output, starts, counts)
             elif with_texts:
                 # The lengths of texts locate those of a row among all bytes.
-                ends = np.append(0, np.cumsum(self._values(number), dtype=np.int64))
+                ends = np.append(0, np.cumsum(self._values(output), dtype=np.int64))
                 first = ends[starts]
-                data = self._let_go(numbers[name, column, True], first, ends[starts + counts] - first)
-                found[column] = Texts(data, self._let_go(number, starts, counts))
+                data = self._let_go((name, column, True), first, ends[starts + counts] - first)
+                found[column] = Texts(data, self._let_go(output, starts, counts))
         return found
 
-    def _let_go(self, number: int, starts: I64, counts: I64) -> NDArray[Any]:
+    def _let_go(self, output: Output, starts: I64, counts: I64) -> NDArray[Any]:
         """Copy ranges of an output, and free the rest of it."""
-        found = take_ranges(self._values(number), starts, counts)
-        self._columns[number] = np.empty(0, found.dtype)
+        found = take_ranges(self._values(output), starts, counts)
+        self._columns[output] = np.empty(0, found.dtype)
         self._handed = None
         return found
 
-    def _values(self, number: int) -> NDArray[Any]:
-        return self._columns[number][: self._counts[self._counters[number]]]
+    def _values(self, output: Output) -> NDArray[Any]:
+        _, counter = self.plan.outputs[output]
+        return self._columns[output][: self._counts[counter]]
 
-    def _grow(self, number: int, length: int) -> None:
+    def _hand_over(self) -> KernelColumns:
+        """Prepare all columns for the kernel; the result is valid until one of them grows."""
+        for output, column in self._columns.items():
+            if len(column) < _FIRST_ROOM:
+                self._grow(output, _FIRST_ROOM)
+        self._handed = prepare_columns(list(self._columns.values()))
+        return self._handed
+
+    def _grow(self, output: Output, length: int) -> None:
         """Reserve more memory for a column; what is not written to takes none."""
-        values = self._values(number)
-        self._columns[number] = np.zeros(length, values.dtype)
-        self._columns[number][: len(values)] = values
+        values = self._values(output)
+        self._columns[output] = np.zeros(length, values.dtype)
+        self._columns[output][: len(values)] = values
         self._handed = None

@@ -256,18 +256,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 def read_table(path: Path, name: str) -> pl.DataFrame:
     """Read a table, and run the checks that need no other table."""
-    try:
-        rows, unpacked_bytes = read_claims(path)
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from error
-    stored = path.stat().st_size
-    # Parquet stores a repeated value only once, so a few bytes can become any number of rows.
-    if rows > stored * MAX_ROWS_A_BYTE:
-        raise ValueError(f"{name} claims {rows:,} rows in {stored:,} bytes")
-    width = sum(np.dtype(NUMBERS.get(column.kind, np.int64)).itemsize for column in TABLES[name])
-    memory = max(unpacked_bytes, rows * width)
-    if memory > max(FREE_BYTES, stored * MAX_UNPACKED_A_BYTE):
-        raise ValueError(f"{name} would take {format_bytes(memory)}, from {stored:,} bytes")
+    _check_claims(path, name)
     # Our own descriptor does not change the time of access; polars would open a path itself.
     with inputs.open_file(path) as file:
         frame = pl.read_parquet(file)
@@ -284,12 +273,7 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     frame = frame.with_columns(pl.lit(None, column.dtype).alias(column.name) for column in newer)
     if dict(frame.schema) != {column.name: column.dtype for column in TABLES[name]}:
         raise ValueError(f"the columns of {name} are not those of this version")
-    for texts in frame.iter_columns():
-        words = texts.unique().cast(pl.String) if texts.dtype == pl.Categorical else texts
-        lengths = words.bin.size() if words.dtype == pl.Binary else None
-        lengths = words.str.len_bytes() if words.dtype == pl.String else lengths
-        if lengths is not None and (lengths > MAX_WORD_BYTES).any():
-            raise ValueError(f"{name}.{texts.name} has a text of more than {MAX_WORD_BYTES:,} bytes")
+    _check_lengths(name, frame)
     if "row" in frame.columns and not (frame["row"] == pl.int_range(frame.height, dtype=pl.UInt32, eager=True)).all():
         raise ValueError(f"the rows of {name} are not numbered from 0")
     for column in TABLES[name]:
@@ -298,11 +282,36 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
         if not may_be_null and frame[column.name].null_count():
             raise ValueError(f"{name}.{column.name} has nulls")
     _check_ranges(name, frame)
-    for (table, word_column), known in WORDS.items():
+    for (table, word_column), words in WORDS.items():
         words_used = set(frame[word_column].unique().cast(pl.String)) if table == name else set()
-        if not words_used <= known:
-            raise ValueError(f"{name}.{word_column} has the unknown word {min(map(str, words_used - known))!r:.40}")
+        if not words_used <= words:
+            raise ValueError(f"{name}.{word_column} has the unknown word {min(map(str, words_used - words))!r:.40}")
     return frame
+
+
+def _check_claims(path: Path, name: str) -> None:
+    """Refuse a table that would fill the memory, before it is unpacked."""
+    try:
+        rows, unpacked_bytes = read_claims(path)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
+    stored = path.stat().st_size
+    # Parquet stores a repeated value only once, so a few bytes can become any number of rows.
+    if rows > stored * MAX_ROWS_A_BYTE:
+        raise ValueError(f"{name} claims {rows:,} rows in {stored:,} bytes")
+    width = sum(np.dtype(NUMBERS.get(column.kind, np.int64)).itemsize for column in TABLES[name])
+    memory = max(unpacked_bytes, rows * width)
+    if memory > max(FREE_BYTES, stored * MAX_UNPACKED_A_BYTE):
+        raise ValueError(f"{name} would take {format_bytes(memory)}, from {stored:,} bytes")
+
+
+def _check_lengths(name: str, frame: pl.DataFrame) -> None:
+    for column in frame.iter_columns():
+        words = column.unique().cast(pl.String) if column.dtype == pl.Categorical else column
+        lengths = words.bin.size() if words.dtype == pl.Binary else None
+        lengths = words.str.len_bytes() if words.dtype == pl.String else lengths
+        if lengths is not None and (lengths > MAX_WORD_BYTES).any():
+            raise ValueError(f"{name}.{column.name} has a text of more than {MAX_WORD_BYTES:,} bytes")
 
 
 def _check_ranges(name: str, frame: pl.DataFrame) -> None:

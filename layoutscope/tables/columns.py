@@ -170,9 +170,9 @@ class TextColumn:
     def __len__(self) -> int:
         return len(self.length if self.rows is None else self.rows)
 
-    def _spans(self) -> tuple[I64, NDArray[np.integer[Any]]]:
-        """Return start and length of the text of each row, in bytes."""
-        return (self._start, self.length) if self.rows is None else (self._start[self.rows], self.length[self.rows])
+    def _by_row(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the text of each row, from those of all texts."""
+        return values if self.rows is None else values[self.rows]
 
     @property
     def _start(self) -> I64:
@@ -191,12 +191,13 @@ class TextColumn:
 
     def is_ascii(self) -> bool:
         """Whether the texts of all rows are ASCII."""
-        data = self.data if self.rows is None else self.data[ranges(*self._spans())]
+        rows = self.rows
+        data = self.data if rows is None else self.data[ranges(self._start[rows], self.length[rows])]
         return int(data.max(initial=0)) <= _ASCII_LAST
 
     def lengths(self, otherwise: int = 0) -> I64:
         """Return the length of the text of each row in bytes, or a replacement without a text."""
-        lengths = (self.length if self.rows is None else self.length[self.rows]).astype(np.int64)
+        lengths = self._by_row(self.length).astype(np.int64)
         if self.known is not None:
             lengths[~self.known] = otherwise
         return lengths
@@ -206,7 +207,7 @@ class TextColumn:
         length = np.minimum(self.lengths(), width)
         out = np.zeros((len(self), width), np.uint8)
         places = np.arange(len(self)) * width
-        copy_pieces(np.ascontiguousarray(self.data), self._spans()[0], length, places, out.reshape(-1))
+        copy_pieces(np.ascontiguousarray(self.data), self._by_row(self._start), length, places, out.reshape(-1))
         return out
 
     def num_chars(self) -> I64:
@@ -215,7 +216,7 @@ class TextColumn:
             return self.lengths()
         # In UTF-8, a byte 0b10xxxxxx continues a character, and all others begin one.
         begun = np.concatenate([[0], np.cumsum((self.data & 0xC0) != 0x80)])
-        start, _ = self._spans()
+        start = self._by_row(self._start)
         return np.asarray(begun[start + self.lengths()] - begun[start], np.int64)
 
     @cached_property
@@ -247,13 +248,12 @@ class TextColumn:
 
     def pieces(self) -> tuple[U8, I64, I64]:
         """Return the texts in the order of the rows, contiguous, with their starts and lengths in bytes."""
-        stored, span = self._spans()
-        length = span.astype(np.int64)
+        length = self._by_row(self.length).astype(np.int64)
         starts = starts_of(length)  # the caller's own, while stored starts are shared
         if self.rows is None:
             return self.data, starts, length
         data = np.empty(int(length.sum()), np.uint8)
-        copy_pieces(self.data, stored, length, starts, data)
+        copy_pieces(self.data, self._by_row(self._start), length, starts, data)
         return data, starts, length
 
     def raw(self) -> list[bytes]:
@@ -597,16 +597,7 @@ def _get_column(column: Column, columns: Mapping[str, Any], height: int) -> AnyC
 
 def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
-        # A column of one value, or of unknown ones, takes no memory.
-        known = None if value is not None else np.broadcast_to(np.False_, height)
-        if column.kind in NUMBERS:
-            one = np.array(0 if value is None else value, NUMBERS[column.kind])
-            return Values(np.broadcast_to(one, height), known)
-        own_words = [] if value is None else [value]
-        if column.kind == "Categorical":
-            return Values(np.broadcast_to(np.uint8(0), height), known, own_words)
-        text = TextColumn.of(own_words or [""])
-        return TextColumn(text.data, text.length, np.broadcast_to(np.int64(0), height), known)
+        return _make_constant_column(column, value, height)
     if isinstance(value, tuple):
         codes, names = np.asarray(value[0]), value[1]
         words = list(dict.fromkeys(names))
@@ -614,21 +605,37 @@ def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
             codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
         return Values(codes.astype(_code_type(words), copy=False), None, words)
     if not isinstance(value, Values | TextColumn | np.ndarray):
-        listed = list(value)
-        if column.kind in ("String", "Binary"):
-            return TextColumn.of(listed)
-        if column.kind == "time":
-            return Values.of(pl.Series(listed, dtype=column.dtype))
-        known = np.array([item is not None for item in listed], np.bool_)
-        if column.kind != "Categorical":
-            return _attach_nulls(column, np.array([number or 0 for number in listed], NUMBERS[column.kind]), known)
-        words = list(dict.fromkeys(word for word in listed if word is not None))
-        places = {word: code for code, word in enumerate(words)}
-        return Values(np.array([places.get(word, 0) for word in listed], _code_type(words)), known, words)
+        value = _make_listed_column(column, list(value))
     if isinstance(value, TextColumn):
         return value
     values = value if isinstance(value, Values) else _attach_nulls(column, value)
     return values if column.kind == "Categorical" else _cast(column, values)
+
+
+def _make_constant_column(column: Column, value: Any, height: int) -> AnyColumn:
+    """Make a column of one value or of unknown ones, which takes no memory."""
+    known = None if value is not None else np.broadcast_to(np.False_, height)
+    if column.kind in NUMBERS:
+        one = np.array(0 if value is None else value, NUMBERS[column.kind])
+        return Values(np.broadcast_to(one, height), known)
+    words = [] if value is None else [value]
+    if column.kind == "Categorical":
+        return Values(np.broadcast_to(np.uint8(0), height), known, words)
+    text = TextColumn.of(words or [""])
+    return TextColumn(text.data, text.length, np.broadcast_to(np.int64(0), height), known)
+
+
+def _make_listed_column(column: Column, values: list[Any]) -> AnyColumn:
+    if column.kind in ("String", "Binary"):
+        return TextColumn.of(values)
+    if column.kind == "time":
+        return Values.of(pl.Series(values, dtype=column.dtype))
+    known = np.array([value is not None for value in values], np.bool_)
+    if column.kind != "Categorical":
+        return _attach_nulls(column, np.array([number or 0 for number in values], NUMBERS[column.kind]), known)
+    words = list(dict.fromkeys(word for word in values if word is not None))
+    codes = {word: code for code, word in enumerate(words)}
+    return Values(np.array([codes.get(word, 0) for word in values], _code_type(words)), known, words)
 
 
 def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:

@@ -93,23 +93,33 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
         add(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
     extents = parts.file_extents()
     if "paddr" in extents:
-        holes, own_streams = np.flatnonzero(extents["paddr"] == 0), index_of(inodes["private_id"][rows])
-        sparse = np.zeros(len(rows), np.uint64)
-        spot, known = own_streams.find(extents["obj_id"][holes])
-        np.add.at(sparse, spot[known], extents["len_extent"][holes][known].astype(np.uint64))
-        # Clones share a stream; the first one is found.
-        sparse = sparse[own_streams.find(inodes["private_id"][rows])[0]]
-        add((sparse != notes["sparse"]) & ~gone, "it counts other sparse bytes than its holes have", _STREAM)
+        wrong = _sum_holes(extents, inodes["private_id"][rows]) != notes["sparse"]
+        add(wrong & ~gone, "it counts other sparse bytes than its holes have", _STREAM)
     if "refcnt" in streams:
         spot, known = records.find("inode", "dstream_id", "private_id")
         shared = known & (streams["refcnt"][spot] > 1) if len(streams["refcnt"]) else known
         wrong = shared[rows] & (flags & int(FLAG.was_cloned | FLAG.was_ever_cloned) == 0)
         add(wrong, "its stream has other users, but it was never cloned", _FLAGS)
-    # The numbers of inodes and hard links come from one sequence, whose first numbers are reserved.
-    links, first, stop = records.get("sibling_link"), np.uint64(_NUMBER.min_user), parts.state.superblock.next_obj_id
+    _check_numbers(parts, report, inodes)
+
+
+def _sum_holes(extents: Columns, streams: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sum the bytes in the holes of each stream."""
+    holes, index = np.flatnonzero(extents["paddr"] == 0), index_of(streams)
+    sparse = np.zeros(len(streams), np.uint64)
+    spot, known = index.find(extents["obj_id"][holes])
+    np.add.at(sparse, spot[known], extents["len_extent"][holes][known].astype(np.uint64))
+    # Clones share a stream; the first one is found.
+    return sparse[index.find(streams)[0]]
+
+
+def _check_numbers(parts: VolumeParts, report: Reporter, inodes: Columns) -> None:
+    """Check the numbers of inodes and hard links: both come from one sequence, whose first numbers are reserved."""
+    records, first, stop = parts.fs.records, np.uint64(_NUMBER.min_user), parts.state.superblock.next_obj_id
     special = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], special)
     report(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
+    links = records.get("sibling_link")
     if "sibling_id" in links:
         number = links["sibling_id"]
         wrong = (number < first) | (number >= np.uint64(stop)) | records.index("inode").find(number)[1]

@@ -273,7 +273,7 @@ UNOPENED: Final = Checked((), len(VOLUME_CHECKS))
 def check_container(request: VolumeRequest, without: Collection[str] = ()) -> dict[str, Checked]:
     """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself.
 
-    The contents kept from reading are used, or read again.
+    The check uses the contents of an earlier reading, or reads the container.
     """
     contents: ContainerContents | None = request.take_up()
     if contents is None:

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.checks.apfs.subject import (
-    list_snapshots_with_logs,
-    list_volume_roots,
-)
+from layoutscope.checks.apfs.subject import list_snapshots_with_logs, list_volume_roots
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot

@@ -1,4 +1,4 @@
-"""The comparisons of a scan: what contradicts itself among the contents of a volume, without a second reading.
+"""The comparisons of a scan: checks of the contents of a volume that need no second reading.
 
 A scan must not load the other checks or the field rules. Rules about files and folders report only their first case.
 """

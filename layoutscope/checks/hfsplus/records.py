@@ -572,7 +572,6 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
     """Read all trees of a volume record by record."""
     files = contents.trees
     catalog = read_catalog(volume, files["catalog"]) if "catalog" in files else None
-
     trees = {} if catalog is None else {"catalog": catalog.located}
     decoders: dict[str, Decoder] = {
         "attributes": _decode_attributes,
@@ -580,5 +579,5 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
         "hot-files": partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS),
     }
     trees |= {name: read_records(volume, files[name], decode) for name, decode in decoders.items() if name in files}
-    attributes, overflow, hot_files = map(trees.get, decoders)
+    attributes, overflow, hot_files = (trees.get(name) for name in decoders)
     return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

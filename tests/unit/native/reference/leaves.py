@@ -45,10 +45,10 @@ class PlainTables(LeafTables):
         """Decode column by column."""
         twin = LeafTwin(self.plan, batch, self._counts, self._locate)
         values, before = twin.values(), self._counts.copy()
-        for number, (name, (dtype, counter)) in enumerate(self.plan.outputs.items()):
-            added, used = values[name], int(before[counter])
+        for output, (dtype, counter) in self.plan.outputs.items():
+            added, used = values[output], int(before[counter])
             self._counts[counter] = used + len(added)
-            self._columns[number] = np.concatenate([self._columns[number][:used], added.astype(dtype)])
+            self._columns[output] = np.concatenate([self._columns[output][:used], added.astype(dtype)])
         return twin.leaf, twin.row, twin.is_damaged
 
 

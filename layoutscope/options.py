@@ -118,6 +118,11 @@ def fill(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     return cast("Kind", {name: given.get(name, option.default) for name, option in options_of(kind).items()})
 
 
+def flags_of(name: str, option: Option) -> list[str]:
+    """Return how an option is spelt on the command line; a switch that is on has the flag that turns it off."""
+    return (option.flag or f"--{'no-' * (option.default is True)}{name.replace('_', '-')}").split()
+
+
 def check_numbers(kind: type, given: Mapping[str, Any]) -> None:
     """Refuse numbers outside the bounds of their options, which would be misread or fail far from here."""
     for name, hint in kind.__annotations__.items():
@@ -128,8 +133,8 @@ def check_numbers(kind: type, given: Mapping[str, Any]) -> None:
         numbers, called = (Real, "a number") if is_float else (Integral, "a whole number")
         if not (isinstance(value, numbers) and option.least <= value <= (option.most or math.inf)):
             bounds = f"{option.least:,} or more" if option.most is None else f"{option.least:,} to {option.most:,}"
-            flag = (option.flag or f"--{name.replace('_', '-')}").split()[-1]
-            raise UsageError(f"{name} must be {called}, {bounds}: it is {value!r}", options={name: flag})
+            message = f"{name} must be {called}, {bounds}: it is {value!r}"
+            raise UsageError(message, options={name: flags_of(name, option)[-1]})
 
 
 def leave_out(given: Mapping[str, Any], names: Iterable[str]) -> Any:

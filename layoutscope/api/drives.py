@@ -23,7 +23,7 @@ from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, c
 from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError, reason_of
-from layoutscope.options import FitOptions, MeasureOptions, fill
+from layoutscope.options import FitOptions, MeasureOptions, fill, flags_of, options_of
 from layoutscope.results.predict import DriveFacts
 from layoutscope.units import format_seconds
 
@@ -131,7 +131,8 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
     if rate_mb_s is not None:
         profile = fit_rate(profile, rate_mb_s, source=source)
     if fio is None and random_ms is None and rate_mb_s is None:
-        flags = {name: f"--{name.replace('_', '-')}" for name in ("fio", "reads", "random_ms", "rate_mb_s")}
+        known = options_of(FitOptions)
+        flags = {each: flags_of(each, known[each])[0] for each in ("fio", "reads", "random_ms", "rate_mb_s")}
         named = ", ".join([*flags][:-1])
         raise UsageError(f"nothing to fit to. Give datasheet, {named} or rate_mb_s.", options=flags)
     # The note of the base does not apply to a drive that was fitted to other figures.

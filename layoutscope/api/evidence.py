@@ -11,6 +11,7 @@ import platform
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
@@ -62,7 +63,7 @@ def report_examination(
     forms = [file_form(target, None, tuple(FORMS), "txt") for target in targets]
     for target in targets:
         check_output(target, force=None, reads=images)
-    started = _time(datetime.now(UTC).timestamp())
+    started = _time(time())
     before = {
         os.fspath(named): list(map(_hash_file, files_of(Path(inputs.split_volume(named)[0])))) for named in images
     }
@@ -80,13 +81,7 @@ def report_examination(
         work.error = str(error) or type(error).__name__
         raise
     finally:
-        after: dict[str, list[dict[str, Any]]] = {named: [] for named in before}
-        for named, known in ((named, file) for named, files in before.items() for file in files):
-            digest = ""  # of a file that can no longer be read
-            with suppress(ImageError), open_plain(Path(known["path"])) as source:
-                digest, _ = _digest(source)
-            is_same = bool(digest) and digest == known["sha256_before"]
-            after[named].append({**known, "sha256_after": digest, "unchanged": is_same})
+        after = {named: list(map(_hash_file_again, files)) for named, files in before.items()}
         changed = [file["path"] for files in after.values() for file in files if not file["unchanged"]]
         report = {
             "format": FORMAT,
@@ -96,7 +91,7 @@ def report_examination(
             "command": without_secrets(command),
             "folder": os.getcwd(),  # noqa: PTH109  (a text)
             "started": started,
-            "ended": _time(datetime.now(UTC).timestamp()),
+            "ended": _time(time()),
             "exit_code": work.exit_code,
             "error": work.error,
             "images": [{"named": named, "files": files} for named, files in after.items()],
@@ -139,6 +134,14 @@ def _hash_file(path: Path) -> dict[str, Any]:
             "sha256_after": "",
             "unread_bytes": unread,
         }
+
+
+def _hash_file_again(file: dict[str, Any]) -> dict[str, Any]:
+    """Add the hash after the work, which is empty if the file cannot be read, and whether it is the same."""
+    digest = ""
+    with suppress(ImageError), open_plain(Path(file["path"])) as source:
+        digest, _ = _digest(source)
+    return {**file, "sha256_after": digest, "unchanged": bool(digest) and digest == file["sha256_before"]}
 
 
 def _digest(source: Source) -> tuple[str, int]:

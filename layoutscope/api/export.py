@@ -95,15 +95,7 @@ def export(
     if document is not None:
         if table is not None:
             raise UsageError(f"{document} is a whole document: leave the table out")
-        walked, request = check_workload(work_of(options)), make_request(options, path)
-        with open_volumes(path, request) as image, reporting(request["progress"]):
-            if document in LISTS:
-                texts = _lists(image, request, document)
-            else:
-                texts = PROFILES[document](_walks(image, walked, given["drives"]))
-            with phase(f"writing {document}"), open_output(target, force=force) as file:
-                for text in texts:
-                    file.write(text.encode())
+        _export_document(path, document, target, options)
         return
     known = (*FORMATS, *DOCUMENT_FORMATS)
     if table is None and file_format not in (None, *known):
@@ -139,6 +131,21 @@ def export(
                 holds = f"{len(found):,} rows"
                 with phase(f"writing the table {name}"), open_output(goal, force=force, holds=holds) as file:
                     write_table(found, file, form)
+
+
+def _export_document(
+    path: str | os.PathLike[str], document: str, target: str | os.PathLike[str] | IO[bytes], options: ExportOptions
+) -> None:
+    """Write the files of all chosen volumes, or walks of them, as other programs expect them."""
+    given, work, request = fill(ExportOptions, options), check_workload(work_of(options)), make_request(options, path)
+    with open_volumes(path, request) as image, reporting(request["progress"]):
+        if document in LISTS:
+            texts = _lists(image, request, document)
+        else:
+            texts = PROFILES[document](_walks(image, work, given["drives"]))
+        with phase(f"writing {document}"), open_output(target, force=given["force"]) as file:
+            for text in texts:
+                file.write(text.encode())
 
 
 Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]

@@ -111,8 +111,7 @@ def forecast(
     [0, 1, 2, 3, 4]
     """
     request = fill(ForecastOptions, options)
-    cycles, drives = request["cycles"], request["drives"]
-    share = request["share"]
+    cycles, drives, share = request["cycles"], request["drives"], request["share"]
     describe_workload(request["workload"])
     if share is not None and not 0 < share <= 1:
         raise UsageError(f"share must be more than 0 and at most 1: it is {share}")

@@ -408,13 +408,13 @@ def place_device(
 ) -> PlacedDevice:
     """Place a device by its reads of metadata, or by all if the recording does not mark them."""
     rows = reads.select_devices([device])
-    told = rows & reads.is_metadata
-    tried = reads.block[told if told.any() else rows]
+    metadata_rows = rows & reads.is_metadata
+    blocks = reads.block[metadata_rows if metadata_rows.any() else rows]
     images = np.unique(layout.columns("nodes")["device"].filled(0)).tolist() or [0]
     units = (unit,) if unit else tuple(dict.fromkeys((*UNITS, layout.facts.block_size_bytes)))
     starts = (at,) if at is not None else tuple(dict.fromkeys((0, layout.facts.image_offset)))
     places = [Place(device, size, start, image) for image, size, start in product(images, units, starts)]
-    found = [PlacedDevice(place, int(rows.sum()), len(tried), nodes.count(tried, place)) for place in places]
+    found = [PlacedDevice(place, int(rows.sum()), len(blocks), nodes.count(blocks, place)) for place in places]
     # Among equals the first is taken: a disk's blocks are more likely 512 bytes, counted from the image's start.
     return max(found, key=lambda item: item.on_nodes)
 
@@ -477,6 +477,8 @@ def _place_devices(reads: Recorded, asked: ReplayOptions, layout: VolumeLayout |
     best = max(found, key=lambda item: item.on_nodes)
     kept = [item for item in found if item is best or asked["trace_devices"] or item.share >= ENOUGH]
     rest = [name for name in names if name not in {item.place.device for item in found}]
+    if not rest:
+        return tuple(kept)
     # Volumes of one container share its blocks: a device without such reads is placed as another one of the same disk.
     tables = [(layout.columns(name), "length_bytes") for name in ("node_fragments", "regions", "extents")]
     anything = Spans((layout.columns("nodes"), "size_bytes"), *tables)

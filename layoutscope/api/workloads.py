@@ -151,13 +151,14 @@ def walk_on(model: Model, asked: Workload) -> Walk:
         entries = layout.columns("entries")
         if ((entries["file_id"].data == file_id) & entries["kind"].equals("directory")).any():
             raise UsageError(f"{asked['file']!r} is a directory, which has no contents to read")
+    record_bytes = asked["record_bytes"] or options_of(Workload)["record_bytes"].default
     work = Work(
         start_directory_id=ROOT_ID if asked["start"] is None else _require(layout, asked["start"]),
         stat=asked["stat"],
         paths=asked["paths"],
         file_id=file_id,
-        records=None if file_id is None else _records(layout, file_id, asked),
-        record_bytes=asked["record_bytes"] or options_of(Workload)["record_bytes"].default,
+        records=None if file_id is None else _records(layout, file_id, asked, record_bytes),
+        record_bytes=record_bytes,
         warm=asked["warm"],
         passes=asked["passes"],
     )
@@ -176,7 +177,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
     return Walk(reads.scale_host_time(wall), host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
-def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.int64] | None:
+def _records(layout: VolumeLayout, file_id: int, asked: Workload, record_bytes: int) -> NDArray[np.int64] | None:
     """Offsets of the records that are read; None for the whole file."""
     if asked["offsets"] is not None:
         return np.array(asked["offsets"], np.int64)
@@ -184,10 +185,9 @@ def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.
         return None
     entries = layout.columns("entries")
     size = int(entries["size_bytes"].filled(0)[int(np.argmax(entries["file_id"].data == file_id))])
-    length = asked["record_bytes"] or options_of(Workload)["record_bytes"].default
-    if size < length:
-        raise UsageError(f"the file has {size:,} bytes, which is less than a record of {length:,}")
-    return random_records(size, asked["records"], length, asked["seed"])
+    if size < record_bytes:
+        raise UsageError(f"the file has {size:,} bytes, which is less than a record of {record_bytes:,}")
+    return random_records(size, asked["records"], record_bytes, asked["seed"])
 
 
 def _require(layout: VolumeLayout, path: str) -> int:

@@ -293,11 +293,10 @@ def rename_options(command: str, words: list[str]) -> list[str]:
     renamed_words = list[str]()
     for word in words[:end]:
         option, sign, value = word.partition("=")
-        if option in new:
-            now = new[option]
+        now = new.get(option, option)
+        if now != option:
             sys.stderr.write(f"layoutscope: {option} is called {now} now; the next release knows only that\n")
-            word = f"{now}{sign}{value}"  # noqa: PLW2901
-        renamed_words.append(word)
+        renamed_words.append(f"{now}{sign}{value}")
     return [*renamed_words, *words[end:]]
 
 

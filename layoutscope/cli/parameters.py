@@ -38,6 +38,7 @@ from layoutscope.options import (
     Option,
     ReadOptions,
     SharedReadOptions,
+    flags_of,
     options_of,
 )
 
@@ -127,7 +128,7 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     text = f"{text[0].lower()}{text[1:]}"
     if own.kind == "secret":
         text = f"{text.removesuffix('.')}, or - for a prompt; without it LAYOUTSCOPE_{own.name.upper()} is used."
-    shown = Option(f"{label}: {text}", panel=panel, metavar=metavar, absence=absence)
+    shown = Option(f"{label}: {text}", own.default, panel=panel, metavar=metavar, absence=absence)
     yield parameter(own.name, kind, shown, own.default)
     if own.kind == "secret":
         about = shown._replace(help=f"{label}: a file with the {own.name.replace('_', ' ')}.", metavar="FILE")
@@ -137,7 +138,6 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
 def parameter(name: str, hint: Any, option: Option, default: Any) -> inspect.Parameter:
     """Make an option a parameter as typer takes it."""
     kind, metavar, _ = _written(hint, option)
-    flags = (option.flag or f"--{'no-' * (default is True)}{name.replace('_', '-')}").split()
     if kind is bool:
         default = False
     elif default in (None, "", (), {}) or kind == list[str]:
@@ -148,7 +148,7 @@ def parameter(name: str, hint: Any, option: Option, default: Any) -> inspect.Par
         default = str(default)
     is_number = kind in (int, float)
     declared: Any = typer.Option(
-        *flags,
+        *flags_of(name, option),
         metavar=option.metavar or metavar,
         rich_help_panel=option.panel or None,
         show_default=option.absence or default is not None,

@@ -241,11 +241,11 @@ def _choose_engine(
 ) -> tuple[FleetLimits, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
     """Choose the limits of each process and the engine that runs the jobs."""
     workers = default_workers() if options["workers"] is None else options["workers"]
-    memory = default_memory_bytes(max(1, workers)) if options["memory_bytes"] is None else options["memory_bytes"]
+    memory = default_memory_bytes(workers) if options["memory_bytes"] is None else options["memory_bytes"]
     seconds = options["timeout_ms"] / 1000
     written = options["written_bytes"]
-    if min(workers, memory, seconds, 1 if written is None else written) <= 0:
-        raise UsageError("jobs, memory, timeout and written of a batch must be more than 0")
+    if min(memory, seconds, 1 if written is None else written) <= 0:
+        raise UsageError("memory, timeout and written of a batch must be more than 0")
     scheduler, has_dashboard = options["scheduler"], options["dashboard"]
     if scheduler is None and not has_dashboard:
         return FleetLimits(memory, seconds, written), partial(read_here, workers=workers)

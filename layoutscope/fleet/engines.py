@@ -118,8 +118,10 @@ def source_identity(path: str) -> dict[str, Any]:
     total, newest, digest = 0, 0, hashlib.sha256()
     try:
         # The parts of a split image, and the files of a folder such as a bundle, belong to it.
-        names = list(inputs.walk_files(path)) if os.path.isdir(path) else [path]  # noqa: PTH112
-        if names == [path]:
+        names = [path]
+        if os.path.isdir(path):  # noqa: PTH112
+            names = list(inputs.walk_files(path))
+        else:
             with suppress(ImageError):
                 names += map(str, find_parts(Path(path))[1:])
         for name in names:

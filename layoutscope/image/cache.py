@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from layoutscope.image.source import Source
+    from layoutscope.zstd import zstd
+
+    _Decoder = lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor
 
 CHUNK_BYTES: Final = 1024**2
 """Amount of decompressed data that is handled at once."""
@@ -79,11 +82,11 @@ class SourceReader(io.RawIOBase):
 
 
 def _unpack_chunks(packed: BinaryIO, way: str) -> Iterator[bytes]:
-    """Decompress a file in chunks: stream after stream, skipping the padding between them and after the last."""
+    """Decompress a file in chunks."""
     from layoutscope.zstd import zstd
 
     window: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
-    decoders: dict[str, Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor]] = {
+    decoders: dict[str, Callable[[], _Decoder]] = {
         "zstd": lambda: zstd.ZstdDecompressor(options=window),
         "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_XZ_MEMORY_BYTES),
         "bzip2": bz2.BZ2Decompressor,
@@ -95,26 +98,29 @@ def _unpack_chunks(packed: BinaryIO, way: str) -> Iterator[bytes]:
             with gzip.GzipFile(fileobj=packed) as reader:
                 while chunk := reader.read(CHUNK_BYTES):
                     yield chunk
-            return
-        data = packed.read(_INPUT_BYTES)
-        while data:
-            decoder = decoders[way]()
-            while not decoder.eof:
-                if decoder.needs_input and not data:
-                    data = packed.read(_INPUT_BYTES)
-                    if not data:
-                        raise EOFError  # noqa: TRY301  (as gzip does)
-                yield decoder.decompress(data, CHUNK_BYTES)
-                data = b""
-            data = decoder.unused_data.lstrip(padding)
-            while not data and (more := packed.read(_INPUT_BYTES)):
-                data = more.lstrip(padding)
+        else:
+            yield from _decode_streams(packed, decoders[way], padding)
     except EOFError as error:
         raise ImageError(f"damaged {way} data: the file ends early, at byte {packed.tell():,}") from error
     except (OSError, ValueError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
         # The library's own message is not useful.
         reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
         raise ImageError(f"damaged {way} data: {reason}; byte {packed.tell():,} of the file was reached") from error
+
+
+def _decode_streams(packed: BinaryIO, new_decoder: Callable[[], _Decoder], padding: bytes) -> Iterator[bytes]:
+    """Decompress stream after stream, skipping the padding between them and after the last."""
+    data = packed.read(_INPUT_BYTES)
+    while data:
+        decoder = new_decoder()
+        while not decoder.eof:
+            if decoder.needs_input and not data and not (data := packed.read(_INPUT_BYTES)):
+                raise EOFError  # as gzip does
+            yield decoder.decompress(data, CHUNK_BYTES)
+            data = b""
+        data = decoder.unused_data.lstrip(padding)
+        while not data and (more := packed.read(_INPUT_BYTES)):
+            data = more.lstrip(padding)
 
 
 COMPRESSIONS: Final = {
@@ -464,17 +470,21 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
         is_same = kept.name == make_cached_name(Path(source.name).name, source.status())
         # A file that has the name by now and does not match its seal is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
-        # Only a complete, sealed image gets the name by which the next run finds it, unless another process was faster.
-        if is_kept and seal(kept, partial):
-            with suppress(FileExistsError):
-                try:
-                    ownfiles.rename_new(partial, kept)
-                except PermissionError:
-                    image.close()  # Windows gives no other name to what is open
-                    ownfiles.rename_new(partial, kept)
-                    image = RawFile(kept)
-                seal(kept)  # its name changed the state of the file
-        return image
+        # Only a complete, sealed image gets the name by which the next run finds it.
+        return _move_into_cache(image, partial, kept) if is_kept and seal(kept, partial) else image
+
+
+def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
+    """Give an image its name unless another process was faster."""
+    with suppress(FileExistsError):
+        try:
+            ownfiles.rename_new(partial, kept)
+        except PermissionError:
+            image.close()  # Windows gives no other name to what is open
+            ownfiles.rename_new(partial, kept)
+            image = RawFile(kept)
+        seal(kept)  # its name changed the state of the file
+    return image
 
 
 def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> None:

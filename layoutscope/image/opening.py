@@ -145,16 +145,7 @@ def unwrap(source: Source) -> Source:
     """
     for _ in range(MAX_DEPTH):
         try:
-            inside = source
-            if (trailer_at := udif_trailer_at(source)) is not None:
-                inside = udif.open_udif(source, trailer_at)
-            elif (found := signature_of(head := peek(source), trailer_of(source))) is not None:
-                inside = READERS[found.reader](source) if found.reader else source
-            elif (disk := wrappers.open_wrapped(source, head)) is not None:
-                inside = disk
-            # A cue sheet and the files it names are in the same folder, wherever that is.
-            elif isinstance(source, RawFile) and wrappers.is_cue(head):
-                inside = wrappers.open_cue(source)
+            inside = _unwrap_once(source)
         except FormatError as error:
             source.close()
             raise explain_refusal(error, source.name, source.findings) from error
@@ -166,6 +157,22 @@ def unwrap(source: Source) -> Source:
         source = inside
     source.close()
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
+
+
+def _unwrap_once(source: Source) -> Source:
+    """Open the container that a source is, or return the source itself if it is not a container."""
+    trailer_at = udif_trailer_at(source)
+    if trailer_at is not None:
+        return udif.open_udif(source, trailer_at)
+    head = peek(source)
+    found = signature_of(head, trailer_of(source))
+    if found is not None:
+        return READERS[found.reader](source) if found.reader else source
+    disk = wrappers.open_wrapped(source, head)
+    if disk is not None:
+        return disk
+    # A cue sheet and the files it names are in the same folder, wherever that is.
+    return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
 def explain_refusal(
@@ -251,42 +258,45 @@ def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
         files = sorted(place for place in map(Path, inputs.walk_files(str(path))) if place.is_file())
         # The files may be links that the folder's owner made.
         return {place.relative_to(path).as_posix(): inputs.read_bytes(place, MAX_MEMBER_BYTES) for place in files}
-    found: dict[str, bytes] = {}
-    unpacked = 0
     inputs.note(path)
-    # The archive is read as a stream: a header gives the length of its file before any of the file is unpacked. Headers
-    # stored as files of their own are read whole, and the stream itself bounds them.
     try:
-        with (
-            inputs.open_file(path) as file,
-            _Bounded(path, file) as stream,
-            tarfile.open(fileobj=stream, mode="r|") as archive,
-        ):
-            for number, member in enumerate(archive, 1):
-                unpacked += member.size
-                shown = f"{path}: {member.name[:80]!r}"
-                if number > MAX_MEMBERS or member.size > MAX_MEMBER_BYTES or unpacked > MAX_UNPACKED_BYTES:
-                    what = f"member {number:,}, {member.name[:80]!r}"
-                    raise ImageError(f"{path}: {what}, has {member.size:,} bytes: too large")
-                if member.isdir():
-                    continue
-                if not member.isreg():
-                    raise ImageError(f"{shown} is a link or a device, which no such archive has")
-                first, *rest = member.name.removeprefix("./").split("/")
-                if first != folder or not rest or not all(PART.fullmatch(part) for part in rest):
-                    raise ImageError(f"{shown} is not in the folder {folder!r} of the archive")
-                name, content = "/".join(rest), archive.extractfile(member)
-                if name in found or content is None:
-                    raise ImageError(f"{shown} is in the archive twice")
-                found[name] = content.read()
-            # The checksum of gzip follows the end of the archive.
-            while stream.read(PIECE_BYTES):
-                pass
+        return _list_packed_files(path, folder)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ImageError(f"{path}: is not an archive, or is cut: {str(error) or 'it ends in the middle'}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise ImageError(f"{path}: {reason[:1].lower()}{reason[1:]}") from error
+
+
+def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    unpacked = 0
+    # The archive is read as a stream: a header gives the length of its file before any of the file is unpacked. Headers
+    # stored as files of their own are read whole, and the stream itself bounds them.
+    with (
+        inputs.open_file(path) as file,
+        _Bounded(path, file) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
+        for number, member in enumerate(archive, 1):
+            unpacked += member.size
+            shown = repr(member.name[:80])
+            if number > MAX_MEMBERS or member.size > MAX_MEMBER_BYTES or unpacked > MAX_UNPACKED_BYTES:
+                raise ImageError(f"{path}: member {number:,}, {shown}, has {member.size:,} bytes: too large")
+            if member.isdir():
+                continue
+            if not member.isreg():
+                raise ImageError(f"{path}: {shown} is a link or a device, which no such archive has")
+            first, *rest = member.name.removeprefix("./").split("/")
+            if first != folder or not rest or not all(PART.fullmatch(part) for part in rest):
+                raise ImageError(f"{path}: {shown} is not in the folder {folder!r} of the archive")
+            name, content = "/".join(rest), archive.extractfile(member)
+            if name in found or content is None:
+                raise ImageError(f"{path}: {shown} is in the archive twice")
+            found[name] = content.read()
+        # The checksum of gzip follows the end of the archive.
+        while stream.read(PIECE_BYTES):
+            pass
     return found
 
 

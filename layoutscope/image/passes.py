@@ -71,27 +71,30 @@ def read_alone(reading: Reading[T]) -> T:
 def serve(wants: Sequence[Want]) -> None:
     """Read the requested ranges in one pass over each source, from its start to its end."""
     for source in {id(want.source): want.source for want in wants}.values():
-        own = [want for want in wants if want.source is source]
-        counts = np.array([len(want.image_offsets) for want in own])
-        owner, row = owners(counts), ordinals(counts)
-        offset = np.concatenate([want.image_offsets for want in own])
-        size = np.repeat(np.array([want.size_bytes for want in own], np.int64), counts)
-        order = order_of(offset)
-        part = np.cumsum(size[order]) // PART_BYTES
-        workspace = Workspace()
-        with phase_of_pass(source, int(size.sum())) as under_way:
-            for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
-                # Pieces of one reader end up together.
-                chosen = by_address[np.argsort(owner[by_address], kind="stable")]
-                data = source.read_extents(offset[chosen], size[chosen], workspace)
-                bounds = np.searchsorted(owner[chosen], np.arange(len(own) + 1))
-                start = 0
-                for want, first, last in zip(own, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-                    if first < last:
-                        stop = start + (last - first) * want.size_bytes
-                        want.take(row[chosen[first:last]], data[start:stop].reshape(last - first, want.size_bytes))
-                        start = stop
-                under_way.advance(len(data))
+        _serve_source(source, [want for want in wants if want.source is source])
+
+
+def _serve_source(source: Source, wants: Sequence[Want]) -> None:
+    counts = np.array([len(want.image_offsets) for want in wants])
+    owner, row = owners(counts), ordinals(counts)
+    offset = np.concatenate([want.image_offsets for want in wants])
+    size = np.repeat(np.array([want.size_bytes for want in wants], np.int64), counts)
+    order = order_of(offset)
+    part = np.cumsum(size[order]) // PART_BYTES
+    workspace = Workspace()
+    with phase_of_pass(source, int(size.sum())) as under_way:
+        for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+            # Pieces of one reader end up together.
+            chosen = by_address[np.argsort(owner[by_address], kind="stable")]
+            data = source.read_extents(offset[chosen], size[chosen], workspace)
+            bounds = np.searchsorted(owner[chosen], np.arange(len(wants) + 1))
+            start = 0
+            for want, first, last in zip(wants, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                if first < last:
+                    stop = start + (last - first) * want.size_bytes
+                    want.take(row[chosen[first:last]], data[start:stop].reshape(last - first, want.size_bytes))
+                    start = stop
+            under_way.advance(len(data))
 
 
 def phase_of_pass(source: Source, size_bytes: int) -> AbstractContextManager[Phase]:

@@ -61,25 +61,33 @@ CMS_PREFIX_BYTES: Final = 4
 
 def open_if_encrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted image with its password; return the source itself if it is not encrypted."""
-    what, end = f"{source.name}: is an encrypted disk image", source.size_bytes - FORMER_TRAILER.width
+    end = source.size_bytes - FORMER_TRAILER.width
     try:
         header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
-        if header is None and (end < 0 or not trailer_of(source).endswith(b"cdsaencr")):
-            return source
         if header is None:
+            if end < 0 or not trailer_of(source).endswith(b"cdsaencr"):
+                return source
             kind, data = grammar.EncryptedImage.FormerTrailer, source.read(end, FORMER_TRAILER.width)
             trailer = grammar.parse(kind, data, structure="encrypted image", image_offset=end)
     except FormatError:
         return source
     if header is not None:
         if password is None:
+            what = f"{source.name}: is an encrypted disk image"
             raise make_encrypted_refusal(what, header.key_bits, header.len_data)
         keys = unlock_keys(source, header, password)
         return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
+    return _open_former(source, trailer, password)
+
+
+def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str | None) -> Source:
+    """Open an encrypted image of version 1."""
+    end = source.size_bytes - FORMER_TRAILER.width
     # The wrapping adds 24 bytes to the key.
     key_bits = 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
     if password is None:
-        raise make_encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
+        what = f"{source.name}: is an encrypted disk image before Mac OS X 10.5"
+        raise make_encrypted_refusal(what, key_bits, trailer.len_data)
     _refuse_sizes(trailer, key_bits, end)
     wrapped = [
         (trailer.wrapped_key, trailer.len_wrapped_key),

@@ -372,16 +372,7 @@ def _open_extent(source: Source) -> Source:
         ends = np.append(np.unique(offsets), source.size_bytes)
         stored = ends[np.searchsorted(ends, offsets, side="right").clip(max=len(ends) - 1)] - offsets
         stored = stored.clip(1, VMDK_GRAIN.width + 2 * unit)
-    differing = None
-    if header.has_copy_of_tables:
-        at = header.second_directory_sector * SECTOR_BYTES
-        with suppress(FormatError):
-            (copies,) = read_table(source, at, tables, VMDK_REFERENCE, fields, VMDK)
-            for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
-                both = [read_table(source, each, count, VMDK_REFERENCE, fields, VMDK)[0] for each in pair if each]
-                if len(both) == 1 or not np.array_equal(both[:1], both[1:]):
-                    differing = int(pair[0] or pair[1])
-                    break
+    differing = _find_differing_table(source, header, places) if header.has_copy_of_tables else None
     if differing is not None:
         message = f"a table of {Path(source.name).name} and its copy differ; which is right is not known"
         finding = Finding("container-invalid", "error", VMDK, differing, message)
@@ -395,3 +386,19 @@ def _open_extent(source: Source) -> Source:
         source, VMDK, size, unit, numbers, offsets, first_offset=SECTOR_BYTES, stored=stored, codecs=[inflate],
         **losses,
     )  # fmt: skip
+
+
+def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
+    """Find the first table that differs from its copy, and return its place in the file."""
+    fields, at = (VMDK_REFERENCE.sector,), header.second_directory_sector * SECTOR_BYTES
+    with suppress(FormatError):
+        (copies,) = read_table(source, at, len(places), VMDK_REFERENCE, fields, VMDK)
+        for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
+            tables = [
+                read_table(source, each, header.num_references, VMDK_REFERENCE, fields, VMDK)[0]
+                for each in pair
+                if each
+            ]
+            if len(tables) == 1 or not np.array_equal(tables[:1], tables[1:]):
+                return int(pair[0] or pair[1])
+    return None

@@ -326,24 +326,26 @@ class SparseBundle(PieceSource):
         return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
-        band_number = self._numbers[number]
-        # The most recent bands stay open.
-        if band_number not in self._open:
-            if len(self._open) >= KEPT_BANDS:
-                self._open.popitem(last=False)[1].close()
-            file = RawFile(self._bands / self._stored[band_number][0])
-            file.counter = self.counter
-            self._open[band_number] = file
-            if self._decryption is not None:
-                keys, chunk = self._decryption
-                size = file.size_bytes
-                self._open[band_number] = DecryptedSource(file, 0, size, chunk, size // chunk * chunk, keys)
-        self._open.move_to_end(band_number)
-        band = self._open[band_number]
+        band = self._open_band(self._numbers[number])
         stored = max(0, min(len(target), band.size_bytes - offset))
         if stored:
             band.read_into(offset, target[:stored])
         self._fill_hole(target[stored:])
+
+    def _open_band(self, number: int) -> Source:
+        """Return an open band; the most recent ones stay open."""
+        if number not in self._open:
+            if len(self._open) >= KEPT_BANDS:
+                self._open.popitem(last=False)[1].close()
+            file = RawFile(self._bands / self._stored[number][0])
+            file.counter = self.counter
+            self._open[number] = file
+            if self._decryption is not None:
+                keys, chunk = self._decryption
+                size = file.size_bytes
+                self._open[number] = DecryptedSource(file, 0, size, chunk, size // chunk * chunk, keys)
+        self._open.move_to_end(number)
+        return self._open[number]
 
     def close(self) -> None:
         """Close the bands that are open."""

@@ -162,31 +162,21 @@ def _read_block_maps(
             raise too_long
         return 0, _parse_maps(source.read(start, length), start), ()
     except FormatError as error:
-        # The list may be between the data fork and the trailer, or elsewhere in the file.
-        end = trailer_at or source.size_bytes
-        fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
-        where, maps = -1, list[bytes]()
-        for least in dict.fromkeys((fork, 0)):
-            first = max(least, end - MAX_SEARCHED_BYTES)
-            text = source.read(first, end - first)
-            stop = text.rfind(LIST_END)
-            begin = text.rfind(LIST_START, 0, stop) if stop >= 0 else -1
-            if begin >= 0:
-                where = first + begin
-                try:
-                    maps = _parse_maps(text[begin : stop + len(LIST_END)], where)
-                except FormatError:
-                    raise error from None
-                break
-        if where < 0 and trailer.len_resource_fork:
+        located = _find_list(source, trailer, trailer_at)
+        if located is None and trailer.len_resource_fork:
             return 0, _read_resource_maps(source, trailer), ()
-        if where < 0 and not length:
+        if located is None and not length:
             raise FormatError(
                 "names neither a property list nor a resource fork, which would list the pieces of the disk",
                 structure="disk image trailer", image_offset=trailer_at,
             ) from error  # fmt: skip
-        if where < 0:
+        if located is None:
             raise
+        where, text = located
+        try:
+            maps = _parse_maps(text, where)
+        except FormatError:
+            raise error from None
     # An image with something before it is sound in itself: its list follows the data fork, as the trailer says.
     if where > start == trailer.ofs_data_fork + trailer.len_data_fork:
         return where - start, maps, ()
@@ -195,6 +185,20 @@ def _read_block_maps(
         "the property list is not where the trailer says", f"{where:,} (where one was found)", f"{start:,}",
     )  # fmt: skip
     return 0, maps, (finding,)
+
+
+def _find_list(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, bytes] | None:
+    """Search for a property list between the data fork and the trailer, then in the whole file."""
+    end = trailer_at or source.size_bytes
+    fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
+    for start in dict.fromkeys((fork, 0)):
+        first = max(start, end - MAX_SEARCHED_BYTES)
+        text = source.read(first, end - first)
+        stop = text.rfind(LIST_END)
+        begin = text.rfind(LIST_START, 0, stop) if stop >= 0 else -1
+        if begin >= 0:
+            return first + begin, text[begin : stop + len(LIST_END)]
+    return None
 
 
 def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:

@@ -18,7 +18,7 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,9 +60,17 @@ class LineCounts(Displayed, Struct, frozen=True):
     lost: int = 0  # lines in which the recorder says that it lost events
 
 
-Read: TypeAlias = "tuple[int, int, str, str, float, float, bool, int]"
-"""One read, from a line of a recording: block, length in bytes, device, process, when it was issued and complete (in
-microseconds of the recorder's clock, NaN if not recorded), whether it is of metadata, and its origin."""
+class Read(NamedTuple):
+    """One read, from a line of a recording; times in microseconds of the recorder's clock, NaN if not recorded."""
+
+    block: int
+    length_bytes: int
+    device: str
+    process: str
+    issued_us: float
+    done_us: float
+    is_metadata: bool = False
+    layer: int = FILE_SYSTEM
 
 
 class Place(Displayed, Struct, frozen=True):
@@ -169,12 +177,12 @@ def _record(lines: Iterable[Read | str], *, form: str, host: str, unit_bytes: in
     counts: Counter[str] = Counter()
     first_unparsed = 0
     for number, line in enumerate(lines, 1):
-        if isinstance(line, tuple):
+        if isinstance(line, Read):
             reads.append(line)
         elif line:
             counts[line] += 1
             first_unparsed = first_unparsed or (number if line == "unparsed" else 0)
-    columns = zip(*reads, strict=True) if reads else [()] * 8
+    columns = zip(*reads, strict=True) if reads else [()] * len(Read._fields)
     block, length_bytes, named_device, named_process, issued_us, done_us, is_metadata, layer = columns
     devices, device = np.unique(np.array(named_device, np.str_), return_inverse=True)
     processes, process = np.unique(np.array(named_process, np.str_), return_inverse=True)
@@ -272,7 +280,7 @@ def _parse_read(titles: Sequence[str], line: str) -> Read | str:
     issued = done - elapsed if math.isnan(issued) else issued
     done = issued + elapsed if math.isnan(done) else done
     device, process = (cells.get(name, ("", ""))[1] for name in ("device", "process"))
-    return block, length, device, process, issued, done, False, FILE_SYSTEM
+    return Read(block, length, device, process, issued, done)
 
 
 def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -368,9 +376,16 @@ def _parse_disk_line(begin: re.Match[str], line: str, now_us: float) -> Read | s
     block, length = int(rest["block"], 16), int(rest["length"], 16)
     if block >= HIGHEST_BLOCK or length > LONGEST_READ:
         return "unparsed"
-    process, call = rest["process"].strip(), begin["call"]
-    issued_us = now_us - float(rest["elapsed"]) * 1e6
-    return block, length, rest["device"], process, issued_us, now_us, call == "RdMeta", LAYERS[call]
+    return Read(
+        block=block,
+        length_bytes=length,
+        device=rest["device"],
+        process=rest["process"].strip(),
+        issued_us=now_us - float(rest["elapsed"]) * 1e6,
+        done_us=now_us,
+        is_metadata=begin["call"] == "RdMeta",
+        layer=LAYERS[begin["call"]],
+    )
 
 
 OFFSET_NAMES: Final = ("image_offset", "offset_bytes", "offset")

@@ -338,14 +338,12 @@ def place_reads(
 
 def serve(work: Placed, angle: int) -> ReadTimes:
     """Serve the pieces of the reads from a start angle, one read at a time or several."""
-    service_ms, times, outcomes = (
-        work.flash_ms,
-        np.zeros((len(work.flash_ms), 5)),
-        np.zeros(len(work.flash_ms), np.uint8),
-    )
-    if work.disk is not None and work.surface is not None:
-        if work.queue_depth > 1 and work.num_drives > 1:
-            raise UsageError("a queue is modelled for single drives and for flash only")
+    if work.disk is None or work.surface is None:
+        service_ms, num_pieces = work.flash_ms, len(work.flash_ms)
+        times, outcomes = np.zeros((num_pieces, 5)), np.zeros(num_pieces, np.uint8)
+    elif work.queue_depth > 1 and work.num_drives > 1:
+        raise UsageError("a queue is modelled for single drives and for flash only")
+    else:
         ticks, outcomes = _serve_disks(work, work.disk, work.surface, angle)
         times = ticks / (TURN / work.disk.turn_ms)
         times[:, hdd.TRAVEL] = ticks[:, hdd.TRAVEL]
@@ -481,14 +479,7 @@ def draw_seconds(
         named = place_reads(sample, _split_by_device(profile, trace), start_offset_bytes, queue_depth)
         own = _sum_by_stretch(serve(named, 0).service_ms)
         scale = nominal.service_s / max(float(own.sum()), 1e-12)
-        # The sampling error is the logarithm of the factor that contains 90 % of the ratios of a drawn drive to the
-        # nominal one: the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977,
-        # chapter 6).
-        total = drawn[wanted].sum(axis=1, keepdims=True)
-        off = drawn[wanted] - total / max(float(own.sum()), 1e-12) * own
-        left = 1 - (SAMPLE_READS - STRETCHES * WARM_UP) / len(trace)
-        spread = np.sqrt(left * STRETCHES / (STRETCHES - 1) * np.square(off).sum(axis=1))
-        error = float(np.median(spread / np.maximum(total[:, 0], 1e-12))) * T_95[STRETCHES - 1]
+        error = _sampling_error(drawn[wanted], own, len(trace))
     drive_s = drawn.sum(axis=1) * scale * unknown.of(MODEL)
     seconds = drive_s + trace.host_us / 1e6 * unknown.of(HOST)
     return Draws(seconds[numbers], drive_s[numbers], nominal.seconds, error)
@@ -620,6 +611,18 @@ def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
 def _sum_by_stretch(service_ms: F64) -> F64:
     """Return the summed times, in seconds, of each stretch's reads after its warm-up."""
     return np.asarray(service_ms.reshape(STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
+
+
+def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
+    """Return the logarithm of the factor that contains 90 % of the ratios of a drawn drive to the nominal one.
+
+    It is the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
+    """
+    total = drawn.sum(axis=1, keepdims=True)
+    off = drawn - total / max(float(own.sum()), 1e-12) * own
+    left = 1 - (SAMPLE_READS - STRETCHES * WARM_UP) / num_reads
+    spread = np.sqrt(left * STRETCHES / (STRETCHES - 1) * np.square(off).sum(axis=1))
+    return float(np.median(spread / np.maximum(total[:, 0], 1e-12))) * T_95[STRETCHES - 1]
 
 
 def _each_draw(

@@ -191,14 +191,7 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
     if error:
         factor[MODEL] = factors("drive.model", error)
     if host.name:
-        # The ratios of the host's elapsed time to its computed costs.
-        prior = priors()["host"][host.name]
-        machine = host.machine or drawn("host.machine", prior["machine"])
-        wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
-        if host.threads > 1:
-            usual = min(host.threads, host.processors)
-            wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
-        factor[HOST] = np.asarray(wall)
+        factor[HOST] = host_factors(host)
     angle = drawn("start.angle", {"span": [0.0, 1.0]})
     anywhere = priors()["placement"]["offset"]
     offset = None if knows_offset else _expand_to_draws(drawn("placement.offset", anywhere, GEOMETRIES))
@@ -253,6 +246,17 @@ def model_drives(geometry: str) -> int:
 
 T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015}
 """Quantile of Student's t at 95 %, by degrees of freedom."""
+
+
+def host_factors(host: Host) -> F64:
+    """Draw the ratios of the host's elapsed time to its computed costs."""
+    prior = priors()["host"][host.name]
+    machine = host.machine or drawn("host.machine", prior["machine"])
+    wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
+    if host.threads > 1:
+        usual = min(host.threads, host.processors)
+        wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
+    return np.asarray(wall)
 
 
 def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveProfile:
@@ -445,11 +449,11 @@ def contributions(
     }
     added = dict.fromkeys(names, 0.0)
     for name in names:
-        others = [other for other in names if other != name]
         gain = 0.0
-        for before in (chosen for count in range(len(names)) for chosen in combinations(others, count)):
-            both = tuple(each for each in names if each == name or each in before)
-            gain += (explained[both] - explained[before]) / comb(len(others), len(before)) / len(names)
+        for before, share in explained.items():
+            if name not in before:
+                both = tuple(each for each in names if each == name or each in before)
+                gain += (explained[both] - share) / comb(len(names) - 1, len(before)) / len(names)
         added[name] = max(gain, 0.0)
     total = sum(added.values())
     most = max(explained[tuple(names)], 0.0) if names else 0.0

@@ -61,27 +61,32 @@ def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...
 
 
 def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    traits, main = filesystem_of(layout).traits, main_tree(layout)
-    pieces, volume_bytes = metadata_pieces(layout), layout.facts.size_bytes
-    yield from clump_metrics(pieces, "metadata")
-    yield from span_metrics(pieces, volume_bytes, "metadata")
-    nodes = select_own_nodes(layout)
-    own = locate_pieces(layout, nodes.take(nodes["tree"].equals(main)))
-    yield Metric(NEAREST, nearest_neighbour_ratio(own, volume_bytes), main)
-    del pieces, own  # large arrays, and the metrics below are the peak
-    if traits.has_metadata_zone:
-        yield zone_metric(layout)
-    # The trees with at least two nodes at level 0, the enumerated one first.
-    tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
-    shared = [each.name for each in traits.trees if each.holds_several]
-    counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
-    del nodes, tree
-    names = [name for name, count in counts.items() if count > 1]
-    for name in sorted(names, key=lambda name: (name != main, -counts[name])):
-        yield from order_metrics(layout, name)
-        yield from health_metrics(layout, name)
+    yield from _locality(layout)
+    for tree in _list_measured_trees(layout):
+        yield from order_metrics(layout, tree)
+        yield from health_metrics(layout, tree)
     yield from writing_metrics(layout)
     yield from distance_metrics(layout)
     yield from file_metrics(layout)
     yield from creation_metrics(layout)
     yield from free_metrics(layout)
+
+
+def _locality(layout: VolumeLayout) -> Iterator[Metric]:
+    pieces, volume_bytes, main = metadata_pieces(layout), layout.facts.size_bytes, main_tree(layout)
+    yield from clump_metrics(pieces, "metadata")
+    yield from span_metrics(pieces, volume_bytes, "metadata")
+    own = locate_pieces(layout, select_own_nodes(layout, main))
+    yield Metric(NEAREST, nearest_neighbour_ratio(own, volume_bytes), main)
+    if filesystem_of(layout).traits.has_metadata_zone:
+        yield zone_metric(layout)
+
+
+def _list_measured_trees(layout: VolumeLayout) -> list[str]:
+    """List the trees with at least two nodes at level 0, the enumerated one first."""
+    nodes, main = select_own_nodes(layout), main_tree(layout)
+    tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
+    shared = [each.name for each in filesystem_of(layout).traits.trees if each.holds_several]
+    counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
+    names = [name for name, count in counts.items() if count > 1]
+    return sorted(names, key=lambda name: (name != main, -counts[name]))

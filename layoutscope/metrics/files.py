@@ -225,17 +225,9 @@ AGE = DEFINITIONS["age-xid"]
 def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Measure fill by level and height of one tree, and density and age if they apply."""
     nodes = select_own_nodes(layout, tree)
-    ordered = nodes.take(nodes["level"].is_known)
-    level, used = ordered["level"].data, ordered["used_bytes"].filled(0).astype(np.int64)
-    known = ordered["used_bytes"].is_known & ordered["free_bytes"].is_known
-    room = np.where(known, used + ordered["free_bytes"].data, 0)
-    # Doubles hold these sums of whole bytes exactly.
-    sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
-    parts = tuple(
-        (f"level {number}", used_sum / room_sum) for number, (used_sum, room_sum) in enumerate(sums) if room_sum
-    )
-    yield Metric(FILL, dict(parts).get("level 0"), tree, parts)
-    yield Metric(HEIGHT, float(int(level.max()) + 1) if len(level) else None, tree)
+    yield _make_fill_metric(nodes, tree)
+    levels = nodes["level"].present()
+    yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)
     if tree == main_tree(layout):
         entries = len(layout.columns("entries"))
         yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
@@ -245,6 +237,19 @@ def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
         now = np.uint64(layout.facts.stamp)
         middle, parts = median_and_percentiles(now - np.minimum(nodes["xid"].present().astype(np.uint64), now))
         yield Metric(AGE, middle, tree, parts)
+
+
+def _make_fill_metric(nodes: Table, tree: str) -> Metric:
+    nodes = nodes.take(nodes["level"].is_known)
+    level, used = nodes["level"].data, nodes["used_bytes"].filled(0).astype(np.int64)
+    known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known
+    room = np.where(known, used + nodes["free_bytes"].data, 0)
+    # Doubles hold these sums of whole bytes exactly.
+    sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
+    parts = tuple(
+        (f"level {number}", used_sum / room_sum) for number, (used_sum, room_sum) in enumerate(sums) if room_sum
+    )
+    return Metric(FILL, dict(parts).get("level 0"), tree, parts)
 
 
 ENUMERATION_SCORE = DEFINITIONS["enumeration-layout-score"]
@@ -257,11 +262,7 @@ STROKES = DEFINITIONS["head-travel-strokes"]
 
 def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     """Measure a walk over a layout."""
-    nodes = live_nodes(layout)
-    nodes = nodes.take(order_of(nodes["image_offset"].data))
-    start, stop = node_edges(layout, nodes)
-    touched = first_touches(trace.image_offset, start, start + nodes["size_bytes"].data)
-    yield Metric(ENUMERATION_SCORE, mean_or_none(start[touched][1:] == stop[touched][:-1]), "walk")
+    yield Metric(ENUMERATION_SCORE, enumeration_layout_score(trace, layout), "walk")
     start, stop = trace.image_offset, trace.image_offset + trace.length_bytes
     yield Metric(REQUEST_SCORE, mean_or_none(start[1:] == stop[:-1]), "walk")
     from_end = np.abs(start[1:] - stop[:-1])
@@ -276,6 +277,15 @@ def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     # A volume that shares the space of a container has the size of the container, all of which it may use.
     size = layout.facts.size_bytes
     yield Metric(STROKES, travel / size if size > 0 else None, "walk")
+
+
+def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
+    """Compute the share of first-touched nodes that start where the previous one ends; None for fewer than two."""
+    nodes = live_nodes(layout)
+    nodes = nodes.take(order_of(nodes["image_offset"].data))
+    start, stop = node_edges(layout, nodes)
+    touched = first_touches(trace.image_offset, start, start + nodes["size_bytes"].data)
+    return mean_or_none(start[touched][1:] == stop[touched][:-1])
 
 
 def first_touches(

@@ -113,9 +113,10 @@ def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     number = files["file_id"].signed()
     follows = (number[1:] == number[:-1] + 1)[is_behind[1:]]
     yield Metric(NEXT_NUMBER, mean_or_none(follows), "files")
-    orders = [(CREATED_AS_LISTED, number)] + ([] if by_name is None else [(CREATED_BY_NAME, number[by_name])])
-    for definition, numbers in (*orders, (BORN_AS_LISTED, files["create_time"].signed())):
-        yield Metric(definition, rising_share(*count_ascents(numbers, is_behind)), "files")
+    yield Metric(CREATED_AS_LISTED, rising_share(*count_ascents(number, is_behind)), "files")
+    if by_name is not None:
+        yield Metric(CREATED_BY_NAME, rising_share(*count_ascents(number[by_name], is_behind)), "files")
+    yield Metric(BORN_AS_LISTED, rising_share(*count_ascents(files["create_time"].signed(), is_behind)), "files")
 
 
 AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"

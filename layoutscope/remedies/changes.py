@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import Touches
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.tables import Table, VolumeLayout
 
@@ -559,6 +560,12 @@ def on_other_file_system(name: str) -> Change:
 
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
+    needed = _touches_by_number(case, is_whole=is_whole)
+    return metadata_reads(case.model, [(needed, np.zeros(len(needed), np.uint16))])
+
+
+def _touches_by_number(case: Case, *, is_whole: bool) -> Touches:
+    """Lay out the touches; the memory that this takes is free again when the nodes are read."""
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
     # A folder that was not stat'ed is looked up when it is opened.
@@ -571,10 +578,7 @@ def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     order = np.lexsort((model.entries.file_id[shown], turn))
     found, each = lookups(model, shown[order])
     when = walk.directory - len(descent) if is_whole else walk.directory
-    needed = merge_by_turn([(listed, when, per_buffer), (found, turn[order], each)])
-    # The parts take much memory, and are not needed while the nodes are read.
-    del walk, listed, found
-    return metadata_reads(model, [(needed, np.zeros(len(needed), np.uint16))])
+    return merge_by_turn([(listed, when, per_buffer), (found, turn[order], each)])
 
 
 def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
@@ -658,21 +662,8 @@ def file_list(
     entries = case.model.entries
     files = entries_in_walk_order(case)
     files = files[~entries.is_directory[files]]
-    # Each path as the list has it, its flaw if any, and the first path of each flaw.
-    paths: list[bytes] = []
-    flaws: list[str] = []
-    shown: dict[str, str] = {}
-    spelling, table = Paths(case.layout), case.layout.columns("entries")
     rows = np.arange(len(entries))[entries.order][files]
-    for first in range(0, len(rows), BATCH_ROWS):
-        part = table.take(rows[first : first + BATCH_ROWS])
-        for row in zip(*map(part.listed, NAMED), strict=True):
-            text, flaw = spelled = spelling.entry(*row)
-            flaw = flaw or ("" if is_null_separated or "\n" not in text else LINE_END)
-            if flaw:
-                shown.setdefault(flaw, text)
-            paths.append(b"." + spelled.to_bytes())
-            flaws.append(flaw)
+    paths, flaws, shown = _spell_paths(case.layout, rows, is_null_separated=is_null_separated)
     # The pieces of the walk that memory holds at once.
     windows = np.zeros(len(paths), np.int64)
     if memory_bytes is not None:
@@ -689,6 +680,26 @@ def file_list(
     missing += [MissingFiles("no walk from the root comes to them", left)] if left else []
     listed = tuple(paths[place] for place in order.tolist() if not flaws[place])
     return listed, EmittedOrder(path, len(listed), tuple(missing), int(windows.max(initial=0)) + 1, seconds)
+
+
+def _spell_paths(
+    layout: VolumeLayout, rows: I64, *, is_null_separated: bool
+) -> tuple[list[bytes], list[str], dict[str, str]]:
+    """Spell the path of each row of the entries: as a list has it, its flaw if any, and the first path of each flaw."""
+    spelling, entries = Paths(layout), layout.columns("entries")
+    paths: list[bytes] = []
+    flaws: list[str] = []
+    shown: dict[str, str] = {}
+    for first in range(0, len(rows), BATCH_ROWS):
+        part = entries.take(rows[first : first + BATCH_ROWS])
+        for row in zip(*map(part.listed, NAMED), strict=True):
+            text, flaw = path = spelling.entry(*row)
+            flaw = flaw or ("" if is_null_separated or "\n" not in text else LINE_END)
+            if flaw:
+                shown.setdefault(flaw, text)
+            paths.append(b"." + path.to_bytes())
+            flaws.append(flaw)
+    return paths, flaws, shown
 
 
 def _seconds(case: Case, files: I64) -> float:
@@ -806,16 +817,20 @@ def drop_snapshot_nodes(layout: VolumeLayout) -> VolumeLayout:
     leaves = leaves.take(np.argsort(leaves["key_rank"].signed(), kind="stable"))
     rows, locator = leaves["row"].data, live["locator_row"]
     needed = np.bincount(locator.present(), minlength=int(rows.max(initial=0)) + 1)
-    # The leaf that gets each leaf's records when neighbours are merged up to the capacity.
-    capacity = int(leaves["num_records"].filled(0).max(initial=0)) or 1
-    target = np.zeros(len(rows), np.int64)
-    head, held = 0, 0
-    for place, count in enumerate(needed[rows].tolist()):
-        if held + count > capacity:
-            head, held = place, 0
-        held += count
-        target[place] = head
+    target = _merge_leaves(needed[rows], int(leaves["num_records"].filled(0).max(initial=0)) or 1)
     merged = np.arange(max(len(needed), int(locator.filled(0).max(initial=0)) + 1), dtype=np.uint32)
     merged[rows] = rows[target]
     replaced = live.changed("locator_row", Values(merged[locator.filled(0)], locator.known))
     return layout.changed(nodes=replaced)
+
+
+def _merge_leaves(counts: I64, capacity: int) -> I64:
+    """Return the leaf that gets each leaf's records when neighbours are merged up to a capacity."""
+    target = np.zeros(len(counts), np.int64)
+    head, size = 0, 0
+    for place, count in enumerate(counts.tolist()):
+        if size + count > capacity:
+            head, size = place, 0
+        size += count
+        target[place] = head
+    return target

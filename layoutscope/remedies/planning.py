@@ -19,7 +19,7 @@ from layoutscope.results.scan import volume_name
 from layoutscope.results.verdict import Remedy, Yardstick
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutscope.remedies.case import Case, Change
     from layoutscope.results.scan import Prediction
@@ -57,17 +57,8 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
             programs.append(name)
         if best is not row:
             trial.forget(name)
-    pair = None
-    if best is not None:
-        if best.words.kind == VOLUME:
-            both = {(best.words.name, name): trial.both(best.words.name, name) for name in programs}
-        seconds, pair_names = min(
-            ((seconds, pair_names) for pair_names, seconds in both.items() if seconds is not None),
-            default=(np.inf, ("", "")),
-        )
-        # Two remedies that save hardly more than the better of them are not a pair.
-        if seconds <= (1 - PAIR_FROM) * best.seconds:
-            pair = RemedyPair(pair_names, seconds, 1 - seconds / trial.now.seconds)
+    if best is not None and best.words.kind == VOLUME:
+        both = {(best.words.name, name): trial.both(best.words.name, name) for name in programs}
     layout = case.layout
     return VolumePlan(
         volume=volume_name(layout),
@@ -79,11 +70,24 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
         seconds=trial.now.seconds,
         interval=trial.now.interval,
         remedies=tuple(sorted((tried[name] for name in wanted), key=lambda row: (bool(row.why_not), -row.saved_s))),
-        pair=pair,
+        pair=None if best is None else _best_pair(both, best.seconds, trial.now.seconds),
         coverage=layout.coverage,
         num_errors=layout.num_errors,
         unknown=tuple(_list_unknown(case)),
     )
+
+
+def _best_pair(
+    both: Mapping[tuple[str, str], float | None],  # seconds with two remedies
+    best_s: float,  # seconds with the best remedy alone
+    now_s: float,
+) -> RemedyPair | None:
+    """Return the two remedies that together save most; None if they save hardly more than the better of them."""
+    known = [(seconds, names) for names, seconds in both.items() if seconds is not None]
+    if not known:
+        return None
+    seconds, names = min(known)
+    return None if seconds > (1 - PAIR_FROM) * best_s else RemedyPair(names, seconds, 1 - seconds / now_s)
 
 
 PAIR_FROM: Final = 0.05

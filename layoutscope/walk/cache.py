@@ -143,23 +143,32 @@ def add_paths(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArr
     parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
     origin = np.arange(len(touches))
     pending = np.ones(len(touches), bool)
-    mapped = CODE[model.driver.locator_cause]
     for _ in range(MAX_WAY):
         if not pending.any():
             break
         above = np.where(pending & ~along_chain(touches, model), parent[touches.node], -1)
         maps = np.where(pending, mapper[touches.node], -1)
-        # Parents and mappers come before their nodes; a node that was inserted may need others.
-        node = np.stack([above, maps, touches.node], axis=1).ravel()
-        upward = np.where(touches.cause == mapped, mapped, CODE["index"])
-        cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
-        end = int(node.max(initial=0)) + 1
-        place = first_places(np.where(node >= 0, node, end), end + 1)
-        place = place[node[place] >= 0]
-        source = place // 3
-        touches = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
-        origin, pending = origin[source], place % 3 < 2
+        touches, source, pending = _insert_before(touches, above, maps, CODE[model.driver.locator_cause])
+        origin = origin[source]
     return touches, origin
+
+
+def _insert_before(
+    touches: Touches,
+    above: NDArray[np.int32],  # parent to read before each touch, -1 for none
+    maps: NDArray[np.int32],  # mapper to read before each touch, -1 for none
+    mapped: np.uint8,
+) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
+    """Insert parents and mappers before their nodes; also return the touch of each row, and which rows are new."""
+    node = np.stack([above, maps, touches.node], axis=1).ravel()
+    upward = np.where(touches.cause == mapped, mapped, CODE["index"])
+    cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
+    size = int(node.max(initial=0)) + 1
+    place = first_places(np.where(node >= 0, node, size), size + 1)
+    place = place[node[place] >= 0]
+    source = place // 3
+    result = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
+    return result, source, place % 3 < 2
 
 
 def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID, listing_sizes, pad_to_8, path_component, stored_sizes
 from layoutscope.access.trace import CODE, Touches, nothing
-from layoutscope.structs.arrays import first_places, starts_of
+from layoutscope.structs.arrays import first_places, is_head, starts_of
 from layoutscope.walk.cache import choose_evenly
 from layoutscope.walk.visits import Searches, Visits
 
@@ -96,7 +96,8 @@ def lookups(model: Model, entries: I64) -> tuple[Touches, I64]:
     """Look up entries; also return the number of touches for each."""
     searches = searches_of_lookup(model)
     found = searches.of(entries, model.entries.parent_id[entries])
-    return found, np.full(len(entries), len(searches.nodes))
+    # All elements share one place in memory.
+    return found, np.broadcast_to(len(searches.nodes), len(entries))
 
 
 def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
@@ -119,8 +120,8 @@ def stat_walk(model: Model, descent: Descent, way: Touches | None = None) -> Vis
     """List directories and stat all their entries, buffer by buffer."""
     table, costs = model.entries, model.costs
     directory, first, count = fill_buffers(model, descent)
-    is_first, is_last = np.ones((2, len(directory)), bool)
-    is_first[1:] = directory[1:] != directory[:-1]
+    is_first = is_head(directory)
+    is_last = np.ones(len(directory), bool)
     is_last[:-1] = is_first[1:]
     start, behind = model.driver.listing_start(table, descent)[directory], None
     if model.driver.resumes_by_search and len(table):

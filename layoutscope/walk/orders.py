@@ -132,32 +132,42 @@ OWN: Final = ".git"
 def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
     """Stat all files in the order of the index, then walk all directories in listing order.
 
-    Several threads share the first part, as in `paths`; git starts one for each 500 files,
+    Several threads share the first part, as in :func:`look_up_components`; git starts one for each 500 files,
     20 at most.
     """
-    entries, descent = model.entries, drop_unlisted_entries(model, model.descend(start_id))
-    first, count = int(descent.first[0]), int(descent.count[0])
-    names = entries.names(slice(first, first + count)).to_list()
-    # The start of the walk may have no entry, which is -1.
-    own = np.flatnonzero(descent.entry == (first + names.index(OWN) if OWN in names else -2))
-    if len(own):
-        # Git's own directory is left out.
-        begin = int(descent.turn[own[0]])
-        is_inside = (descent.turn >= begin) & (descent.turn <= begin + int(descent.under[own[0]]))
-        descent = descent.take(np.flatnonzero(~is_inside))
-    # The index is sorted by the bytes of paths. The slash after a directory's name is compared, too: "a-b" comes before
-    # "a/b", though "a" is less than "a-b".
-    place = sort_siblings(entries, np.arange(len(entries)), b"/")
-    entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
-    ordered = place[entry[np.argsort(turn, kind="stable")]]
-    is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
-    files = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
-    del place, entry, turn, ordered, is_known  # large arrays, and the look-ups below are the peak
-    components = _components(entries, descent, files)
+    descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, model.descend(start_id)))
+    files = _order_by_path(model.entries, descent, start_id)
+    components = _components(model.entries, descent, files)
     stats, threads = look_up_components(model, components)
     way, later = look_up_start(model, start_id), _list_untracked(model, descent, np.unique(components))
     before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
     return concatenate([way, stats, later]), np.concatenate([before, threads, behind])
+
+
+def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
+    """Drop git's own directory."""
+    first, count = int(descent.first[0]), int(descent.count[0])
+    names = entries.names(slice(first, first + count)).to_list()
+    if OWN not in names:
+        return descent
+    own = np.flatnonzero(descent.entry == first + names.index(OWN))
+    # In a linked work tree, it is a file.
+    if not len(own):
+        return descent
+    begin = int(descent.turn[own[0]])
+    is_inside = (descent.turn >= begin) & (descent.turn <= begin + int(descent.under[own[0]]))
+    return descent.take(np.flatnonzero(~is_inside))
+
+
+def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:
+    """Return the entries of all files, sorted by the bytes of their paths as git's index is."""
+    # The slash after a directory's name is compared, too: "a-b" comes before "a/b", though "a" is less than "a-b".
+    place = sort_siblings(entries, np.arange(len(entries)), b"/")
+    entry, turn = turns_of(descend(entries.chosen(place), start_id), len(entries))
+    ordered = place[entry[np.argsort(turn, kind="stable")]]
+    is_known = np.isin(entries.parent_id[ordered], descent.directory_id)
+    found: NDArray[np.int64] = ordered[is_known & ~entries.is_directory[ordered] & ~entries.is_hidden[ordered]]
+    return found
 
 
 def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -316,9 +326,13 @@ def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
     return Model(layout, host, driver, chosen.traits.main_tree, nodes, entries)
 
 
+def _readdir_stat(model: Model, work: Work) -> Visits:
+    return directories.fts(model, work.start_directory_id, stat=work.stat)
+
+
 def _fts(model: Model, work: Work) -> Visits:
     if not model.host.listing_carries_attributes:
-        return directories.fts(model, work.start_directory_id, stat=work.stat)
+        return _readdir_stat(model, work)
     # Apple's fts asks for the link count with each name, even with FTS_NOSTAT; the count is in the inode.
     return _visit_at_once(model, work, descend_by_stat=True)
 
@@ -333,6 +347,9 @@ def _stat_in_turn(model: Model, work: Work, *, stat: bool) -> Visits | Touches:
     if model.host.listing_carries_attributes:
         return _fts(model, work)
     return programs.stat_in_turn(model, work.start_directory_id, stat=stat)
+
+
+_find = partial(_stat_in_turn, stat=False)
 
 
 def _ls(model: Model, work: Work, *, end: bytes | None) -> Visits | FileTouches:
@@ -358,26 +375,22 @@ def _names(model: Model, work: Work) -> Visits:
 
 def _search(model: Model, work: Work) -> AccessTrace:
     # Linux has no call that searches a catalog; a search by name on Linux is find.
-    if model.host.listing_carries_attributes:
-        return _searchfs(model, work)
-    return make_run(partial(_stat_in_turn, stat=False))(model, work)
+    return (_searchfs if model.host.listing_carries_attributes else make_run(_find))(model, work)
+
+
+def _catalog(model: Model, _: Work) -> Touches:
+    return visits.leaves(model)
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    if model.driver.scans_by_number:
-        return visits.all_nodes(model)
-    return make_run(lambda model, _: visits.leaves(model))(model, work)
+    return visits.all_nodes(model) if model.driver.scans_by_number else make_run(_catalog)(model, work)
 
 
 ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
     {
         order.name: order
         for order in (
-            Order(
-                "readdir-stat",
-                make_run(lambda model, work: directories.fts(model, work.start_directory_id, stat=work.stat)),
-                does="names and attributes: readdir, and stat of each",
-            ),
+            Order("readdir-stat", make_run(_readdir_stat), does="names and attributes: readdir, and stat of each"),
             Order(
                 "fts",
                 make_run(_fts),
@@ -416,11 +429,7 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
                 is_done_once=True,
                 does="what the maker's checker reads of a sound volume",
             ),
-            Order(
-                "find",
-                make_run(partial(_stat_in_turn, stat=False)),
-                does="names as find prints them: no stat where no test needs one",
-            ),
+            Order("find", make_run(_find), does="names as find prints them: no stat where no test needs one"),
             Order(
                 "ls",
                 make_run(partial(_ls, end=b"")),
@@ -445,11 +454,7 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("search", _search, is_done_once=True, does="all names, as a search by name goes through them"),
             Order("bulk", make_run(_visit_at_once), does="names and attributes at once: getattrlistbulk"),
             Order("names", make_run(_names), does="names alone: readdir without stat"),
-            Order(
-                "catalog",
-                make_run(lambda model, _: visits.leaves(model)),
-                does="the whole tree in the order of its keys",
-            ),
+            Order("catalog", make_run(_catalog), does="the whole tree in the order of its keys"),
             Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
             Order(
                 "paths",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Model
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.trace import AccessTrace, Touches
+    from layoutscope.walk.data import WalkPart
     from layoutscope.walk.visits import Visits
 
     Also = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], tuple[Touches, NDArray[np.int64]]]
@@ -59,38 +60,45 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
     A directory of more than :data:`SORTED_ABOVE` entries is visited by inode number, at most :data:`LISTED_AT_ONCE`
     entries at a time.
     """
-    entries = model.entries
     descent = drop_unlisted_entries(model, model.descend(start_id))
-    place = np.arange(len(entries))
-    for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
-        first, size = int(descent.first[large]), int(descent.count[large])
-        part = np.arange(size) // LISTED_AT_ONCE
-        place[first : first + size] = first + np.lexsort((entries.file_id[first : first + size], part))
-    turn = number_turns(entries, descend(entries.chosen(place), start_id), place)
-    del place
-    walk = names_alone(model, descent)
-    # The turns of buffers are odd, so they fall between those of entries. The start of the walk has no turn, and is
-    # listed before all others.
-    when = 2 * turn[descent.entry[walk.directory]] + 1
-    start, count = descent.first[walk.directory], descent.count[walk.directory]
-    number = (walk.first - start) // LISTED_AT_ONCE
-    for late in np.flatnonzero(number > 0).tolist():
-        begin = int(number[late]) * LISTED_AT_ONCE
-        end = min(begin + LISTED_AT_ONCE, int(count[late]))
-        when[late] = 2 * int(turn[start[late] + begin : start[late] + end].min()) - 1
-    listed, per_buffer = walk.lay_out()
-    del walk, start, count, number  # large arrays, and the look-ups below are the peak
+    turn = _number_turns_by_inode(model.entries, descent, start_id)
+    listings = _list_in_turn(model, descent, turn)
     shown = order_by_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
     found, each = lookups(model, shown)
-    steps = [(listed, when, per_buffer), (found, 2 * turn[shown], each)]
+    steps = [listings, (found, 2 * turn[shown], each)]
     if also is not None:
-        under = np.zeros(len(entries) + 1, np.int64)
+        under = np.zeros(len(model.entries) + 1, np.int64)
         under[descent.entry] = descent.under
         more, then = also(shown, turn[shown], under[shown])
         steps.append((more, then, np.ones(len(then), np.int64)))
     return concatenate([look_up_start(model, start_id), merge_by_turn(steps)])
+
+
+def _number_turns_by_inode(entries: EntryTable, descent: Descent, start_id: int) -> I64:
+    """Return the depth-first place of each entry if large directories are visited by inode number."""
+    place = np.arange(len(entries))
+    for large in np.flatnonzero(descent.count > SORTED_ABOVE).tolist():
+        first, count = int(descent.first[large]), int(descent.count[large])
+        part = np.arange(count) // LISTED_AT_ONCE
+        place[first : first + count] = first + np.lexsort((entries.file_id[first : first + count], part))
+    return number_turns(entries, descend(entries.chosen(place), start_id), place)
+
+
+def _list_in_turn(model: Model, descent: Descent, turn: I64) -> WalkPart:
+    """List directories without look-ups; the turns are doubled and odd, so they fall between those of entries."""
+    walk = names_alone(model, descent)
+    first, count = descent.first[walk.directory], descent.count[walk.directory]
+    # The start of the walk has no turn, and is listed before all others.
+    when = 2 * turn[descent.entry[walk.directory]] + 1
+    part = (walk.first - first) // LISTED_AT_ONCE
+    for late in np.flatnonzero(part > 0).tolist():
+        begin = int(part[late]) * LISTED_AT_ONCE
+        end = min(begin + LISTED_AT_ONCE, int(count[late]))
+        when[late] = 2 * int(turn[first[late] + begin : first[late] + end].min()) - 1
+    listed, per_buffer = walk.lay_out()
+    return listed, when, per_buffer
 
 
 def number_turns(entries: EntryTable, descent: Descent, place: I64 | None = None) -> I64:
@@ -151,8 +159,8 @@ def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> 
 def sort_directories(model: Model, start_id: int, end: bytes | None) -> Descent:
     """Order directories as programs that sort visit them: siblings by name, followed by `end`.
 
-    ``ls`` compares plain names by their bytes, as in the C locale; rsync's ``f_name_cmp`` appends a slash. Without an
-    end, there is only the first directory.
+    ``ls`` compares plain names by their bytes, as in the C locale; rsync's ``f_name_cmp`` appends a slash. An `end` of
+    None stands for programs that visit only the first directory.
     """
     entries = model.entries
     if end is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Model
+    from layoutscope.tables import Table
 
 
 PAGE_BYTES = 4096
@@ -42,17 +43,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
     """Join the data forks of some files end to end on one axis."""
     ids = model.entries.file_id[entries]
     packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
-    # The extents of the forks that are read, and their files' places. A compressed file is read from its resource fork.
-    table = model.layout.columns("extents")
-    file = np.empty(0, np.int64)
-    if len(ids):
-        by_id = np.argsort(ids)
-        found = table["file_id"].data
-        place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
-        is_resource = table["fork"].equals("resource")
-        kept = (ids[place] == found) & (is_resource == packed[place]) & (is_resource | table["fork"].equals("data"))
-        file = place[kept]
-    table = table.take(kept if len(ids) else slice(0))
+    table, file = _extents_of(model, ids, packed)
     logical = table["logical_offset"].data
     length = np.minimum(table["length_bytes"].data, model.layout.facts.size_bytes)
     # A file ends with its last block or page, but not beyond its last extent. Read-ahead stops at the last page: blocks
@@ -81,6 +72,19 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         table["device"].filled(0)[order],
         node[order],
     )
+
+
+def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]) -> tuple[Table, NDArray[np.int64]]:
+    """Return the extents of the forks that are read (if compressed, the resource fork), and their files' places."""
+    extents = model.layout.columns("extents")
+    if not len(ids):
+        return extents.take(slice(0)), np.empty(0, np.int64)
+    by_id = np.argsort(ids)
+    found = extents["file_id"].data
+    place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
+    is_resource = extents["fork"].equals("resource")
+    is_read = (ids[place] == found) & (is_resource == packed[place]) & (is_resource | extents["fork"].equals("data"))
+    return extents.take(is_read), place[is_read]
 
 
 def pieces(
@@ -214,22 +218,24 @@ class ReadAhead:
         end = min(-(-(offset + length_bytes) // PAGE_BYTES), self.n_pages)
         self.limit = self.max_pages
         for page in range(offset // PAGE_BYTES, end):
-            # Windows grow with a longer read, up to the drive's optimal size (observed).
-            limit = max(self.limit, min(end - page, self.optimal_pages))
             if page not in self.cached:
-                self.limit = limit
-                # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, fetches only the requested
-                # pages.
-                if not self.detects_streams:
-                    self._fetch(page, end - page, 0)
-                elif page == 0 or not self._goes_on(page):
-                    self._new_stream(page, end - page)
+                self._on_miss(page, end - page)
             if page in self.marked:
                 self.marked.discard(page)
-                self.limit = limit
-                if not self._goes_on(page):
-                    self._follow_mark(page, end - page)
+                self._on_mark(page, end - page)
             self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
+
+    def _raise_limit(self, wanted: int) -> None:
+        """Let windows grow with a longer read, up to the drive's optimal size (observed)."""
+        self.limit = max(self.limit, min(wanted, self.optimal_pages))
+
+    def _on_miss(self, page: int, wanted: int) -> None:
+        # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, fetches only the requested pages.
+        self._raise_limit(wanted)
+        if not self.detects_streams:
+            self._fetch(page, wanted, 0)
+        elif page == 0 or not self._goes_on(page):
+            self._new_stream(page, wanted)
 
     def _goes_on(self, page: int) -> bool:
         """Advance the window if the reader is at its mark or its end."""
@@ -261,7 +267,10 @@ class ReadAhead:
         self.size = min((2 * history if history >= page else history) + wanted, self.limit)
         self._fetch_window(page)
 
-    def _follow_mark(self, page: int, wanted: int) -> None:
+    def _on_mark(self, page: int, wanted: int) -> None:
+        self._raise_limit(wanted)
+        if self._goes_on(page):
+            return
         # Another reader owns the known window, or a seek has lost it. Only the mark shows that there was a window; the
         # first missing page after the mark is taken as its end (page_cache_next_miss). The last page searched is taken
         # even if it is cached.
@@ -327,17 +336,11 @@ def send(
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
     # Only windows whose requests are not in ascending order change in a queue.
-    starts, windows, waiting = offset[first], window[first], waits[first]
-    goes_on = (windows[1:] == windows[:-1]) & (windows[1:] >= 0)
-    wrong = goes_on & (waiting[1:] | (starts[1:] < starts[:-1]))
-    begins = np.append(True, ~goes_on)
-    run = np.unique((np.cumsum(begins) - 1)[1:][wrong]) if sorts else np.empty(0, np.int64)
-    edge = np.append(np.flatnonzero(begins), len(first))
-    for begin, end in zip(edge[run].tolist(), edge[run + 1].tolist(), strict=True):
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
         window_queue = _Queue(holds_last)
         for place in range(begin, end):
-            request = _Request(place, int(starts[place]), int(lengths[place]))
-            window_queue.add(request, waits=bool(waiting[place]))
+            request = _Request(place, int(offset[first[place]]), int(lengths[place]))
+            window_queue.add(request, waits=bool(waits[first[place]]))
         sent = window_queue.finish()
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[request.place] for request in sent]
@@ -347,6 +350,18 @@ def send(
     part = np.repeat(np.arange(len(source)), count)
     skipped = (np.arange(len(part)) - starts_of(count)[part]) * largest_bytes
     return source[part], skipped, np.minimum(length[part] - skipped, largest_bytes)
+
+
+def _disorderly(
+    offset: NDArray[np.int64], window: NDArray[np.int64], waits: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Find windows that are not in ascending order; return the first request of each and the one after its last."""
+    goes_on = (window[1:] == window[:-1]) & (window[1:] >= 0)
+    wrong = goes_on & (waits[1:] | (offset[1:] < offset[:-1]))
+    begins = np.append(True, ~goes_on)
+    run = np.unique((np.cumsum(begins) - 1)[1:][wrong])
+    edge = np.append(np.flatnonzero(begins), len(window))
+    return list(zip(edge[run].tolist(), edge[run + 1].tolist(), strict=True))
 
 
 PLUG_REQUESTS = 32
@@ -416,17 +431,8 @@ class _Queue:
     def _send(self) -> None:
         """Send all waiting requests, the oldest first and then upwards; back-merge adjacent requests."""
         waiting: list[_Request] = []
-        for added in self.waiting:
-            # A request follows older ones, or is merged into one that ends at its start. elv_attempt_insert_merge tries
-            # only back merges, and tries again with the merged request.
-            request, older = added, _ends_at(waiting, added.offset)
-            if older is None:
-                waiting.append(request)
-            while older is not None:
-                older.length += request.length
-                if request in waiting:
-                    waiting.remove(request)
-                request, older = older, _ends_at(waiting, older.offset)
+        for request in self.waiting:
+            _insert(waiting, request)
         self.waiting = []
         head = None
         while waiting:
@@ -437,6 +443,19 @@ class _Queue:
             waiting.remove(request)
             head = request.end
             self.sent.append(request)
+
+
+def _insert(waiting: list[_Request], request: _Request) -> None:
+    """Queue a request after older ones, or merge it into a request that ends at its start, repeatedly."""
+    # elv_attempt_insert_merge tries only back merges, and tries again with the merged request.
+    older = _ends_at(waiting, request.offset)
+    if older is None:
+        waiting.append(request)
+    while older is not None:
+        older.length += request.length
+        if request in waiting:
+            waiting.remove(request)
+        request, older = older, _ends_at(waiting, older.offset)
 
 
 def _ends_at(waiting: list[_Request], offset: int) -> _Request | None:

@@ -24,7 +24,7 @@ from layoutscope.access.trace import (
     touches,
 )
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import ranges, starts_of
+from layoutscope.structs.arrays import is_head, ranges, starts_of
 from layoutscope.structs.native import Kernel
 from layoutscope.walk.cache import (
     empty_cache,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Model
     from layoutscope.access.entries import NodeTable
+    from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -91,45 +92,50 @@ class Visits(Struct, frozen=True):
     @property
     def is_first(self) -> NDArray[np.bool_]:
         """Whether each buffer is the first of its directory."""
-        found = np.ones(len(self.directory), bool)
-        found[1:] = self.directory[1:] != self.directory[:-1]
-        return found
+        return is_head(self.directory)
 
     def lay_out(self) -> tuple[Touches, I64]:
         """Lay out all touches except those on the path to the start; also return the number for each buffer."""
-        every, parent_id = ranges(self.first, self.count), self.parent_id
-        if self.ahead is None:
-            body, per_body = self.listed.of(every, parent_id[every]), self.count * len(self.listed.nodes)
-        else:
-            # The listing enters each leaf of its names once.
-            leaf = self.leaf[ranges(self.first, self.ahead)]
-            is_new = np.ones(len(leaf), bool)
-            is_new[1:] = leaf[1:] != leaf[:-1]
-            is_new[starts_of(self.ahead)[self.ahead > 0]] = True
-            per_body = _sums(is_new, self.ahead)
-            body = touches(leaf[is_new], "next", np.repeat(self.directory_id, per_body))
-        begun = touches(self.start, "list", self.directory_id)
-        begun.host_us[:] = self.start_us
-        found, per_buffer = merge_alternating(begun, body, np.ones(len(self.start), np.int64), per_body), per_body + 1
-        if self.behind is not None:
-            is_there = self.behind >= 0
-            ends = touches(self.behind[is_there], "next", self.directory_id[is_there])
-            found = merge_alternating(found, ends, per_buffer, is_there.astype(np.int64))
-            per_buffer = per_buffer + is_there
-        is_wanted, num_searches = self.wanted[every], len(self.looked_up.nodes)
-        wanted, per_wanted = every[is_wanted], _sums(is_wanted, self.count) * num_searches
-        after = self.looked_up.of(wanted, parent_id[wanted])
-        found, per_buffer = merge_alternating(found, after, per_buffer, per_wanted), per_buffer + per_wanted
+        listed, per_listing = self._listings()
+        every = ranges(self.first, self.count)
+        is_wanted = self.wanted[every]
+        after, per_after = self._look_up(every[is_wanted], _sums(is_wanted, self.count))
+        found, per_buffer = merge_alternating(listed, after, per_listing, per_after), per_listing + per_after
         if self.before is None:
             return found, per_buffer
-        has_before = self.before >= 0
-        first, per_first = self.before[has_before], has_before.astype(np.int64) * num_searches
-        before = self.looked_up.of(first, parent_id[first])
-        return merge_alternating(before, found, per_first, per_buffer), per_first + per_buffer
+        before, per_before = self._look_up(self.before[self.before >= 0], (self.before >= 0).astype(np.int64))
+        return merge_alternating(before, found, per_before, per_buffer), per_before + per_buffer
 
     def touches(self) -> Touches:
         """Lay out all touches, those on the path to the start first."""
         return concatenate([self.way, self.lay_out()[0]])
+
+    def _look_up(self, entries: I64, per_buffer: I64) -> tuple[Touches, I64]:
+        return self.looked_up.of(entries, self.parent_id[entries]), per_buffer * len(self.looked_up.nodes)
+
+    def _listings(self) -> tuple[Touches, I64]:
+        """Return where each listing starts, the touches of its entries or cursor, and the leaf where it ends."""
+        body, per_body = self._search_with_names() if self.ahead is None else self._enter_leaves(self.ahead)
+        begun = touches(self.start, "list", self.directory_id)
+        begun.host_us[:] = self.start_us
+        found, per_buffer = merge_alternating(begun, body, np.ones(len(self.start), np.int64), per_body), per_body + 1
+        if self.behind is None:
+            return found, per_buffer
+        is_there = self.behind >= 0
+        ends = touches(self.behind[is_there], "next", self.directory_id[is_there])
+        return merge_alternating(found, ends, per_buffer, is_there.astype(np.int64)), per_buffer + is_there
+
+    def _search_with_names(self) -> tuple[Touches, I64]:
+        every = ranges(self.first, self.count)
+        return self.listed.of(every, self.parent_id[every]), self.count * len(self.listed.nodes)
+
+    def _enter_leaves(self, ahead: I64) -> tuple[Touches, I64]:
+        """Return the leaves of each buffer's names in sequence, each once."""
+        leaf = self.leaf[ranges(self.first, ahead)]
+        is_new = is_head(leaf)
+        is_new[starts_of(ahead)[ahead > 0]] = True
+        per_buffer = _sums(is_new, ahead)
+        return touches(leaf[is_new], "next", np.repeat(self.directory_id, per_buffer)), per_buffer
 
 
 def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
@@ -335,30 +341,8 @@ class Requests(Struct, frozen=True):
 
 def requests(model: Model) -> Requests:
     """Compute the requests of every node of a layout."""
-    nodes, page_bytes = model.nodes, model.driver.page_bytes
-    unit = _units(nodes, page_bytes)
-    # The pieces of every node, in the order of its bytes.
-    split = model.layout.columns("node_fragments")
-    split_node = nodes.nodes_of(split["node_row"]).astype(np.int64)
-    is_whole = nodes.image_offset >= 0
-    is_whole[split_node] = False
-    kept = np.flatnonzero(is_whole)
-    node = np.concatenate([kept, split_node])
-    device = np.concatenate([nodes.device[kept], split["device"].filled(0)])
-    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].data])
-    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].data])
-    del is_whole, kept, split_node
-    order = np.argsort(node, kind="stable")
-    if page_bytes:
-        order = order[np.lexsort((nodes.node_id[node[order]], unit[node[order]]))]
-    owner, device, offset, length = unit[node][order], device[order], offset[order], length[order]
-    del node, order
-    # Pieces of one unit that are adjacent on the drive are one request.
-    begins = np.ones(len(owner), bool)
-    begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
-    first = np.flatnonzero(begins)
-    owner, device, offset = owner[first], device[first], offset[first]
-    length = np.add.reduceat(length, first) if len(first) else length
+    unit = _units(model.nodes, model.driver.page_bytes)
+    owner, device, offset, length = _join_adjacent(*_pieces(model.layout, model.nodes, unit))
     if model.host.node_read_bytes:
         owner, device, offset, length = _cut(owner, device, offset, length, model.host.node_read_bytes)
     start = np.searchsorted(owner, np.arange(int(unit.max(initial=-1)) + 2))
@@ -374,6 +358,31 @@ def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
     page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
     keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _pieces(layout: VolumeLayout, nodes: NodeTable, unit: I64) -> tuple[I64, NDArray[np.uint8], I64, I64]:
+    """Return the pieces of every unit in the order of its bytes: unit, device, image_offset, length_bytes."""
+    split = layout.columns("node_fragments")
+    split_node = nodes.nodes_of(split["node_row"]).astype(np.int64)
+    is_whole = nodes.image_offset >= 0
+    is_whole[split_node] = False
+    node = np.concatenate([np.flatnonzero(is_whole), split_node])
+    device = np.concatenate([nodes.device[is_whole], split["device"].filled(0)])
+    offset = np.concatenate([nodes.image_offset[is_whole], split["image_offset"].data])
+    length = np.concatenate([nodes.size_bytes[is_whole], split["length_bytes"].data])
+    order = np.lexsort((node, nodes.node_id[node], unit[node]))
+    return unit[node[order]], device[order], offset[order], length[order]
+
+
+def _join_adjacent(
+    owner: I64, device: NDArray[np.uint8], offset: I64, length: I64
+) -> tuple[I64, NDArray[np.uint8], I64, I64]:
+    """Join pieces of one unit that are adjacent on the drive."""
+    begins = is_head(owner, device)
+    begins[1:] |= offset[1:] != offset[:-1] + length[:-1]
+    first = np.flatnonzero(begins)
+    lengths = np.add.reduceat(length, first) if len(first) else length
+    return owner[first], device[first], offset[first], lengths
 
 
 def _cut(
@@ -426,10 +435,10 @@ def fsck(model: Model) -> AccessTrace:
     """Make the reads of the vendor's checker, which has its own cache."""
     pieces = model.driver.check(model.layout, model.nodes, model.entries)
     kinds = tuple(dict.fromkeys(each.kind for each in pieces))
-    _, offset, length_bytes = places = join_places(pieces)
+    device, offset, length_bytes = join_places(pieces)
     return replace(
         AccessTrace.from_reads(offset, length_bytes, think_us=model.costs.node_us),
-        device=places[0],
+        device=device,
         cause=np.full(len(offset), CODE["check"], np.uint8),
         tree=np.repeat([kinds.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8),
         causes=CAUSES,

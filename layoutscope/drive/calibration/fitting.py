@@ -188,14 +188,7 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
-        # The least misfit of tracks of a size, the size, the best skew, and where a track begins.
-        sectors, begins = float(rough), (np.arange(24) / 24) * float(rough)
-        crossed = np.floor((ends - begins[:, None]) / sectors)
-        crossed -= crossed.min()
-        left = angle - ends / sectors - (np.arange(SKEWS) / SKEWS)[:, None, None] * crossed
-        misfits = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
-        at = np.unravel_index(int(np.argmin(misfits)), misfits.shape)
-        best = min(best, (float(misfits[at]), sectors, float(at[0] / SKEWS), float(begins[at[1]])))
+        best = min(best, _best_skew(ends, angle, float(rough)))
     misfit, size, skew, begin = best
     crossed = np.floor((ends - begin) / size)
     left = angle - ends / size - skew * crossed
@@ -209,6 +202,17 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
         misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
         size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
     return size, skew, float(np.sqrt(-2 * np.log(max(1 - misfit, 1e-12))) / (2 * np.pi))
+
+
+def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float, float, float, float]:
+    """Return the least misfit of tracks of a size, the size, the best skew, and where a track begins."""
+    begins = (np.arange(24) / 24) * size
+    crossed = np.floor((ends - begins[:, None]) / size)
+    crossed -= crossed.min()
+    left = angle - ends / size - (np.arange(SKEWS) / SKEWS)[:, None, None] * crossed
+    misfit = 1 - np.abs(np.exp(2j * np.pi * left).mean(axis=-1))
+    at = np.unravel_index(int(np.argmin(misfit)), misfit.shape)
+    return float(misfit[at]), size, float(at[0] / SKEWS), float(begins[at[1]])
 
 
 SOFT: Final = (0.01, 0.02, 0.04)
@@ -449,8 +453,8 @@ def count_streams(log: ReadLog) -> tuple[int, float]:
     return max((count for count in counts if is_kept[count]), default=0), lost
 
 
-def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> DriveProfile:
-    """Make the profile of a disk."""
+def disk_figures(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> dict[str, Any]:
+    """Return the figures of a profile except those of the buffer."""
     total = float(track_numbers(tracks, np.array([log.capacity_bytes]), log.capacity_bytes)[0])
     heads = int(np.ceil(total / MAX_CYLINDERS))
     starts = np.linspace(0, log.capacity_bytes, ZONES + 1)[:-1]
@@ -470,7 +474,7 @@ def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> D
             first_lbn += cylinders * heads * int(held)
     distances = np.unique(np.rint(np.geomspace(1, total / heads - 1, SEEKS)))
     positioning = np.maximum.accumulate(np.maximum(curve.at(distances * heads), 0.01))
-    figures: dict[str, Any] = {
+    return {
         "capacity_bytes": log.capacity_bytes,
         "rpm": 60_000 / tracks.turn_ms,
         "heads": heads,
@@ -481,6 +485,11 @@ def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> D
         "read_miss_ms": 0.0,
         **hit_figures(select_buffered(log)),
     }
+
+
+def disk_profile(log: ReadLog, name: str, tracks: Tracks, curve: SeekCurve) -> DriveProfile:
+    """Make the profile of a disk."""
+    figures = disk_figures(log, tracks, curve)
     near = log.of("before", "skips", "late", "hits", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
@@ -664,44 +673,19 @@ def judge_log(log: ReadLog, name: str) -> Calibrated:
     if not len(log.of("tracks")):
         return _like_class(log, name)
     tracks, curve = fit_disk(log)
-    profile, turn = disk_profile(log, name, tracks, curve), tracks.turn_ms
+    profile = disk_profile(log, name, tracks, curve)
     curves = bootstrap_curves(log, tracks, curve)
-    # The fitted figures from resampled reads.
-    places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
-    miss, step_ms = profile.number("read_miss_ms"), longest_step_ms(log, tracks)
-    hits, random = select_buffered(log), np.random.default_rng(SEED)
-    rows = []
-    for other in curves:
-        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
-        seeks = np.maximum.accumulate(np.maximum(other.at(places) - miss, 0.01))
-        seeks[0] = min(seeks[0], max(step_ms, 0.01))
-        rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
-    names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
-    spread = _make_spread(names, np.array(rows))
+    spread = _make_spread(*redraw_figures(log, curves, longest_step_ms(log, tracks), profile))
     distance, times = moves(log, tracks)
-    walked, uniform, deep = (log.of(step) for step in ("walk", "uniform", f"depth{DEPTH}"))
+    walked = log.of("walk")
     walk = list(zip(walked.offset.tolist(), walked.length.tolist(), strict=True))
-    held_back = []
-    if len(uniform):
-        number = track_numbers(tracks, uniform.offset, log.capacity_bytes)
-        transfer = uniform.length / np.interp(uniform.offset, tracks.offset, tracks.track_bytes) * turn
-        expected = curve.at(np.abs(np.diff(number))) + turn / 2 + transfer[1:]
-        held_back = [HeldBack("uniform", len(expected), float(uniform.ms[1:].mean()), float(expected.mean()))]
-    measured = replace(profile, spread=spread)
-    if len(deep) and len(uniform):
-        quicker = float(uniform.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
-        # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take
-        # longer than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
-        window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
-        queue = profile_of("", "hdd", {"queue_window": window})
-        measured = replace(measured, figures={**measured.figures, **queue.figures})
     return Calibrated(
-        profile=measured,
+        profile=_fit_queue_window(log, replace(profile, spread=spread)),
         log=log,
-        known=mean_half_range(curves, turn, moves_of(log, tracks, walk)),
-        held_back=(*held_back, *_compare_walk(log, profile)),
+        known=mean_half_range(curves, tracks.turn_ms, moves_of(log, tracks, walk)),
+        held_back=(*_compare_uniform(log, tracks, curve), *_compare_walk(log, profile)),
         tracks=distance,
-        residual_ms=times - curve.at(distance) - turn / 2,
+        residual_ms=times - curve.at(distance) - tracks.turn_ms / 2,
     )
 
 
@@ -736,6 +720,24 @@ def moves_of(log: ReadLog, tracks: Tracks, walk: Sequence[tuple[int, int]]) -> N
     return np.abs(np.diff(track_numbers(tracks, offsets, log.capacity_bytes)))
 
 
+def redraw_figures(
+    log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return the names of the fitted figures, and their values from resampled reads."""
+    places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
+    miss = profile.number("read_miss_ms")
+    hits = select_buffered(log)
+    rows = []
+    random = np.random.default_rng(SEED)
+    for curve in curves:
+        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
+        seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
+        seeks[0] = min(seeks[0], max(step_ms, 0.01))
+        rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
+    names = ("rpm", "read_hit_ms", *(f"seek_ms[{k}]" for k in range(len(places))))
+    return names, np.array(rows)
+
+
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     """Return the revolution time from reads whose ends have additional jitter of the observed size."""
     if "turn-wide" not in log.step:
@@ -748,6 +750,17 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     return fit_turn_ms(replace(log, ns=log.ns + late))
 
 
+def _compare_uniform(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> tuple[HeldBack, ...]:
+    """Compare random reads with the sum of curve, half a revolution and transfer."""
+    part = log.of("uniform")
+    if not len(part):
+        return ()
+    number = track_numbers(tracks, part.offset, log.capacity_bytes)
+    transfer = part.length / np.interp(part.offset, tracks.offset, tracks.track_bytes) * tracks.turn_ms
+    expected = curve.at(np.abs(np.diff(number))) + tracks.turn_ms / 2 + transfer[1:]
+    return (HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean())),)
+
+
 def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
     """Compare the measured walk of an image with the drive model."""
     part = log.of("walk")
@@ -755,6 +768,18 @@ def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
         return ()
     expected = service(replay_of(part), profile).reads_ms.service_ms
     return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
+
+
+def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
+    """Set the number of commands among which the drive chooses, from the speed-up of many outstanding reads."""
+    deep, alone = log.of(f"depth{DEPTH}"), log.of("uniform")
+    if not len(deep) or not len(alone):
+        return profile
+    quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
+    # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take longer
+    # than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
+    window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
+    return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
 
 
 ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.filesystems.traits import TreeTraits
+    from layoutscope.filesystems.traits import Traits, TreeTraits
     from layoutscope.report.map.pyramid import Segments
     from layoutscope.report.map.scans import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
@@ -410,7 +410,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "total_s": item.seconds,  # with the host's work after the last read
         "reads": len(trace),
         "step": step,
-        "roles": [read_role(tree, traits.tree(tree).role) for tree in trace.trees],
+        "roles": [read_role(traits, tree) for tree in trace.trees],
         "trees": [traits.tree(tree).label for tree in trace.trees],
         "ticks": TICKS_PER_SECOND,
         "time": pyramid.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
@@ -419,9 +419,9 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     }
 
 
-def read_role(tree: str, role: str) -> str:
-    """Return the role of what a read is of."""
-    return "data" if tree == "data" else "main" if role == "main" else "other"
+def read_role(traits: Traits, tree: str) -> str:
+    """Return the role of what a read is of: a tree, or data."""
+    return pyramid.FILE_DATA.role if tree == "data" else tree_class(traits.tree(tree)).role
 
 
 ALL: Final = "all"

@@ -61,7 +61,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
     known = figure.CHANGES if any(disk.num_earlier for disk in disks) else figure.ROLES
     data = {
         "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
-        # without what it shows, which the page has as cells and reads
+        # What the figure shows is not part of it: the page has that as cells and reads.
         "figure": {
             **figure.skeleton(disks, shares),
             "span": span,
@@ -156,7 +156,7 @@ def disk_data(
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
         "nodes": pack_nodes_table(nodes, item, segments, [share.item.key for share in shares]),
-        # which volume's file each owner of data is
+        # Owners of data are files, each of a volume.
         "files": {"volume": encode.array(owned.files[:, 0]), **identifiers(owned.files[:, 1])},
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
@@ -245,10 +245,7 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     ranked = sorted(listed, key=lambda disk: _seconds(disk, drive) / _entries(disk, drive))
     quick, slow = ranked[0], ranked[-1]
     most, least = ((_seconds(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
-    draws = ([walk.draws_s for walk in walks_on(disk, drive)] for disk in (slow, quick))
-    ratio = paired_ratio(
-        *(np.sum(all_s, axis=0) / count for all_s, (_, count) in zip(draws, (most, least), strict=True))
-    )
+    ratio = paired_ratio(*(_draws(disk, drive) / _entries(disk, drive) for disk in (slow, quick)))
     if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
     per = abs(most[1] - least[1]) > SAME * most[1]
@@ -262,6 +259,11 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
 def _seconds(disk: MapDisk, drive: str) -> float:
     """How long all volumes of a disk take, one after the other."""
     return sum(walk.seconds for walk in walks_on(disk, drive))
+
+
+def _draws(disk: MapDisk, drive: str) -> NDArray[np.float64]:
+    """Return the same for each simulation."""
+    return np.asarray(np.sum([walk.draws_s for walk in walks_on(disk, drive)], axis=0))
 
 
 def _entries(disk: MapDisk, drive: str) -> int:

@@ -538,16 +538,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     words: list[str] = []
     for number in sorted(walks):
         own = shown[volume[shown] == number]
-        texts = item.layouts[number].columns("entries").texts("name").take(np.maximum(name_row[own], 0)).to_list()
-        for row, text in zip(own.tolist(), texts, strict=True):
-            if ids[row] == NO_DIRECTORY:
-                words.append("no directory")
-            elif ids[row] == ROOT_ID:
-                words.append(f"{item.called.get(number, '')} /".lstrip())
-            elif name_row[row] >= 0 and names:
-                words.append(escape_text(path_component(text or "")))
-            else:
-                words.append(f"directory {ids[row]}")
+        words += _name_directories(item, number, ids[own], name_row[own], names=names)
     return {
         "id": [*keys.values()],
         "parent": [keys.get(row) for row in parent[shown].tolist()],
@@ -563,6 +554,22 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "shown": len(shown),
         "total": base,
     }
+
+
+def _name_directories(
+    item: MapDisk, number: int, ids: NDArray[np.uint64], name_row: NDArray[np.int64], *, names: bool
+) -> Iterator[str]:
+    """Yield a name for each of some directories of a volume."""
+    texts = item.layouts[number].columns("entries").texts("name").take(np.maximum(name_row, 0)).to_list()
+    for directory, row, text in zip(ids.tolist(), name_row.tolist(), texts, strict=True):
+        if directory == NO_DIRECTORY:
+            yield "no directory"
+        elif directory == ROOT_ID:
+            yield f"{item.called.get(number, '')} /".lstrip()
+        elif row >= 0 and names:
+            yield escape_text(path_component(text or ""))
+        else:
+            yield f"directory {directory}"
 
 
 def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:

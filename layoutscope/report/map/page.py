@@ -224,8 +224,8 @@ def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
     """
     shown = images_of(disks)
     if len(shown) > 1:
-        if told := comparison(disks, drive):
-            return told
+        if sentence := comparison(disks, drive):
+            return sentence
         # The times do not differ enough to be compared, or cannot be.
         drive = drive or next(iter(figure.drives_of(shown)), "")
         named = zip(shown, figure.names_of(shown), strict=True)
@@ -336,15 +336,15 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     drive = next(iter(figure.drives_of(disks)), "")
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
-    told = ""
+    texts = ""
     for disk in images_of(disks):
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != headline)
-        told += f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 and sentences else ""
-        told += sentences
+        texts += f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 and sentences else ""
+        texts += sentences
     more = "All causes and remedies" if drive else "More about this disk"
     if any(disk.num_earlier for disk in disks):
         more = "What else changed"
-    stories = f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
+    stories = f'<details class="story"><summary>{more}</summary>{texts}</details>' if texts else ""
     figures = draw_rows(disks, shares)
     return f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{figures}{why}{stories}</section>'
 

@@ -524,7 +524,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         ids, parent, *more = _of_volume(item.layouts[number], walks[number])
         found.append((np.full(len(ids), number), ids, np.where(parent >= 0, parent + base, -1), *more))
         base += len(ids)
-    volume, ids, parent, name_row, seconds, entries, held = map(np.concatenate, zip(*found, strict=True))
+    volume, ids, parent, name_row, seconds, entries, held_bytes = map(np.concatenate, zip(*found, strict=True))
     # Lower numbers come first where directories cost the same.
     rows = np.argsort(-seconds, kind="stable")[:MOST]
     is_shown = np.zeros(base, np.bool_)
@@ -545,11 +545,11 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "name": words,
         "seconds": [float(f"{value:.6g}") for value in seconds[shown].tolist()],
         "entries": entries[shown].tolist(),
-        "bytes": held[shown].tolist(),
+        "bytes": held_bytes[shown].tolist(),
         "whole": {
             "seconds": math.fsum(seconds),  # the same in whatever order
             "entries": int(entries.sum()),
-            "bytes": int(held.sum()),
+            "bytes": int(held_bytes.sum()),
         },
         "shown": len(shown),
         "total": base,

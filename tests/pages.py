@@ -11,7 +11,7 @@ import numpy as np
 
 ALPHABET = "".join(digit for digit in map(chr, range(ord("!"), ord("}"))) if digit not in "\"&'<>\\`")
 """Digits that mean nothing in HTML, JSON and scripts; repeated here because pages of other versions are read, too."""
-KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f4": np.float32, "f8": np.float64}
+KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f8": np.float64}
 
 
 def bytes_of(text: str) -> bytes:

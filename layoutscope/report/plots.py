@@ -95,9 +95,12 @@ def _series_charts(series: Series) -> list[Chart]:
         axis |= {"rangemode": "tozero", "dtick": max(1, max(map(len, series.curves.values())) // 6)}
     at: dict[str, Sequence[Any]] = {}  # horizontal positions: times or numbers; by order, each volume starts at 1
     for name, layouts in series.curves.items():
-        places = [series.places[number] for number in layouts]
-        by_number = range(1, len(layouts) + 1) if series.by == "order" else map(int, places)
-        at[name] = places if series.by == "time" else list(by_number)
+        places: list[Any] = [series.places[number] for number in layouts]
+        if series.by == "order":
+            places = list(range(1, len(layouts) + 1))
+        elif series.by != "time":
+            places = list(map(int, places))
+        at[name] = places
     charts = []
     for row in series.found.times:
         curves: list[Curve] = []

@@ -354,15 +354,21 @@ def list_file_rows(
         inodes = dict(zip(ids.tolist(), place.tolist(), strict=True))
     for first in range(0, len(entries), BATCH_ROWS):
         for row in entries.take(slice(first, first + BATCH_ROWS)).rows():
-            fields: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
-            inode = inodes.get(row["file_id"])
-            if stats is not None and inode is not None:
-                if stats.mode[inode]:  # without a mode, an inode's owner was never set either
-                    fields |= {name: int(getattr(stats, name)[inode]) for name in STATS}
-                for name, us in zip(TIMES, (stats.access_us[inode], stats.change_us[inode]), strict=True):
-                    fields[name] = None if us == NO_TIME else to_datetime(int(us))
+            fields = _list_inode_fields(stats, inodes.get(row["file_id"]))
             yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **fields}
 
 
 BATCH_ROWS: Final = 16_384
 """Number of entries that are converted to rows at a time."""
+
+
+def _list_inode_fields(stats: InodeStats | None, inode: int | None) -> dict[str, Any]:
+    """Return the fields of the inode in a row, None if unknown."""
+    fields: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
+    if stats is None or inode is None:
+        return fields
+    if stats.mode[inode]:  # without a mode, an inode's owner was never set either
+        fields |= {name: int(getattr(stats, name)[inode]) for name in STATS}
+    for name, us in zip(TIMES, (stats.access_us[inode], stats.change_us[inode]), strict=True):
+        fields[name] = None if us == NO_TIME else to_datetime(int(us))
+    return fields

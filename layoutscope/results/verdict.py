@@ -29,7 +29,6 @@ DENSE: Final = 0.5
 ALL_OVER: Final = 0.5
 """Nodes with gaps count as spread over the volume from this share of the volume in their span."""
 
-
 MAX_NAMED: Final = 3
 """Causes, and remedies, that a screen lists where it has room."""
 
@@ -176,11 +175,18 @@ class Verdict(Displayed, Struct, frozen=True):
         return self.remedies if self.is_noticeable else ()
 
     @property
+    def _surely_helpful(self) -> tuple[Remedy, ...]:
+        """Remedies that help on nearly all similar drives, the best first."""
+        return tuple(remedy for remedy in self._told if remedy.helps and remedy.is_sure)
+
+    def choose_helpful(self, count: int) -> tuple[Remedy, ...]:
+        """Return the best `count` of the remedies that help on nearly all similar drives, those for readers first."""
+        return tuple(sorted(self._surely_helpful[:count], key=lambda remedy: remedy.is_in_software))
+
+    @property
     def helpful(self) -> tuple[Remedy, ...]:
         """Remedies that help on nearly all similar drives: the best, those for readers first, then the others."""
-        found = [remedy for remedy in self._told if remedy.helps and remedy.is_sure]
-        listed = sorted(found[:MAX_NAMED], key=lambda remedy: remedy.is_in_software)
-        return (*listed, *found[MAX_NAMED:])
+        return (*self.choose_helpful(MAX_NAMED), *self._surely_helpful[MAX_NAMED:])
 
     @property
     def unsure(self) -> tuple[Remedy, ...]:
@@ -190,8 +196,7 @@ class Verdict(Displayed, Struct, frozen=True):
     @property
     def best(self) -> Remedy | None:
         """The best helpful remedy that needs no other drive."""
-        free = (remedy for remedy in self._told if remedy.helps and remedy.is_sure and not remedy.is_bought)
-        return next(free, None)
+        return next((remedy for remedy in self._surely_helpful if not remedy.is_bought), None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:

@@ -139,7 +139,7 @@ def reads(disk: MapDisk, drive: str) -> Dots | None:
         begin = begin[is_here] if len(trace) < len(is_here) else begin
         step = sample_step(len(trace))
         traits = filesystem_of(disk.layouts[walk.volume]).traits
-        of_tree = np.array([read_role(tree, traits.tree(tree).role) for tree in trace.trees] or [""])
+        of_tree = np.array([read_role(traits, tree) for tree in trace.trees] or [""])
         times.append(before + begin[::step])
         places.append(trace.image_offset[::step] - disk.image_offset)
         roles.append(of_tree[trace.tree[::step]])

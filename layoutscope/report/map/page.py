@@ -61,7 +61,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
     known = figure.CHANGES if any(disk.num_earlier for disk in disks) else figure.ROLES
     data = {
         "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
-        # without what it shows, which the page has as cells and reads
+        # What the figure shows is not part of it: the page has that as cells and reads.
         "figure": {
             **figure.skeleton(disks, shares),
             "span": span,
@@ -156,7 +156,7 @@ def disk_data(
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
         "nodes": pack_nodes_table(nodes, item, segments, [share.item.key for share in shares]),
-        # which volume's file each owner of data is
+        # Owners of data are files, each of a volume.
         "files": {"volume": encode.array(owned.files[:, 0]), **identifiers(owned.files[:, 1])},
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
@@ -224,8 +224,8 @@ def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
     """
     shown = images_of(disks)
     if len(shown) > 1:
-        if told := comparison(disks, drive):
-            return told
+        if sentence := comparison(disks, drive):
+            return sentence
         # The times do not differ enough to be compared, or cannot be.
         drive = drive or next(iter(figure.drives_of(shown)), "")
         named = zip(shown, figure.names_of(shown), strict=True)
@@ -245,10 +245,7 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     ranked = sorted(listed, key=lambda disk: _seconds(disk, drive) / _entries(disk, drive))
     quick, slow = ranked[0], ranked[-1]
     most, least = ((_seconds(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
-    draws = ([walk.draws_s for walk in walks_on(disk, drive)] for disk in (slow, quick))
-    ratio = paired_ratio(
-        *(np.sum(all_s, axis=0) / count for all_s, (_, count) in zip(draws, (most, least), strict=True))
-    )
+    ratio = paired_ratio(*(_draws(disk, drive) / _entries(disk, drive) for disk in (slow, quick)))
     if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
     per = abs(most[1] - least[1]) > SAME * most[1]
@@ -262,6 +259,11 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
 def _seconds(disk: MapDisk, drive: str) -> float:
     """How long all volumes of a disk take, one after the other."""
     return sum(walk.seconds for walk in walks_on(disk, drive))
+
+
+def _draws(disk: MapDisk, drive: str) -> NDArray[np.float64]:
+    """Return the same for each simulation."""
+    return np.asarray(np.sum([walk.draws_s for walk in walks_on(disk, drive)], axis=0))
 
 
 def _entries(disk: MapDisk, drive: str) -> int:
@@ -334,15 +336,15 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     drive = next(iter(figure.drives_of(disks)), "")
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
-    told = ""
+    texts = ""
     for disk in images_of(disks):
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != headline)
-        told += f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 and sentences else ""
-        told += sentences
+        texts += f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 and sentences else ""
+        texts += sentences
     more = "All causes and remedies" if drive else "More about this disk"
     if any(disk.num_earlier for disk in disks):
         more = "What else changed"
-    stories = f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
+    stories = f'<details class="story"><summary>{more}</summary>{texts}</details>' if texts else ""
     figures = draw_rows(disks, shares)
     return f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{figures}{why}{stories}</section>'
 

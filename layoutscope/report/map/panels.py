@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.filesystems.traits import TreeTraits
+    from layoutscope.filesystems.traits import Traits, TreeTraits
     from layoutscope.report.map.pyramid import Segments
     from layoutscope.report.map.scans import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
@@ -410,7 +410,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "total_s": item.seconds,  # with the host's work after the last read
         "reads": len(trace),
         "step": step,
-        "roles": [read_role(tree, traits.tree(tree).role) for tree in trace.trees],
+        "roles": [read_role(traits, tree) for tree in trace.trees],
         "trees": [traits.tree(tree).label for tree in trace.trees],
         "ticks": TICKS_PER_SECOND,
         "time": pyramid.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
@@ -419,9 +419,9 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     }
 
 
-def read_role(tree: str, role: str) -> str:
-    """Return the role of what a read is of."""
-    return "data" if tree == "data" else "main" if role == "main" else "other"
+def read_role(traits: Traits, tree: str) -> str:
+    """Return the role of what a read is of: a tree, or data."""
+    return pyramid.FILE_DATA.role if tree == "data" else tree_class(traits.tree(tree)).role
 
 
 ALL: Final = "all"
@@ -524,7 +524,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         ids, parent, *more = _of_volume(item.layouts[number], walks[number])
         found.append((np.full(len(ids), number), ids, np.where(parent >= 0, parent + base, -1), *more))
         base += len(ids)
-    volume, ids, parent, name_row, seconds, entries, held = map(np.concatenate, zip(*found, strict=True))
+    volume, ids, parent, name_row, seconds, entries, held_bytes = map(np.concatenate, zip(*found, strict=True))
     # Lower numbers come first where directories cost the same.
     rows = np.argsort(-seconds, kind="stable")[:MOST]
     is_shown = np.zeros(base, np.bool_)
@@ -538,31 +538,38 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     words: list[str] = []
     for number in sorted(walks):
         own = shown[volume[shown] == number]
-        texts = item.layouts[number].columns("entries").texts("name").take(np.maximum(name_row[own], 0)).to_list()
-        for row, text in zip(own.tolist(), texts, strict=True):
-            if ids[row] == NO_DIRECTORY:
-                words.append("no directory")
-            elif ids[row] == ROOT_ID:
-                words.append(f"{item.called.get(number, '')} /".lstrip())
-            elif name_row[row] >= 0 and names:
-                words.append(escape_text(path_component(text or "")))
-            else:
-                words.append(f"directory {ids[row]}")
+        words += _name_directories(item, number, ids[own], name_row[own], names=names)
     return {
         "id": [*keys.values()],
         "parent": [keys.get(row) for row in parent[shown].tolist()],
         "name": words,
         "seconds": [float(f"{value:.6g}") for value in seconds[shown].tolist()],
         "entries": entries[shown].tolist(),
-        "bytes": held[shown].tolist(),
+        "bytes": held_bytes[shown].tolist(),
         "whole": {
             "seconds": math.fsum(seconds),  # the same in whatever order
             "entries": int(entries.sum()),
-            "bytes": int(held.sum()),
+            "bytes": int(held_bytes.sum()),
         },
         "shown": len(shown),
         "total": base,
     }
+
+
+def _name_directories(
+    item: MapDisk, number: int, ids: NDArray[np.uint64], name_row: NDArray[np.int64], *, names: bool
+) -> Iterator[str]:
+    """Yield a name for each of some directories of a volume."""
+    texts = item.layouts[number].columns("entries").texts("name").take(np.maximum(name_row, 0)).to_list()
+    for directory, row, text in zip(ids.tolist(), name_row.tolist(), texts, strict=True):
+        if directory == NO_DIRECTORY:
+            yield "no directory"
+        elif directory == ROOT_ID:
+            yield f"{item.called.get(number, '')} /".lstrip()
+        elif row >= 0 and names:
+            yield escape_text(path_component(text or ""))
+        else:
+            yield f"directory {directory}"
 
 
 def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:

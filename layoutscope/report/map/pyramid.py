@@ -284,8 +284,8 @@ def partition(
         runs[segments.classes[code].key] = intersect(claimed, left)
         left = subtract(left, claimed)
     # A block that holds a header or its copy, of 512 bytes, holds nothing else: its rest is metadata, too.
-    held = union([runs[item.key] for item in segments.classes if item.group == METADATA])
-    first, end = held[:, 0] // block_bytes, -(-held.sum(axis=1) // block_bytes)
+    metadata = union([runs[item.key] for item in segments.classes if item.group == METADATA])
+    first, end = metadata[:, 0] // block_bytes, -(-metadata.sum(axis=1) // block_bytes)
     begun = runs_of(first * block_bytes, (end - first) * block_bytes)
     runs[REGION.key] = union([runs[REGION.key], intersect(left, begun)])
     runs[UNCLAIMED.key] = union([runs[UNCLAIMED.key], subtract(left, begun)])

@@ -182,7 +182,7 @@ def print_states(states: Sequence[StateLine], console: Console) -> None:
         (">Nodes left", _format_left),
         ("Volumes", lambda item: escape_text(item.volume)),
     )
-    print_parts(iter([table]), console)
+    print_parts([table], console)
 
 
 def _format_time(time_ns: int) -> str:

@@ -158,7 +158,7 @@ def print_series(series: Series, console: Console) -> None:
     step = max((console.width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
     blocks_of_sides = (range(start, min(start + step, len(letters))) for start in range(0, len(letters), step))
     parts += [_metrics(series.found, letters, numbers, with_ratios=False) for numbers in blocks_of_sides]
-    print_parts(iter(parts), console)
+    print_parts(parts, console)
 
 
 _PLACES: Final = {"order": "Order", "xid": "Xid", "time": "Last change (UTC)"}

@@ -66,7 +66,7 @@ def count_findings(findings: Sequence[Finding]) -> str:
     return f"{counts} and {format_count(follow, 'consequence')}" if follow else counts
 
 
-def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
+def print_parts(parts: Iterable[RenderableType], console: Console) -> None:
     """Print parts one below the other, without the spaces that tables end their lines with."""
     with console.capture() as captured:
         for part in parts:

@@ -72,7 +72,7 @@ def print_answer(result: QueryResult, console: Console) -> None:
     if frame.height > SHOWN_ROWS:
         more = f"and {frame.height - SHOWN_ROWS:,} more rows; -o FILE.csv or --format csv writes all of them"
         parts.append(Text(more))
-    print_parts(iter(parts), console)
+    print_parts(parts, console)
 
 
 GAP: Final = 2
@@ -128,7 +128,7 @@ def print_views(result: ViewList) -> Iterator[RenderableType]:
 
 def print_report(result: ReportResult, console: Console) -> None:
     """Print the first sentences of the page of a batch."""
-    print_parts(iter([Text(escape_text(result.headline))]), console)
+    print_parts([Text(escape_text(result.headline))], console)
 
 
 def cache_text(

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from layoutscope.results.plan import (
-        ForecastResult,
-        Pace,
-        PlannedRemedy,
-        VolumePlan,
-    )
+    from layoutscope.results.plan import ForecastResult, Pace, PlannedRemedy, VolumePlan
 
 
 MAX_TOLD: Final = 5

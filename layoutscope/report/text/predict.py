@@ -283,7 +283,7 @@ def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None
         (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
         ("Use it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
     )
-    print_parts(iter([table]), console)
+    print_parts([table], console)
 
 
 def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:

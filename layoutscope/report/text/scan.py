@@ -610,8 +610,7 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     now = brief_seconds(verdict.seconds)
     head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_fill_image(head, result), style=SECTION)
-    best = sorted(verdict.helpful, key=lambda item: item.seconds)[:rows]
-    for item in sorted(best, key=lambda item: item.is_in_software):
+    for item in verdict.choose_helpful(rows):
         yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
     if not verdict.helpful:
         yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from layoutscope import plan, predict, scan
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive import load_profile
 from layoutscope.remedies.changes import CHANGES, WHAT_IFS
 from layoutscope.results.explanation import (
     CAUSES,
@@ -22,7 +21,6 @@ from layoutscope.results.explanation import (
 from layoutscope.results.verdict import TITLES, Cause, Placement, Remedy, Verdict, Why
 from tests.layouts import NODE, layout, leaves
 
-DISK = load_profile("generic-5400-2.5")
 FAR = 20_000
 """Blocks: 80 MiB, more than a drive reads ahead."""
 
@@ -123,6 +121,8 @@ def test_what_a_reader_can_do_comes_first(verdict):
     made = replace(verdict, remedies=remedies)
     ordered = ["solid-state", "in software: names-only", "in software: tree-in-key-order", "list-from-disk"]
     assert [item.advice for item in made.helpful] == ordered
+    assert [item.name for item in made.choose_helpful(2)] == ["names-only", "tree-in-key-order"]
+    assert [item.name for item in made.choose_helpful(3)] == [item.name for item in made.helpful[:3]]
     assert made.best.name == "names-only"
 
 

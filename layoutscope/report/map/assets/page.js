@@ -647,7 +647,6 @@
     u2: Uint16Array,
     u4: Uint32Array,
     i4: Int32Array,
-    f4: Float32Array,
     f8: Float64Array
   };
   var DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";

@@ -3,7 +3,7 @@
 import type { NodeColumn } from "./unpack";
 
 export interface PackedArray {
-  type: "u1" | "u2" | "u4" | "i4" | "f4" | "f8";
+  type: "u1" | "u2" | "u4" | "i4" | "f8";
   n: number;
   delta: boolean;
   data: string;

@@ -7,11 +7,10 @@ const KINDS = {
   u2: Uint16Array,
   u4: Uint32Array,
   i4: Int32Array,
-  f4: Float32Array,
   f8: Float64Array,
 };
 
-export type Numbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
+export type Numbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
 
 const DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";
 const BASE = DIGITS.length;

@@ -123,6 +123,18 @@ def is_head(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return marked
 
 
+def ranks_of(keys: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the number of each row in its run of equal keys, shape (n,).
+
+    >>> ranks_of(np.array([7, 7, 5, 7])).tolist()
+    [0, 1, 0, 0]
+    """
+    count, starts = len(keys), heads(keys)
+    ranks = np.arange(count, dtype=np.uint32)
+    ranks -= np.repeat(starts.astype(np.uint32), lengths_of(starts, count))
+    return ranks
+
+
 def lengths_of(starts: I64, total: int) -> I64:
     """Return the lengths of runs that begin at ascending `starts` and fill `total` rows, shape (n,).
 

@@ -1,7 +1,7 @@
 """Orders: from a layout to the reads of a workload.
 
 An order lists the nodes and file pieces that a program touches, in sequence (``orders``, with one module for each kind
-of program). Whatever the host has cached is dropped, and the rest becomes requests (``assemble``, ``cache``): the
+of program). Whatever the host has cached is dropped, and the rest becomes requests (``visits``, ``cache``): the
 access trace that :mod:`layoutscope.drive` serves. Nothing here reads the disk. File systems describe what their drivers
 do differently, in the terms of :mod:`layoutscope.access`.
 """

@@ -111,6 +111,8 @@ def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
     """Return the length of each entry's path from the start, including ``./`` and a slash after directories."""
     table = model.entries
     own = name_bytes(table) + table.is_directory
+    if not len(own):
+        return own
     order = np.argsort(descent.directory_id, kind="stable")
     ids = descent.directory_id[order]
     above = order[np.minimum(np.searchsorted(ids, table.parent_id), len(ids) - 1)]

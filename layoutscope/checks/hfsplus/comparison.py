@@ -126,7 +126,7 @@ def are_outside(
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the number of leaf records in a tree's header with its leaves."""
-    found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
+    found, declared = tree.num_leaf_records, int(tree.file.header.leaf_records)
     log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
     if found < declared:
         message = f"{declared - found:,} leaf records are missing of those that the header counts"

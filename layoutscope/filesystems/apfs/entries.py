@@ -17,13 +17,13 @@ from layoutscope.filesystems.apfs.source import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     Index,
-    heads,
     is_strictly_ascending,
     last_at_most,
     match,
     ordinals,
     owners,
     ranges,
+    ranks_of,
 )
 from layoutscope.tables import NULL_OFFSET, NULL_ROW, LazyColumn, Table, Values, build_table
 from layoutscope.tables.schema import (
@@ -105,7 +105,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "create_time": LazyColumn(len(kind), times[0]),
         "modify_time": LazyColumn(len(kind), times[1]),
         "flags": flags if flags.any() else 0,
-        "entry_rank": _ranks(drecs["obj_id"]),
+        "entry_rank": ranks_of(drecs["obj_id"]),  # records are in key order
         "entry_node_row": _rows(drecs["node"], first_row),
         "inode_node_row": _rows(of_inode(inodes["node"], NO_NODE), first_row),
         "xattr_node_row": _rows(_xattr_leaves(records), first_row),
@@ -207,12 +207,6 @@ def _take_attribute_sizes(
     """Set the sizes of wanted files from their attributes, if they have one."""
     spot, found = match(holders, file_id)
     return np.where(found & wanted, values[spot], size) if len(values) else size
-
-
-def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """Number the entries within each directory: records are in key order."""
-    starts = heads(parent).astype(np.uint32)
-    return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
 
 
 def _low_keys(nodes: NodeRows) -> NDArray[np.uint64]:

@@ -49,7 +49,7 @@ from layoutscope.filesystems.hfsplus.tree import (
 )
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import LARGEST, find, heads, lengths_of, order_of, starts_of
+from layoutscope.structs.arrays import LARGEST, find, heads, order_of, ranks_of, starts_of
 from layoutscope.tables import NULL_ROW, LazyColumn, Table, Values, VolumeFacts, VolumeLayout, build_table, stack_tables
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
@@ -107,9 +107,6 @@ def entries_table(
     # A position of -1 gives null, which is appended as the last element.
     thread_row = np.append(catalog.threads["node"] + np.uint32(catalog_row), NULL_ROW)[follow(catalog.thread_of)]
     count = len(entry_row)
-    # The entries of a folder are contiguous in key order.
-    first, ranks = heads(entries["parent_id"]), np.arange(count, dtype=np.uint32)
-    ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, count))
     columns: dict[str, Any] = {
         "volume": volume_number,
         "parent_id": entries["parent_id"],
@@ -127,7 +124,7 @@ def entries_table(
             for name in ("create", "modify")
         },
         "flags": _flags(links, is_compressed),
-        "entry_rank": ranks,
+        "entry_rank": ranks_of(entries["parent_id"]),  # the entries of a folder are contiguous in key order
         "entry_node_row": entry_row,
         "inode_node_row": follow(entry_row),
         "thread_node_row": thread_row,

@@ -7,7 +7,7 @@ from layoutscope.walk import Work, host_profile, trace
 from layoutscope.walk.cache import select_spared
 from layoutscope.walk.directories import entries_on_paths, share_still_cached
 from layoutscope.walk.host import property_values
-from layoutscope.walk.orders import model_of
+from layoutscope.walk.orders import ORDERS, model_of
 from tests.unit.walk.conftest import rows_read
 
 
@@ -460,3 +460,12 @@ def test_nodes_of_hfsplus_have_room_of_their_own_on_macos(hfs_plan):
     small = host_profile("macos", hfs_node_cache_bytes=8192)
     assert len(trace(layout, host=small, work=twice)) > len(trace(layout, host=small))
     assert len(trace(layout, host=host_profile(small, cache_bytes=4096))) >= len(trace(layout, host=small))
+
+
+@pytest.mark.parametrize("order", [name for name, order in ORDERS.items() if not order.needs])
+@pytest.mark.parametrize("host", ["linux", "macos"])
+def test_every_order_walks_a_volume_without_entries(apfs_plan, order, host):
+    """A new APFS volume has no entries besides those that are not in the table; its nodes alone are read."""
+    apfs_plan.entries, apfs_plan.extents = [], []
+    reads = trace(apfs_plan.layout(), order=order, host=host)
+    assert set(reads.image_offset.tolist()) <= {node["image_offset"] for node in apfs_plan.nodes}

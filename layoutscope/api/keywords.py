@@ -72,7 +72,7 @@ def takes(
         sections = re.split(r"\n\n(?=\w+\n-{3,}\n)", inspect.getdoc(verb) or "")
         if not any(section.startswith("Parameters\n") for section in sections):
             sections.append("Parameters\n----------")
-        added = {"Parameters": f"\n{entries}", "Raises": "\nTypeError\n    If there is no such keyword."}
+        added = {"Parameters": f"\n{entries}", "Raises": "\nTypeError\n    If a keyword is unknown."}
         checked.__doc__ = "\n\n".join(section + added.get(section.partition("\n")[0], "") for section in sections)
         return checked
 

@@ -270,7 +270,7 @@ def kit(*, warm: bool = False) -> str:
     Raises
     ------
     TypeError
-        If there is no such keyword.
+        If a keyword is unknown.
 
     Examples
     --------

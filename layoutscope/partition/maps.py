@@ -275,7 +275,7 @@ def _use_backup(
     primary: PartitionTable | None = None,
     alternate: int | None = None,  # where the primary says that the backup is, as on a disk copied to a larger one
 ) -> PartitionTable:
-    """Use the backup in the last sector, or the damaged primary if there is no sound backup."""
+    """Use the backup in the last sector, or the damaged primary if the backup is damaged, too."""
     log = FindingLog()
     places = [(source.size_bytes // sector_size - 1) * sector_size]
     if alternate is not None:

@@ -129,7 +129,7 @@ class CheckResult(Shown, Struct, frozen=True):
         for item in self.volumes:
             selected = [each for each in item.findings if is_selected(item.volume, each)]
             known = set(selected)
-            # Causes that are not among the findings are no longer referred to.
+            # A finding keeps only the causes that were selected with it.
             causes = [tuple(cause for cause in each.causes if cause in known) for each in selected]
             findings = tuple(replace(each, causes=own) for each, own in zip(selected, causes, strict=True))
             volumes.append(replace(item, findings=findings))

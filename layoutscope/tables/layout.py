@@ -124,7 +124,7 @@ class VolumeLayout(Displayed):
         Raises
         ------
         TypeError
-            If there is no such keyword.
+            If a keyword is unknown.
         UsageError
             If there is no such drive, or the volume cannot be walked.
 

@@ -295,7 +295,7 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
         inside = offset[rows] - model.layout.facts.image_offset
         begin = inside // bytes_each
         count = (inside + length[rows] - 1) // bytes_each - begin + 1
-        # An extent of a damaged file may end beyond the last block of the volume, where there are no bits.
+        # An extent of a damaged file may end beyond the last block of the volume, which is the last with a bit.
         count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
         begin = numbers[0] + begin
     # For each extent: the leaf that records it, then the pages with its bits or the leaf that counts its references.

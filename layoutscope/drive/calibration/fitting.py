@@ -194,8 +194,8 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     left = angle - ends / size - skew * crossed
     centre = np.angle(np.exp(2j * np.pi * left).mean()) / (2 * np.pi)
     left = (left - centre + 0.5) % 1 - 0.5
-    # Between the tried steps, a line through the residuals gives size and skew. Where zones meet, there is no line, so
-    # the tried values stay.
+    # Between the steps of this search, a line through the residuals gives size and skew. Where zones meet, no line
+    # fits, so the values of the search stay.
     table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
     change, *_ = np.linalg.lstsq(table, left, rcond=None)
     if (np.abs(left) < NEAR).all():

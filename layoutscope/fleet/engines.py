@@ -22,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -370,21 +371,23 @@ MEMORY_SHARE: Final = 0.8
 
 def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]]:
     """Run jobs in processes on this machine, with a thread waiting for each; yield each document."""
-    pool = WorkerPool()
+    pool, remaining, done = WorkerPool(), iter(jobs), SimpleQueue[Future[dict[str, Any]]]()
     with ThreadPoolExecutor(workers, thread_name_prefix="layoutscope batch") as threads:
-        # A few at a time, so finished documents do not pile up in memory.
-        remaining = iter(jobs)
-        submit = partial(threads.submit, partial(attempt, workers=pool))
-        waiting = {submit(job) for job in islice(remaining, 2 * workers)}
+
+        def submit(most: int) -> int:
+            chosen = list(islice(remaining, most))
+            for job in chosen:
+                threads.submit(attempt, job, pool).add_done_callback(done.put)
+            return len(chosen)
+
         try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                waiting |= {submit(job) for job in islice(remaining, len(done))}
-                for each in done:
-                    yield each.result()
+            num_waiting = submit(2 * workers)  # a few at a time, so finished documents do not pile up in memory
+            while num_waiting:
+                document = done.get().result()
+                num_waiting += submit(1) - 1
+                yield document
         finally:
-            for each in waiting:
-                each.cancel()
+            threads.shutdown(wait=False, cancel_futures=True)
             pool.end()
 
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -153,7 +153,9 @@ def default_memory_bytes() -> int:
 
 def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
     """Run DuckDB in a thread that can be interrupted, while this thread receives signals."""
-    ended, results, errors = Event(), list[T](), list[BaseException]()
+    # A signal within `Event.wait` may raise an error of its own in place of the signal's: it releases a lock twice.
+    working, results, errors = Lock(), list[T](), list[BaseException]()
+    working.acquire()
 
     def run() -> None:
         try:
@@ -161,16 +163,16 @@ def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) ->
         except BaseException as error:  # noqa: BLE001  (it is raised below)
             errors.append(error)
         finally:
-            ended.set()
+            working.release()
 
     Thread(target=run, name=THREAD_NAME, daemon=True).start()
     try:
-        while not ended.wait(POLL_INTERVAL_S):
+        while not working.acquire(timeout=POLL_INTERVAL_S):
             limits.check()
     except BaseException:
         for _ in range(NUM_INTERRUPTS):
             connection.interrupt()  # has no effect between two statements
-            if ended.wait(POLL_INTERVAL_S):
+            if working.acquire(timeout=POLL_INTERVAL_S):
                 break
         raise
     if errors:

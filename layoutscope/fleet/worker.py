@@ -236,10 +236,13 @@ def main() -> None:
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def receive() -> None:
-        for line in requests:
-            jobs.put(line)
-        # Standard input has ended. The worker leads its process group, so this ends its children as well.
-        os.killpg(0, signal.SIGKILL)
+        try:
+            for line in requests:
+                jobs.put(line)
+        finally:
+            # Standard input has ended, or was reset because its owner ended before it read the ready byte. The worker
+            # leads its process group, so this ends its children as well.
+            os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=receive, daemon=True).start()
     while True:

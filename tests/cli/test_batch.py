@@ -928,6 +928,22 @@ def test_a_batch_that_is_killed_takes_its_processes_along(tmp_path):
     assert all(ends(pid) for pid in mine)
 
 
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_worker_ends_with_its_owner(is_read):
+    """Also where the owner ended before it read the byte that says that the worker is ready."""
+    owner, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "layoutscope.fleet.worker"]
+    with owner, theirs, subprocess.Popen(command, stdin=theirs, stdout=theirs, start_new_session=True) as worker:
+        theirs.close()
+        owner.sendall(json.dumps({"memory_bytes": 4 << 30, "written_bytes": None}).encode() + b"\n")
+        owner.recv(1, 0 if is_read else socket.MSG_PEEK)
+        owner.close()
+        try:
+            assert worker.wait(60) == -signal.SIGKILL
+        finally:
+            worker.kill()
+
+
 def test_time_begins_when_a_process_is_ready(tmp_path, workers):
     """A source's time limit excludes the start of processes."""
     fleet = begun(tmp_path / "fleet")

@@ -11,7 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from time import monotonic
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -465,9 +468,31 @@ def test_a_query_hears_signals(large_fleet, sql, name):
     assert (process.returncode, said) == SIGNALS[name]
 
 
+LONG_S = 20.0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
+def test_a_signal_at_any_moment_is_the_error_that_is_raised(monkeypatch):
+    """Also within the wait for DuckDB's thread, whose locks stay usable."""
+    monkeypatch.setattr(query, "POLL_INTERVAL_S", 1e-6)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for number in range(1500):
+            interrupted = threading.Event()
+            connection = SimpleNamespace(interrupt=interrupted.set)
+            begin = monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 1e-7, LONG_S)  # again, where it waits without end
+            with pytest.raises(KeyboardInterrupt):
+                query.run_interruptibly(SimpleNamespace(check=lambda: None), connection, interrupted.wait)
+            assert monotonic() - begin < LONG_S
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_who_does_not_hear_is_left_alone(large_fleet, monkeypatch):
     """A single operation may take any time, so nobody waits for its end, and its resources are not freed."""
-    release = query.Event()
+    release = threading.Event()
     monkeypatch.setattr(query.FleetViews, "_frame", lambda *_: release.wait())
     before = len(query._ABANDONED_CONNECTIONS)
     with pytest.raises(LayoutscopeError, match="takes longer than"):

@@ -40,7 +40,6 @@ def test_survived_error_counts_from_the_base():
 
 
 def test_survived_error_knows_its_device():
-    """If an error specifies its device, that device is used."""
     error = FormatError("no root", structure="tree", image_offset=8)
     error.device = 2
     log = FindingLog()

@@ -41,7 +41,6 @@ def test_every_name_is_a_row_in_the_order_of_paths(session):
 
 
 def test_rows_come_in_parts_and_as_a_frame(session):
-    """Two parts together have all rows; the frame has the same values."""
     rows = layoutscope.list(session)
     whole = rows.part(slice(None))
     first, rest = rows.part(slice(0, 1000)), rows.part(slice(1000, None))

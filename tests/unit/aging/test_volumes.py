@@ -116,7 +116,6 @@ def test_files_are_as_many_as_the_workload_leaves(layout, name):
 
 
 def test_every_file_has_the_blocks_of_its_size(layout):
-    """A rewritten file has as many blocks as its size needs."""
     volume = aged(layout, "replace")
     new = volume.entries.ident >= len(volume.numbers)
     assert new.any()

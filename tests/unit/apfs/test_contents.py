@@ -13,7 +13,6 @@ from layoutscope.filesystems.apfs.contents import (
     VolumeParts,
     _is_live,
     _is_locked,
-    _report_data_in_metadata,
     account,
     is_deleted,
     list_devices,
@@ -178,21 +177,17 @@ def claims_of(nodes, regions, data, files):
 
 
 def test_what_is_metadata_and_data_at_once_is_told():
-    """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4."""
-    contents = container_of(100)
-    contents.volumes.append(claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)]))
-    _report_data_in_metadata(contents)
-    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
-        ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20)
-    ]
+    """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4.
 
-
-def test_nodes_of_the_container_are_metadata_as_well():
+    A node of the container is in 30 and 31, and data in 31 and 32.
+    """
     contents = container_of(100)
     contents.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
-    contents.volumes.append(claims_of([], [], [(31, 1), (32, 1)], []))
-    _report_data_in_metadata(contents)
-    assert [item.image_offset for item in contents.container.log.findings] == [31 * BLOCK]
+    contents.volumes.append(claims_of([(10, 5)], [(20, 1)], [(14, 2), (31, 2)], [(20, 1), (4, 1)]))
+    account(contents)
+    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
+        ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20, 31)
+    ]
 
 
 def test_blocks_of_a_container_are_accounted():
@@ -208,18 +203,23 @@ def test_blocks_of_a_container_are_accounted():
 
 
 def test_roots_that_the_live_state_leads_to():
-    """A file-system root is found by object map or address, the extent-reference tree by its number, others always."""
+    """A file-system root is found by object map or address, the extent-reference tree by its number, others always.
+
+    If the map has object 39 or 41, or nothing, in the block, but not root 40, the lost root is a snapshot's.
+    """
     superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
-    view = view_at(object_map((40, 7, 7)), 7)
-    state = SimpleNamespace(superblock=superblock, view=view)
-    for tree, node_id, paddr, expected in (
-        ("fs", 40, 7, True),
-        ("fs", 40, 8, False),
-        ("fs", 40, 40, True),
-        ("extentref", 50, 50, True),
-        ("extentref", 51, 51, False),
-        ("snapmeta", 9, 9, True),
+    for entry, tree, node_id, paddr, expected in (
+        ((40, 7, 7), "fs", 40, 7, True),
+        ((40, 7, 7), "fs", 40, 8, False),
+        ((40, 7, 7), "fs", 40, 40, True),
+        ((40, 7, 7), "extentref", 50, 50, True),
+        ((40, 7, 7), "extentref", 51, 51, False),
+        ((40, 7, 7), "snapmeta", 9, 9, True),
+        ((39, 7, 8), "fs", 40, 8, False),
+        ((41, 7, 8), "fs", 40, 8, False),
+        ((40, 9, 8), "fs", 40, 0, False),
     ):
+        state = SimpleNamespace(superblock=superblock, view=view_at(object_map(entry), 7))
         root = rows_of(tree, {"node_id": np.array([node_id], np.uint64), "paddr": np.array([paddr], np.uint64)})
         assert _is_live(root, state) == expected
 
@@ -278,15 +278,6 @@ def test_superblocks_of_all_states_are_regions():
     ]
 
 
-def test_blocks_that_are_metadata_and_data_are_told_with_the_account():
-    contents = container_of(100)
-    contents.volumes.append(claims_of([(10, 3)], [], [(12, 2)], []))
-    account(contents)
-    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
-        ("block-claimed-twice", 12 * BLOCK)
-    ]
-
-
 def test_no_extents_have_no_blocks():
     first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
     assert (len(first), len(length)) == (0, 0)
@@ -319,15 +310,6 @@ def test_a_volume_is_locked_without_the_key_that_it_needs():
         False,
         False,
     ]
-
-
-def test_root_that_the_map_lacks_is_not_found_at_the_address_of_its_neighbour():
-    """The map has object 39 or 41 in block 8, or nothing, but not the live root 40: the lost root is a snapshot's."""
-    superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
-    for entry, paddr in (((39, 7, 8), 8), ((41, 7, 8), 8), ((40, 9, 8), 0)):
-        state = SimpleNamespace(superblock=superblock, view=view_at(object_map(entry), 7))
-        root = rows_of("fs", {"node_id": np.array([40], np.uint64), "paddr": np.array([paddr], np.uint64)})
-        assert not _is_live(root, state)
 
 
 def test_missing_node_does_not_lend_its_neighbours_size_to_others():

@@ -4,17 +4,12 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
 from layoutscope.filesystems.apfs.fsrecords import Names, walk_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.image.passes import read_alone
 from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
-from tests.unit.native.reference.leaves import PlainTables
-from tests.unit.native.reference.xfields import extended_fields
 
 FSTREE = 14
 PHYSICAL_EXTENT, DSTREAM_ID, SIBLING_LINK, UNKNOWN = 2, 6, 5, 15
@@ -125,43 +120,47 @@ def attributes() -> bytes:
     return record_root(1, FSTREE, records)
 
 
-def decoded(node: bytes, *, natively: bool):
-    """Read a tree of one node by the kernel, or by its reference."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not natively:
-            patch.setattr(fsrecords, "LeafTables", lambda plan: PlainTables(plan, extended_fields))
-        store = store_of({1: node})
-        tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
+def decoded(node: bytes):
+    """Read a tree of one node; return the values by table and column, the counts of records, and the findings."""
+    store = store_of({1: node})
+    tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
-        (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
+        (table, name): values.raw() if isinstance(values, Names) else values.tolist()
         for table, columns in tree.records.tables.items()
         for name, values in columns.items()
     }
     return shown, tree.records.num_records, tree.records.num_decoded, store.log.findings
 
 
-@pytest.mark.parametrize("natively", [True, False])
-def test_attributes_and_extended_fields_become_columns(natively):
+def test_attributes_and_extended_fields_become_columns():
     """The stream of an inode and of an attribute, the size a compressed file declares, the number of a hard link."""
-    shown, *counts, _ = decoded(files(), natively=natively)
+    shown, *counts, _ = decoded(files())
     assert counts == [4, 4]
-    assert (shown["inode", "has_dstream"][0], shown["inode", "data_size"][0]) == ([True], [4000])
-    assert (shown["dir_rec", "sibling_id"][0], shown["dir_rec", "name"][0]) == ([88], [b"one"])
-    shown, *counts, _ = decoded(attributes(), natively=natively)
+    assert (shown["inode", "has_dstream"], shown["inode", "data_size"]) == ([True], [4000])
+    assert (shown["dir_rec", "sibling_id"], shown["dir_rec", "name"]) == ([88], [b"one"])
+    shown, *counts, _ = decoded(attributes())
     assert counts == [4, 3]
-    assert shown["xattr", "stream_id"][0] == [91, 0]
-    assert shown["xattr", "expanded_size"][0] == [-1, 12345]
+    assert (shown["xattr", "stream_id"], shown["xattr", "expanded_size"]) == ([91, 0], [-1, 12345])
 
 
-@given(st.booleans(), st.lists(st.tuples(st.integers(40, BLOCK - 1), st.integers(0, 255)), max_size=12))
-@settings(max_examples=80)
-def test_kernel_and_twin_decode_the_same(has_files, wrong):
-    """For any node with a correct checksum, columns, types, numbers and findings are equal."""
-    node = bytearray(files() if has_files else attributes())
-    for place, value in wrong:
-        node[place] = value
-    spoilt = with_checksum(bytes(node))
-    assert decoded(spoilt, natively=True) == decoded(spoilt, natively=False)
+FIELDS = 4 + 2 * 4 + 40 + 8
+"""Bytes of two fields: the head, two descriptions, a stream of 40 bytes and a name of five, padded to eight."""
+
+
+@pytest.mark.parametrize(
+    ("length", "is_whole"), [(0, None), (2, False), (4, False), (51, False), (56, False), (57, True)]
+)
+def test_fields_of_an_inode_that_is_cut(read, length, is_whole):
+    """The last padding may be cut off, the last data may not; a head without fields is 0. The next inode is whole."""
+    stream = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+    fixed = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0")
+    fields = xfields((8, stream), (4, b"name\0"))
+    assert len(fields) == FIELDS
+    tree, findings = read((key(40, 3), fixed + fields[:length]), (key(41, 3), fixed + fields))
+    inodes = tree.records.get("inode")
+    assert inodes["has_dstream"].tolist() == [bool(is_whole), True]
+    assert inodes["data_size"].tolist()[1] == 4000
+    assert [item.code for item in findings] == ["record-invalid"] * (is_whole is False)
 
 
 @pytest.mark.parametrize(

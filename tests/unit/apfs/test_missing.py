@@ -115,7 +115,6 @@ def test_what_a_subtree_of_records_held(low, high, records, words):
 
 
 def test_ten_directories_are_named():
-    """Ten of eleven directories are named, and all of ten."""
     for count, more in ((11, " and more"), (10, "")):
         (words,) = messages_of(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words

@@ -145,22 +145,17 @@ def test_a_container_behind_another_that_has_lost_its_ring():
 
 
 @pytest.mark.parametrize(
-    ("place", "start"), [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512)]
+    ("place", "start"),
+    [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512), (2 * LARGE, 0)],
 )
 def test_superblocks_are_looked_for_near_the_start(place, start):
-    """The first 64 blocks of 4 KiB of a stretch are searched."""
+    """The first 64 blocks of 4 KiB of a stretch are searched; a container that begins with its stretch fills it."""
     source = disk(2 * SIZE, (place, superblock()), (place + 18 * LARGE, object_map()))
     found = probe_near(Window(source, 0, source.size_bytes))
     assert (found and found.volume_offset) == start
     if found:
-        assert found.size_bytes == min(SIZE, 2 * SIZE - start)
-        assert found.layers == (f"byte {start}",)
-
-
-def test_a_container_that_begins_with_its_stretch_fills_it():
-    source = disk(2 * SIZE, (2 * LARGE, superblock()), (20 * LARGE, object_map()))
-    found = probe_near(Window(source, 0, source.size_bytes))
-    assert (found.volume_offset, found.size_bytes, found.layers, found.findings) == (0, 2 * SIZE, (), ())
+        assert found.size_bytes == (min(SIZE, 2 * SIZE - start) if start else 2 * SIZE)
+        assert (found.layers, found.findings) == ((f"byte {start}",) if start else (), ())
 
 
 def test_an_uncertain_start_is_told_where_it_is():
@@ -193,31 +188,27 @@ def test_a_checksum_covers_the_whole_block():
 
 
 @pytest.mark.parametrize(
-    ("blocks", "expected"),
+    ("blocks", "size", "expected"),
     [
-        ({1: 5}, 5),
-        ({1: 5, 2: 7, 3: 6}, 7),
-        ({511: 5}, 5),
-        ({512: 5}, None),
-        ({0: 5}, None),  # block 0 is not after itself
-        ({}, None),
+        ({1: 5}, 520, 5),
+        ({1: 5, 2: 7, 3: 6}, 520, 7),
+        ({511: 5}, 520, 5),
+        ({512: 5}, 520, None),
+        ({0: 5}, 520, None),  # block 0 is not after itself
+        ({}, 520, None),
+        # The last whole block counts, but nothing after it.
+        ({2: 5}, 3, 5),
+        ({2: 5}, 3 - 1 / LARGE, None),
+        ({2: 5}, 1, None),
+        ({2: 5}, 100 / LARGE, None),
     ],
 )
-def test_superblocks_behind_block_0(blocks, expected):
+def test_superblocks_behind_block_0(blocks, size, expected):
     """The newest superblock in 511 blocks of 4 KiB is taken."""
     parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
-    found = search_superblock(disk(512 + 520 * LARGE, *parts), 512)
+    source = MemorySource(disk(520 * LARGE, *parts).read(0, 512 + round(size * LARGE)))
+    found = search_superblock(source, 512)
     assert (found and int(found.hdr.xid)) == expected
-
-
-def test_superblocks_of_a_short_image():
-    """The last whole block counts, but nothing after it."""
-    for size, expected in ((3 * LARGE, 5), (3 * LARGE - 1, None), (LARGE, None), (100, None)):
-        found = search_superblock(disk(max(size, 2 * LARGE + LARGE), (2 * LARGE, superblock())), 0)
-        short = MemorySource(disk(3 * LARGE, (2 * LARGE, superblock())).read(0, 3 * LARGE)[:size])
-        assert found is not None
-        found = search_superblock(short, 0)
-        assert (found and int(found.hdr.xid)) == expected
 
 
 def test_a_lost_block_0_is_told_at_its_place():
@@ -290,16 +281,27 @@ def test_a_device_whose_image_was_not_given():
 
 def test_unread_ranges_belong_to_their_device():
     """Sectors 2 and 3 of the first image and 1 of the second were never read."""
-    first = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[2 * BLOCK, 2 * BLOCK]]))
+    data = b"".join(bytes([number]) * BLOCK for number in range(10))
+    first = RescuedSource(MemorySource(data), np.array([[2 * BLOCK, 2 * BLOCK]]))
     second = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[BLOCK, BLOCK]]))
     blocks = Blocks((first, second), (0, 0), BLOCK)
     paddrs = numbers(1, 2, 3, 4, MARK, MARK + 1, MARK + 2)
     assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, True, True, False, True]
     assert blocks.readable(numbers(0, 1, 4), 2 * BLOCK).tolist() == [True, False, True]
-    for paddr, words in ((2, "could not be read"), (10, "address outside"), (-1, "address outside")):
+    for paddr, size, words in (
+        (2, BLOCK, "could not be read"),
+        (10, BLOCK, "address outside"),
+        (-1, BLOCK, "address outside"),
+        (9, 2 * BLOCK, "address outside"),
+    ):
         with pytest.raises(FormatError, match=words) as caught:
-            blocks.read_object(paddr)
+            blocks.read_object(paddr, size)
         assert caught.value.image_offset == max(paddr, 0) * BLOCK
+    assert blocks.read_object(8, 2 * BLOCK) == data[8 * BLOCK :]
+    for paddr, device in ((3, 0), (MARK + 1, 1)):
+        with pytest.raises(FormatError) as caught, fusion().concerning(paddr):
+            raise FormatError("some", structure="thing", image_offset=0)
+        assert caught.value.device == device
 
 
 def test_block_0_may_be_unread():
@@ -315,21 +317,6 @@ def test_a_block_behind_the_end_of_the_first_device_is_outside():
         with pytest.raises(FormatError, match="address outside") as caught:
             blocks.read_object(1)
         assert caught.value.device == 0
-
-
-def test_objects_of_some_blocks():
-    blocks = Blocks((MemorySource(b"".join(bytes([n]) * BLOCK for n in range(10))),), (0,), BLOCK)
-    assert blocks.read_object(3) == b"\3" * BLOCK
-    assert blocks.read_object(8, 2 * BLOCK) == b"\x08" * BLOCK + b"\x09" * BLOCK
-    with pytest.raises(FormatError):
-        blocks.read_object(9, 2 * BLOCK)
-
-
-def test_errors_say_their_device():
-    for paddr, device in ((3, 0), (MARK + 1, 1)):
-        with pytest.raises(FormatError) as caught, fusion().concerning(paddr):
-            raise FormatError("some", structure="thing", image_offset=0)
-        assert caught.value.device == device
 
 
 def test_dirty_runs_are_newest_on_the_main_device():
@@ -362,14 +349,9 @@ def test_a_sweep_finds_sound_nodes_at_their_blocks():
     assert [item[0] for item in swept(blocks, within=np.array([[2, 1], [5, 9]]))] == [2, 5]
 
 
-@pytest.mark.parametrize(("level", "is_found"), [(15, True), (16, False)])
-def test_a_node_of_more_than_sixteen_levels_is_none(level, is_found):
-    assert bool(swept({1: node(9, [mapping(1, 1, 1)], level=level)})) == is_found
-
-
-def test_an_object_of_transaction_0_is_none():
-    assert swept({1: node(9, [], xid=0)}) == []
-    assert len(swept({1: node(9, [], xid=1)})) == 1
+@pytest.mark.parametrize(("level", "xid", "is_found"), [(15, 4, True), (16, 4, False), (0, 1, True), (0, 0, False)])
+def test_a_node_of_more_than_sixteen_levels_or_of_no_transaction_is_none(level, xid, is_found):
+    assert bool(swept({1: node(9, [mapping(1, 1, 1)], level=level, xid=xid)})) == is_found
 
 
 @pytest.mark.parametrize(("size", "is_found"), [(1024, True), (4096, True), (65_536, True), (131_072, False)])
@@ -416,7 +398,8 @@ def test_regions_at_the_bounds_of_a_device():
     store = store_of({0: bytes(BLOCK)})
     regions = [
         Region("last", "", 2**44 - 1),
-        Region("behind", "", 2**44),
+        Region("empty", "", 5, 0),
+        Region("after", "", 2**44),
         Region("long", "", 2**44 - 1, 2),
         Region("marked", "", MARK + 2**44 - 1),
         Region("far", "", MARK + 2**44),
@@ -425,7 +408,9 @@ def test_regions_at_the_bounds_of_a_device():
         Region("first marked", "", MARK),
     ]
     assert [item.type for item in inside(regions, store)] == ["last", "marked", "first", "first marked"]
-    assert len(store.log.findings) == 4
+    assert [(item.code, item.structure) for item in store.log.findings] == [
+        ("structure-invalid", name) for name in ("empty", "after", "long", "far", "before")
+    ]
 
 
 def test_names_of_types():
@@ -492,7 +477,10 @@ def test_texts_end_with_a_zero():
 
 
 def test_names_end_where_others_begin():
-    """The second name begins inside a character, so neither is valid text."""
+    """The second name begins inside a character, so neither is valid text.
+
+    Bytes that are not UTF-8 appear as replacement characters; other bytes are unchanged.
+    """
     whole = Names(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
     assert whole.is_text()
     assert whole.start.tolist() == [0, 1, 3]
@@ -500,7 +488,10 @@ def test_names_end_where_others_begin():
     assert whole.equal_to("\u00e9".encode()).tolist() == [False, True, False]
     assert whole.take(np.array([True, False, True])).raw() == [b"a", b"b"]
     torn = Names(whole.data, np.array([2, 1, 1]))
-    assert not torn.is_text()
+    text, raw = torn.columns()
+    assert (torn.is_text(), text.to_list()) == (False, ["a\ufffd", "\ufffd", "b"])
+    assert raw.raw() == [b"a\xc3", b"\xa9", b"b"]
+    assert len(Names(whole.data[:0], np.zeros(0, np.int64)).columns()[0]) == 0
     assert Names(np.array([0x7F], np.uint8), np.array([1])).is_text()
     assert not Names(np.array([0x80], np.uint8), np.array([1])).is_text()
     assert not Names(np.array([0xC3], np.uint8), np.array([1])).is_text()

@@ -18,7 +18,6 @@ from layoutscope.drive.calibration.fitting import (
     UNKNOWN_SEGMENTS,
     UNTOLD,
     UNTRIED,
-    bootstrap_curves,
     count_arms,
     count_segments,
     count_streams,
@@ -29,7 +28,6 @@ from layoutscope.drive.calibration.fitting import (
     judge_log,
     late_ms,
     longest_step_ms,
-    mean_half_range,
     measure_misfit,
     moves_of,
     serve_log_ms,
@@ -52,8 +50,11 @@ def drive():
 
 @pytest.fixture(scope="module")
 def found(drive):
-    """Measure it once."""
-    return measure_drive(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(300)])
+    """Measure it once, in less than a minute."""
+    fake = FakeDrive(drive)
+    one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
+    assert fake.now_ms < 1000 * LONGEST_S
+    return one
 
 
 def test_the_turn_is_found(found):
@@ -75,29 +76,14 @@ def test_the_seek_curve_is_within_three_per_cent(found, drive):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["generic-5400-2.5", "cheetah9lp"])
-def test_it_ends_within_a_minute(name):
+def test_a_slow_drive_is_measured_within_a_minute():
     """The slowest drives read fewer pairs, but the walk is still known within a few per cent."""
-    fake = FakeDrive(load_profile(name))
+    fake = FakeDrive(load_profile("generic-5400-2.5"))
     one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
     assert fake.now_ms < 1000 * LONGEST_S
     assert len(one.log.of("pairs")) >= FEWEST_ROUNDS * ROUND
     assert one.known < 0.02
     assert "The predicted walk of the image is known within" in one.profile.note
-
-
-@pytest.mark.full
-def test_it_is_known_better_by_more_reads(found):
-    """Few and late reads give a less certain walk than many."""
-    walk = [(k * 40_960, 4096) for k in range(300)]
-    pairs = np.flatnonzero(found.log.step == "pairs")
-    few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
-    known = []
-    for log in (few, found.log):
-        tracks, curve = fit_disk(log)
-        curves = bootstrap_curves(log, tracks, curve)
-        known.append(mean_half_range(curves, tracks.turn_ms, moves_of(log, tracks, walk)))
-    assert known[0] > 1.5 * known[1]
 
 
 def test_what_is_known_is_of_the_walk(found):
@@ -282,7 +268,6 @@ def test_the_way_to_read_ahead_is_told(figures):
 
 
 def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
-    """DiskSim's drives keep nothing on arrival."""
     assert found.profile.text("on_arrival", "") == "none"
     assert "arrival" not in found.log.step
 
@@ -336,12 +321,6 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
     draws = np.random.default_rng(1).standard_normal((50, len(again.spread.figures)))
     longest = [again.drawn(normal).numbers("seek_ms")[-1] for normal in draws]
     assert 0 < np.std(np.log(longest)) < 0.1
-
-
-def test_the_log_gives_the_same_profile(found):
-    """The text of the log is sufficient."""
-    again = judge_log(read_log(found.log.text(), "log"), "mine")
-    assert again.profile.figures == found.profile.figures
 
 
 def test_reads_of_a_hole_are_not_taken_for_a_drive():
@@ -440,7 +419,6 @@ def test_a_strangers_log_has_no_turn_without_end(count, later_ns):
 
 
 def test_too_few_reads_make_no_curve():
-    """A curve needs a hundred reads."""
     with pytest.raises(UsageError, match="too few"):
         fit_curve(np.ones(9), np.ones(9), 8.0)
 
@@ -500,7 +478,7 @@ def test_segments_are_told_though_the_computer_is_late():
 @pytest.mark.full
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """Figures that these steps measure are left unset; the turn and the seeks are still found."""
-    for gone in (("rates",), ("again",), ("again", "hits")):
+    for gone in (("again",), ("rates", "again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
         assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
     assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)[0]) == np.inf

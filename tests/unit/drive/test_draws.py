@@ -129,7 +129,7 @@ def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
     for name, text in told.items():
         (tmp_path / name).write_text(text)
     drives = [known(base), *(load_profile(str(tmp_path / name)) for name in ("two.toml", "sheet.toml")), base]
-    reads = scattered(1000, span=base.capacity_bytes // 2)
+    reads = scattered(600, span=base.capacity_bytes // 6)
     ratios = [draw_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
     assert ratios == sorted(ratios)
     assert ratios[0] > 1.2

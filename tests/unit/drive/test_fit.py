@@ -12,6 +12,7 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, parse_profile, profile_text
 from layoutscope.drive.simulation import flash_ms
 from layoutscope.errors import UsageError
+from tests.cases import for_each
 from tests.unit.drive.lesser import as_datasheet, without_map
 from tests.unit.drive.toys import flash
 
@@ -40,12 +41,6 @@ def test_a_datasheet_makes_a_drive():
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
 
 
-def test_a_datasheet_lacks_something():
-    """The error names the missing figures."""
-    with pytest.raises(UsageError, match="rpm"):
-        from_datasheet("x", capacity_bytes=1, track_to_track_ms=1, average_seek_ms=2, outer_mb_s=3, inner_mb_s=1)
-
-
 def test_fit_to_a_latency():
     """A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %."""
     profile = fit_latency(from_datasheet("x", **SHEET), 15.0, source="ioping")
@@ -53,12 +48,6 @@ def test_fit_to_a_latency():
     assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
     assert profile.figures["average_seek_ms"].kind == "fitted"
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
-
-
-def test_a_latency_that_leaves_no_seek_is_refused():
-    """5 ms is less than half a turn at 5400 rpm."""
-    with pytest.raises(UsageError, match="no time for a seek"):
-        fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping")
 
 
 def test_fit_to_a_rate():
@@ -92,16 +81,8 @@ def test_fio_report():
     assert profile.number("outer_mb_s") == 120
 
 
-@pytest.mark.parametrize("report", [{}, {"jobs": [{"job options": {"rw": "write"}, "write": {}}]}])
-def test_a_fio_report_that_tells_nothing_is_refused(report):
-    """Writes alone fit no figure."""
-    with pytest.raises(UsageError, match="neither"):
-        from_fio(report, from_datasheet("x", **SHEET))
-
-
 @pytest.mark.parametrize("name", ["generic-7200", "cheetah9lp", "sata-ssd", "wd-mybook-duo-2tb"])
 def test_a_profile_is_written_as_it_is_read(name):
-    """The TOML text of a profile reads back as the same profile."""
     profile = load_profile(name)
     again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
     assert again == profile
@@ -168,7 +149,7 @@ def test_a_job_in_a_corner_tells_nothing():
         from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
 
 
-@pytest.mark.parametrize(("size", "seek"), [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
+@for_each("size, seek", [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
 def test_fio_tells_what_its_job_covered(size, seek):
     """The range is given in bytes or as a share of the drive."""
     job = {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
@@ -176,19 +157,42 @@ def test_fio_tells_what_its_job_covered(size, seek):
     assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
 
 
-def test_an_inner_rate_is_told_from_the_outer_one():
-    """A stream from 90 % of the drive on sets the inner rate; the outer rate stays."""
-    job = {"job options": {"rw": "read", "offset": "90%"}, "read": {"bw_bytes": 60_000_000}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
-    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (110.0, 60.0)
+@for_each(
+    "offset, rate_mb_s, inner, expected",
+    [
+        ("90%", 60, 52.0, (110, 60)),  # a stream from 90 % of the drive on sets the inner rate
+        ("50%", 75, 55.0, (100, 50)),  # rates fall by half, so 75 in the middle means 100 outside and 50 inside
+    ],
+)
+def test_a_rate_is_that_of_its_place(offset, rate_mb_s, inner, expected):
+    job = {"job options": {"rw": "read", "offset": offset}, "read": {"bw_bytes": rate_mb_s * 1_000_000}}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET | {"inner_mb_s": inner}))
+    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == pytest.approx(expected)
 
 
-def test_a_rate_of_the_middle_is_not_that_of_the_outer_edge():
-    """Rates fall by half from 110 to 55 MB/s: 75 in the middle means 100 outside and 50 inside, not 75 outside."""
-    job = {"job options": {"rw": "read", "offset": "50%"}, "read": {"bw_bytes": 75_000_000}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **{**SHEET, "outer_mb_s": 110, "inner_mb_s": 55}))
-    assert profile.number("outer_mb_s") == pytest.approx(100)
-    assert profile.number("inner_mb_s") == pytest.approx(50)
+@for_each(
+    "make, words",
+    [
+        (lambda: from_datasheet("x", **{name: value for name, value in SHEET.items() if name != "rpm"}), "rpm"),
+        # 5 ms is less than half a turn at 5400 rpm.
+        (lambda: fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping"), "no time for a seek"),
+        (lambda: from_fio({"jobs": [job_of("x%")]}, from_datasheet("x", **SHEET)), "not a share"),
+        # Writes alone fit no figure.
+        (lambda: from_fio({}, from_datasheet("x", **SHEET)), "neither"),
+        (lambda: from_fio({"jobs": [WRITES]}, from_datasheet("x", **SHEET)), "neither"),
+    ],
+)
+def test_figures_that_make_no_drive_are_refused(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()
+
+
+WRITES = {"job options": {"rw": "write"}, "write": {}}
+
+
+def job_of(size: str) -> dict:
+    """Return a job of random reads over a part of the drive."""
+    return {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
 
 
 def test_the_error_of_a_job_goes_into_the_profile():
@@ -198,10 +202,3 @@ def test_the_error_of_a_job_goes_into_the_profile():
     profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
     assert profile.spread.figures == ("average_seek_ms",)
     assert profile.spread.covariance[0][0] ** 0.5 == pytest.approx(0.2 / 9.294, rel=1e-3)
-
-
-def test_a_share_that_is_none_is_refused():
-    """A size in fio's options may be a share, which must be a number."""
-    job = {"job options": {"rw": "randread", "size": "x%"}, "read": {"clat_ns": {"mean": 15e6}}}
-    with pytest.raises(UsageError, match="not a share"):
-        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))

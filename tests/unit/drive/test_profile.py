@@ -95,7 +95,6 @@ def test_a_profile_from_a_file(tmp_path):
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):
-    """The error lists the known names."""
     with pytest.raises(UsageError, match="cheetah9lp"):
         load_profile("cheetah9")
     with pytest.raises(UsageError, match=r"no drive profile at .*nothing\.toml"):

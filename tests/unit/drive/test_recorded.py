@@ -196,7 +196,6 @@ def test_the_content_tells_the_format(tmp_path, name, text, form):
 
 @pytest.mark.parametrize("rest", ["08  B=0x10", f"{HIGHEST_BLOCK:x}  B=0x1000   /dev/disk2  0.000745 W find.12"])
 def test_a_trace_of_cut_lines_is_refused_with_the_first_of_them(tmp_path, rest):
-    """A one-line error names the first one, cut or with a block that no disk has."""
     (tmp_path / "cut.txt").write_text(f"TIMESTAMP\n09:00:00.000100    RdMeta[S]       D=0x{rest}\n")
     with pytest.raises(ImageError, match=r"holds no reads.*; line 2 begins as one and is cut or damaged"):
         read_trace(tmp_path / "cut.txt")

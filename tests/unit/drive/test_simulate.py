@@ -126,11 +126,3 @@ def test_a_sample_has_reads_that_count_from_start_to_end():
     assert part.image_offset[0] == reads.image_offset[0]
     assert part.image_offset[-1] == reads.image_offset[-1]
     assert WARM_UP * STRETCHES < SAMPLE_READS / 4
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 64])
-def test_quantiles_are_those_of_numpy(count):
-    """Quantiles are interpolated linearly between the draws."""
-    seconds = np.random.default_rng(count).uniform(1, 9, count)
-    shares = (0, 0.05, 0.25, 0.5, 0.95, 1)
-    assert quantiles(seconds, shares) == pytest.approx(np.quantile(seconds, shares))

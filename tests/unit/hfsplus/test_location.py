@@ -202,16 +202,14 @@ def test_a_header_with_a_tree_is_a_volume():
     assert find_volume_starts(disk(512 + SIZE + BLOCK, *parts)) == [("HFS+", 512, SIZE, [])]
 
 
-@pytest.mark.parametrize(("size", "expected"), [(512 + SIZE, [("HFS+", 512, SIZE, ["start-uncertain"])]), (SIZE, [])])
-def test_a_header_alone_is_uncertain(size, expected):
-    """It gives no volume at all if the volume does not fit."""
-    assert find_volume_starts(disk(size, (512 + 1024, raw_header()))) == expected
-
-
-def test_a_header_alone_at_the_start_is_uncertain():
-    """The header is at byte 1,024 of a source as long as the volume, and of one a byte shorter."""
-    assert find_volume_starts(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
-    assert find_volume_starts(disk(SIZE - 1, (1024, raw_header()))) == []
+@pytest.mark.parametrize(
+    ("size", "start", "codes"),
+    [(512 + SIZE, 512, ["start-uncertain"]), (SIZE, 512, None), (SIZE, 0, ["start-uncertain"]), (SIZE - 1, 0, None)],
+)
+def test_a_header_alone_is_uncertain(size, start, codes):
+    """It gives no volume at all if the volume does not fit, by a byte at the start of the source."""
+    expected = [] if codes is None else [("HFS+", start, SIZE, codes)]
+    assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == expected
 
 
 def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():

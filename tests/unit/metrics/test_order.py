@@ -68,7 +68,6 @@ def test_a_node_in_pieces_ends_with_its_last_piece():
 @settings(max_examples=200)
 @given(st.permutations(list(range(13))))
 def test_inversions_equal_the_count_of_all_pairs(permutation):
-    """The count bit by bit equals the definition, pair by pair."""
     brute = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
     assert count_inversions(np.array(permutation)) == brute
 

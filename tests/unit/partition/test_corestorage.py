@@ -183,7 +183,6 @@ def test_encrypted_images_are_named_with_their_size(tmp_path):
 
 
 def test_encrypted_bundles_are_named_with_their_size(tmp_path):
-    """The size is that of the bundle's property list."""
     import plistlib
 
     folder = tmp_path / "jo.sparsebundle"

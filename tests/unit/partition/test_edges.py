@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from layoutscope.errors import UsageError
 from layoutscope.filesystems.recognition import Content
-from layoutscope.image import MemorySource, open_image
-from layoutscope.partition import choose, find_volumes
+from layoutscope.image import open_image
+from layoutscope.partition import find_volumes
 from layoutscope.partition.search import find_volumes_in_gaps, report_missing_entry
+from tests.cases import for_each
 from tests.unit.partition.builders import (
     GPT_ENTRY,
     HFS,
@@ -32,6 +32,34 @@ from tests.unit.partition.builders import (
 MIB = 1024**2
 
 
+@for_each("entries, expected, findings", [
+    ([(100, 100)], [(51_200, 512)], []),  # both name the same sector: one
+    ([(101, 100)], [], ["partition-outside"]),  # none
+    ([(8191, 8191)], [(4 * MIB - 512, 512)], []),  # the last of the image
+    ([(8192, 8192)], [], ["partition-outside"]),  # the first after it
+    ([(8190, 8192)], [(4 * MIB - 1024, 1536)], ["partition-truncated"]),
+    ([(100, 2**63)], [(51_200, 2**63 - 1 - 51_200)], ["partition-truncated"]),  # more bytes than 63 bits can count
+    ([(100, 199), (200, 300)], [(51_200, 51_200), (102_400, 51_712)], []),
+    ([(100, 199), (199, 300)], [(51_200, 51_200), (101_888, 52_224)], ["partition-overlap"]),
+])  # fmt: skip
+def test_a_gpt_entry_names_its_last_sector(entries, expected, findings):
+    found = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, *each) for each in entries]))
+    assert (places(found), codes(found)) == (expected, findings)
+
+
+@for_each("disk, place, found", [
+    # Sectors 9,000 to 9,001 end before byte 9,002 * 512, beyond the 8,192 sectors of the image.
+    (gpt_disk(4 * MIB, [gpt_entry(LINUX, 50, 60), gpt_entry(LINUX, 9000, 9001)]), 1024 + 128, "4,608,000 to 4,609,024"),
+    # Blocks 3,000 to 3,009 end before byte 3,010 * 512; the entry is in the second block of the map.
+    (apm(Disk(MIB), [("Apple", "Apple_partition_map", 1, 2), ("some", "Apple_UNIX_SVR2", 3000, 10)]), 1024,
+     "1,536,000 to 1,541,120"),
+])  # fmt: skip
+def test_an_entry_outside_is_named_by_its_bytes(disk, place, found):
+    (finding,) = search(disk).findings
+    assert (finding.image_offset, finding.found) == (place, found)
+    assert finding.expected in ("", f"a range before byte {len(disk.data):,}")
+
+
 def codes(found) -> list[str]:
     return [item.code for item in found.findings]
 
@@ -39,29 +67,6 @@ def codes(found) -> list[str]:
 def places(found) -> list[tuple[int, int]]:
     """Return the start and size of the map's partitions."""
     return [(item.image_offset, item.size_bytes) for item in found.partitions]
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "expected"),
-    [
-        (100, 100, [(51_200, 512)]),  # both name the same sector: one
-        (101, 100, []),  # none
-        (8191, 8191, [(4 * MIB - 512, 512)]),  # the last of the image
-        (8192, 8192, []),  # the first after it
-        (100, 2**63, [(51_200, 2**63 - 1 - 51_200)]),  # more bytes than 63 bits can count
-    ],
-)
-def test_a_gpt_entry_names_its_last_sector(first, last, expected):
-    found = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, first, last)]))
-    assert places(found) == expected
-    assert ("partition-outside" in codes(found)) == (not expected)
-
-
-def test_an_entry_outside_is_told_by_its_bytes():
-    """Sectors 9,000 to 9,001 end before byte 9,002 * 512, beyond the 8,192 sectors of the image."""
-    (finding,) = search(gpt_disk(4 * MIB, [gpt_entry(LINUX, 50, 60), gpt_entry(LINUX, 9000, 9001)])).findings
-    assert (finding.structure, finding.image_offset) == ("GPT entry 2", 1024 + 128)
-    assert (finding.expected, finding.found) == ("a range before byte 4,194,304", "4,608,000 to 4,609,024")
 
 
 @pytest.mark.parametrize(("count", "told"), [(1024, []), (1025, ["partition-limit"])])
@@ -205,14 +210,11 @@ def test_partitions_of_an_apple_map_at_the_end(disk, expected, told):
     assert codes(found) == told
 
 
-def test_an_apple_partition_outside_is_told_by_its_bytes():
-    """Blocks 3,000 to 3,009 end before byte 3,010 * 512; the entry is in the second block of the map."""
-    (finding,) = search(apm_disk(3000, 10)).findings
-    assert (finding.image_offset, finding.found) == (1024, "1,536,000 to 1,541,120")
-
-
 def test_an_apple_map_of_256_entries():
-    """It takes 256 blocks after block 0, on a disk that has them and on one with a hundred."""
+    """It takes 256 blocks after block 0, on a disk that has them and on one with a hundred; with no count, one block.
+
+    A count of none or of more than 256 entries is a finding.
+    """
     for blocks, length in ((2048, 256), (100, 99)):
         disk = Disk(blocks * 512)
         apm(disk, [("free", "Apple_Free", start, 1) for start in range(min(256, blocks - 1))])
@@ -221,17 +223,10 @@ def test_an_apple_map_of_256_entries():
         found = search(disk)
         assert [(item.image_offset, item.length_bytes) for item in found.regions] == [(0, 512), (512, length * 512)]
         assert codes(found) == ([] if blocks == 2048 else ["partition-chain"])
-
-
-def test_an_apple_map_that_claims_no_entries_takes_one_block():
-    disk = apm_disk(100, 10).put(512 + 4, bytes(4))
-    assert [(item.image_offset, item.length_bytes) for item in search(disk).regions] == [(0, 512), (512, 512)]
-
-
-@pytest.mark.parametrize(("second", "told"), [(200, []), (199, ["partition-overlap"])])
-def test_partitions_that_touch_do_not_overlap(second, told):
-    """The first one ends before sector 200."""
-    assert codes(search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 199), gpt_entry(LINUX, second, 300)]))) == told
+    for count in (0, 257, 2**32 - 1):
+        found = search(apm_disk(100, 10).put(512 + 4, count.to_bytes(4, "big")))
+        assert "partition-limit" in codes(found)
+        assert found.regions[1].length_bytes == 512 or count
 
 
 def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
@@ -241,11 +236,6 @@ def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
         ("partition-overlap", 102_400, "partition 2 overlaps partition 1, which ends at 512,000"),
         ("partition-overlap", 256_000, "partition 3 overlaps partition 1, which ends at 512,000"),
     ]
-
-
-@pytest.mark.parametrize(("last", "told"), [(8191, []), (8192, ["partition-truncated"])])
-def test_a_partition_may_end_with_the_image(last, told):
-    assert codes(search(gpt_disk(4 * MIB, [gpt_entry(LINUX, 100, last)]))) == told
 
 
 def test_a_stale_map_is_told_where_it_stands():
@@ -367,19 +357,6 @@ def test_what_disk_utility_left_free_behind_a_partition(tmp_path, gap, is_found)
     source = sparse_disk(tmp_path / "disk.img", 200 * MIB, [MIB + gap], disk)
     found = find_volumes_in_gaps(source, find_volumes(source, depth="maps"))
     assert [item.image_offset for item in found] == ([MIB + gap] if is_found else [])
-
-
-def test_a_volume_by_its_place_at_the_ends_of_an_image():
-    """Byte 0 and the last byte are inside the image."""
-    disk = Disk(MIB).put(0, mbr((0x83, 200, 100)))
-    hfs_plus(disk, 512, MIB // 2)
-    source = MemorySource(bytes(disk.data), "disk.img")
-    found = find_volumes(source, depth="maps")
-    (volume,) = choose(source, found, volume_at=512)
-    assert (volume.image_offset, volume.size_bytes) == (512, MIB - 512)
-    for place, words in ((0, "no volume starts at byte 0"), (MIB - 1, "no volume starts at"), (MIB, "is outside")):
-        with pytest.raises(UsageError, match=words):
-            choose(source, found, volume_at=place)
 
 
 def test_a_volume_behind_the_first_block_of_its_partition():

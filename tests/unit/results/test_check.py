@@ -162,7 +162,6 @@ def test_many_findings_of_one_code_are_folded():
 
 
 def test_meanings_are_printed_once_a_code():
-    """Each meaning has its advice."""
     text = printed(checked(COUNT, COUNT, MAP), print_meanings)
     assert text.count(CODES["valence-differs"]) == 1
     assert text.count("Let the file system's own check") == 2

@@ -52,7 +52,6 @@ def test_the_sentence_names_cause_reads_and_what_stands_behind_them():
 
 
 def test_sides_in_the_other_order_give_the_same_sentence():
-    """The slower side is the subject in either order."""
     assert explain("disk", (SLOW, FAST), ("B", "A")) == explain("disk", (FAST, SLOW), ("A", "B"))
 
 

@@ -24,7 +24,6 @@ def test_print_shows_the_report(scan, capsys):
 
 
 def test_volumes_are_apart_from_containers(scan):
-    """The first volume is a volume, and the container is only in the list of containers."""
     (volume,), (container,) = scan.volumes, scan.containers
     assert (volume.layout.facts.name, container.layout.facts.volume) == ("Scattered", None)
     assert scan.parts == (container, volume)

@@ -39,7 +39,6 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_show_what_the_command_line_prints(name):
-    """A console and a notebook show a result with the words of the command line."""
     if name == "QueryResult":
         pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     result = RESULTS[name]()
@@ -70,7 +69,6 @@ def test_a_notebook_shows_a_result_once(monkeypatch):
 
 
 def test_every_kind_of_result_can_be_printed():
-    """Every verb's result has a text."""
     for module in pkgutil.iter_modules(layoutscope.results.__path__, "layoutscope.results."):
         import_module(module.name)
     kinds = set(Shown.__subclasses__())

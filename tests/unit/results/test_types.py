@@ -46,7 +46,6 @@ def test_no_field_of_a_result_can_be_changed(change):
 
 
 def test_results_are_equal_by_their_fields_and_replaced_one_by_one():
-    """Equal fields give equal results and hashes, and a copy with another field differs only there."""
     same, other = Cause(Why.STAT, 2.0, 0.25), replace(CAUSE, share=0.5)
     assert CAUSE == same == copy.copy(CAUSE) == copy.deepcopy(CAUSE)
     assert hash(CAUSE) == hash(same)

@@ -105,7 +105,6 @@ IDS = st.lists(st.sampled_from([0, 1, 2, 5, 2**40, 2**63]), max_size=30)
 
 @given(IDS, IDS)
 def test_codes_are_equal_where_the_numbers_are(first, second):
-    """Two numbers have the same code if and only if they are equal, in whichever array they are."""
     (one, other), bound = dense_codes(np.array(first, np.uint64), np.array(second, np.uint64))
     pairs = list(zip([*first, *second], [*one.tolist(), *other.tolist()], strict=True))
     assert all((a == b) == (x == y) for a, x in pairs for b, y in pairs)

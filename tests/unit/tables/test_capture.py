@@ -199,7 +199,6 @@ def test_a_file_that_is_no_parquet_is_refused(capture):
 
 
 def test_captures_identify_the_metadata(capture, result, tmp_path):
-    """The metadata hash is kept, also in a capture of a capture."""
     manifest = json.loads((capture / "manifest.json").read_text())
     assert len(manifest["image"]["metadata_sha256"]) == 64
     assert manifest["image"]["metadata_sha256"] == result.image.metadata_sha256

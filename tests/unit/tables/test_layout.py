@@ -33,7 +33,6 @@ REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "
 
 
 def test_every_table_can_be_empty():
-    """An empty table has the columns and types of the schema."""
     for name, columns in TABLES.items():
         frame = build_table(name, {}).frame
         assert frame.columns == [column.name for column in columns]

@@ -32,7 +32,6 @@ def volume(name):
 
 
 def test_no_older_capture_was_written_anew():
-    """Each capture is unchanged since it was written."""
     found = {path.parent.stem: path.read_bytes() for path in OLDER.glob("*.lscope/manifest.json")}
     assert {name: hashlib.sha256(text).hexdigest() for name, text in found.items()} == MANIFESTS
 

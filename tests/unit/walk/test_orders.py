@@ -8,6 +8,7 @@ from layoutscope.walk.cache import select_spared
 from layoutscope.walk.directories import entries_on_paths, share_still_cached
 from layoutscope.walk.host import property_values
 from layoutscope.walk.orders import ORDERS, model_of
+from tests.cases import for_each
 from tests.unit.walk.conftest import rows_read
 
 
@@ -15,9 +16,34 @@ def causes(result) -> list[str]:
     return [result.causes[code] for code in result.cause]
 
 
-def test_linux_hfsplus_looks_each_inode_up_by_its_thread_record(hfs_plan):
-    """After the listing, each entry's thread leaf is read: a's (3), b's (4), then x's in a (5)."""
+@for_each(
+    "order, work, expected",
+    [
+        # After the listing, each entry's thread leaf is read: a's (3), b's (4), then x's in a (5). The mount has read
+        # header, root node and root records, rows 0 to 2.
+        ("fts", {}, [3, 4, 5]),
+        ("fts", {"warm": True}, []),
+        # Leaves 4 and 5 hold threads of files, which are not needed.
+        ("fts", {"stat": False}, [3]),
+        # The path to a is looked up first (its thread on 3), then x's thread (5); b is not read.
+        ("fts", {"start_directory_id": 16}, [3, 5]),
+        ("names", {}, [3]),
+        # The thread of b comes first, then a's and x's; a second use of a costs nothing.
+        ("paths", {"paths": ["b", "a/x", "a"]}, [4, 3, 5]),
+        # Leaves come in key order; leaf 2 is cached.
+        ("catalog", {}, [3, 4, 5]),
+    ],
+)
+def test_leaves_that_linux_reads_of_hfsplus(hfs_plan, order, work, expected):
+    assert rows_read(trace(hfs_plan.layout(), order=order, work=Work(**work))) == expected
+
+
+def test_counts_and_loops_of_damaged_directories(hfs_plan):
+    """A directory that contains its own ancestor is walked once; with a valence of 1, the listing ends before b."""
+    hfs_plan.entry(16, 16, "again", leaf=3, thread=3, kind="directory", valence=1)
     assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
+    hfs_plan.entries[0]["valence"] = 1
+    assert rows_read(trace(hfs_plan.layout())) == [3, 5]
 
 
 def test_linux_reads_nodes_in_pages(hfs_plan):
@@ -33,25 +59,9 @@ def test_macos_reads_whole_nodes_and_no_thread_records(hfs_plan):
     assert (result.image_offset.tolist(), result.length_bytes.tolist()) == ([0x30000], [8192])
 
 
-def test_the_mount_has_read_header_root_node_and_root_records(hfs_plan):
-    """Rows 0, 1 and 2 are never read by a walk."""
-    assert not set(rows_read(trace(hfs_plan.layout()))) & {0, 1, 2}
-
-
 def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
     """Threads of a and b are charged to the root (2), x's to a (16)."""
     assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
-
-
-def test_nostat_looks_directories_up_only(hfs_plan):
-    """Leaves 4 and 5 hold threads of files, which are not needed."""
-    assert rows_read(trace(hfs_plan.layout(), work=Work(stat=False))) == [3]
-
-
-def test_hfsplus_listing_stops_at_the_valence(hfs_plan):
-    """With a valence of 1, the root's listing ends before b, so its thread (4) is not read."""
-    hfs_plan.entries[0]["valence"] = 1
-    assert rows_read(trace(hfs_plan.layout())) == [3, 5]
 
 
 def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
@@ -113,16 +123,6 @@ def test_large_directory_alternates_listing_and_stat(plan):
     assert rows_read(trace(made.layout())) == [2, 3, 4]
 
 
-def test_names_lists_a_sub_directory_right_after_it_is_looked_up(hfs_plan):
-    """Only a's thread record, on leaf 3, is read; files are not looked up."""
-    assert rows_read(trace(hfs_plan.layout(), order="names")) == [3]
-
-
-def test_paths_looks_up_each_component_once(hfs_plan):
-    """The thread of b comes first, then a's and x's; a second use of a costs nothing."""
-    assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["b", "a/x", "a"]))) == [4, 3, 5]
-
-
 def test_paths_compare_names_as_the_volume_does(hfs_plan):
     """A case-folding volume finds A/X, a case-sensitive one does not."""
     assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["A/X"]))) == [3, 5]
@@ -173,14 +173,8 @@ def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, 
     assert " ".join(found) == finds
 
 
-def test_walk_can_start_at_a_directory(hfs_plan):
-    """The path to a is looked up first (its thread on 3), then x's thread (5); b is not read."""
-    assert rows_read(trace(hfs_plan.layout(), work=Work(start_directory_id=16))) == [3, 5]
-
-
-def test_catalog_reads_leaves_along_the_chain(hfs_plan):
-    """Leaves 3, 4, 5 come in key order; leaf 2 is cached. On macOS each of them costs its 10 us once."""
-    assert rows_read(trace(hfs_plan.layout(), order="catalog")) == [3, 4, 5]
+def test_leaves_of_a_catalog_cost_their_time(hfs_plan):
+    """On macOS each of the three leaves costs its 10 us once."""
     assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
 
 
@@ -202,11 +196,6 @@ def test_searchfs_reads_all_nodes_in_chunks(plan):
     assert result.length_bytes.tolist() == [32768, 32768, 16384]
     assert result.image_offset.tolist() == [0x10000, 0x18000, 0x20000]
     assert result.think_us.tolist() == [40, 40, 20]
-
-
-def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
-    """The reads of the uncounted pass are cached."""
-    assert len(trace(hfs_plan.layout(), work=Work(warm=True))) == 0
 
 
 def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
@@ -326,22 +315,17 @@ def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
-def test_large_cache_reads_what_an_unlimited_one_does(request, name):
-    """A cache that never fills has the same reads, order and causes."""
-    layout = request.getfixturevalue(name).layout()
-    free, limited = trace(layout), trace(layout, host=host_profile("linux", cache_bytes=2**30))
-    assert np.array_equal(free.image_offset, limited.image_offset)
-    assert np.array_equal(free.cause, limited.cause)
-    assert (free.think_us.sum(), free.after_us) == pytest.approx((limited.think_us.sum(), limited.after_us))
-
-
-@pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
 def test_reads_fall_as_the_cache_grows(request, name):
-    """With LRU, a larger cache never reads more."""
+    """With LRU, a larger cache never reads more; one that never fills has the reads and times of an unlimited one."""
     layout = request.getfixturevalue(name).layout()
-    sizes = [2**13, 2**14, 2**15, 2**16, 2**20]
-    counts = [len(trace(layout, host=host_profile("linux", cache_bytes=size))) for size in sizes]
+    sizes = [2**13, 2**14, 2**15, 2**16, 2**20, 2**30]
+    limited = [trace(layout, host=host_profile("linux", cache_bytes=size)) for size in sizes]
+    counts = [len(each) for each in limited]
     assert counts == sorted(counts, reverse=True)
+    free = trace(layout)
+    assert np.array_equal(free.image_offset, limited[-1].image_offset)
+    assert np.array_equal(free.cause, limited[-1].cause)
+    assert (free.think_us.sum(), free.after_us) == pytest.approx((limited[-1].think_us.sum(), limited[-1].after_us))
 
 
 def test_host_time_is_that_of_the_entries(hfs_plan):
@@ -356,12 +340,6 @@ def test_empty_volume_has_nothing_to_read(plan):
     made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=0, listing_node_row=0)
     for order in ("fts", "readdir-stat", "bulk", "names", "catalog", "copy", "find", "ls", "archive", "git-status"):
         assert len(trace(made.layout(), order=order)) == 0
-
-
-def test_loop_of_directories_ends(hfs_plan):
-    """A directory that contains its own ancestor is walked once."""
-    hfs_plan.entry(16, 16, "again", leaf=3, thread=3, kind="directory", valence=1)
-    assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
 
 
 def test_unknown_order_is_refused(hfs_plan):

@@ -25,7 +25,6 @@ def test_order_counts_in_pairs_only():
 
 
 def test_missed_and_extra_blocks_are_counted_over_the_real_ones():
-    """Three of four real blocks are predicted, and one of the four predicted blocks is not real."""
     result = score(reads(1, 2, 3, 4), reads(1, 2, 3, 9))
     assert (result.block_share, result.extra_share) == (0.75, 0.25)
 

@@ -117,7 +117,7 @@ def test_more_than_a_file_can_hold_is_refused():
             assert total(source.holes) == 2**30 - 4096 * 512
 
 
-@pytest.mark.parametrize("form", UNITS)
+@pytest.mark.parametrize("form", ["qcow2", "vhdx"])
 def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
     """Up to 8 TiB take a few MB of tables, with a volume header at the start; only stored areas are examined."""
     from fixtures.hfsplus.plan import VolumePlan
@@ -128,7 +128,7 @@ def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
     data[1024:1026] = data[-1024:-1022] = b"xx"
     disk.write_bytes(data)
     with disk.open("r+b") as file:
-        file.truncate({"vpc": 2 << 40, "vmdk": 2 << 40}.get(form, 8 << 40) - 2**34)
+        file.truncate((8 << 40) - 2**34)
     image = convert(peer, disk, tmp_path / "a.img", form)
     found = scan(image, drives=(), sweep=True)
     assert found.image.read_bytes < 2**28

@@ -91,7 +91,6 @@ def test_bars_with_metadata_are_those_of_the_tables(result):
 
 
 def test_each_read_is_a_dot_in_its_time(result):
-    """There are as many dots as reads, each at the trace's time and position; a line connects all of them."""
     disk, shares = _held(result)
     walk = disk.walks[0]
     drawn = figure([disk], [shares])

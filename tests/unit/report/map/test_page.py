@@ -30,7 +30,6 @@ def result():
 
 
 def test_same_input_gives_the_same_bytes(result):
-    """Two scans of one image give the same page, byte for byte."""
     assert map_page([result]) == map_page([scan(IMAGE)])
 
 
@@ -148,7 +147,6 @@ def test_pages_of_curves_need_no_package_that_may_be_missing(tmp_path):
 
 
 def test_a_page_over_a_batch_says_what_it_lacks():
-    """The page lists what the batch lacks, not what a query would."""
     script = (
         "import sys; sys.modules['duckdb'] = None\n"
         "from layoutscope.errors import UnsupportedError; from layoutscope.fleet.query import duckdb\n"

@@ -64,7 +64,6 @@ def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
 
 
 def test_a_volume_alone_is_not_named():
-    """With one volume, the drives need no volume name."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
     assert {walk.name for walk in disk.walks} == {""}
     assert not disk.story[0].startswith("“")

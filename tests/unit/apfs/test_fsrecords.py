@@ -49,18 +49,12 @@ def test_records_are_sorted_into_tables_by_type(read):
     assert extents["owning_obj_id"].tolist() == [16, 17]
     assert (streams["obj_id"].tolist(), streams["refcnt"].tolist()) == ([60], [5])
     assert findings == []
-
-
-def test_what_checks_alone_need_is_let_go(read):
-    """The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay."""
+    # The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
     tree.records.drop_check_columns()
     assert set(tree.records.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
     assert tree.records.count("dstream_id") == 1
-
-
-def test_places_of_key_and_value_are_counted_from_the_node(read):
-    """With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40."""
+    # With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)))
     table = tree.records.get("extent")
     assert (table["key_at"].tolist(), table["val_at"].tolist()) == ([64], [BLOCK - 40 - 20])
@@ -74,16 +68,19 @@ def test_names_end_where_their_length_says(read):
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
     assert table["name"].text().to_list() == ["abc"]
-
-
-def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
-    """Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole."""
+    # Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole.
     raw = (b"ab\0cd\0", b"\0", b"xyz")
     tree, findings = read(
         *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
     )
     assert tree.records.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
     assert findings == []
+    # No byte follows at its start that could continue a character.
+    names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
+    assert names.is_text()
+    assert names.raw() == ["\u00e9".encode(), b""]
+    assert names.equal_to(b"").tolist() == [False, True]
+    assert names.equal_to(b"abc").tolist() == [False, False]
 
 
 def xfields(*items: tuple[int, bytes]) -> bytes:
@@ -228,23 +225,11 @@ def test_records_of_some_types_are_counted(read):
     rows, is_found = tree.records.find("dstream_id", "dstream_id", "obj_id")
     assert (rows.tolist(), is_found.tolist()) == ([0], [True])
     assert tree.records.count("dstream_id") == 1
-
-
-def test_columns_of_a_table_without_rows():
-    """An empty table has the columns of its fields and the location of each record, but no text."""
+    # An empty table has the columns of its fields and the location of each record, but no text.
     columns = fsrecords.no_records("dstream_id")
     assert {name: (len(values), values.dtype.itemsize) for name, values in columns.items()} == {
         "node": (0, 4), "key_at": (0, 2), "val_at": (0, 2), "refcnt": (0, 4), "obj_id": (0, 8),
     }  # fmt: skip
-
-
-def test_an_empty_name_may_be_the_last():
-    """No byte follows at its start that could continue a character."""
-    names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
-    assert names.is_text()
-    assert names.raw() == ["\u00e9".encode(), b""]
-    assert names.equal_to(b"").tolist() == [False, True]
-    assert names.equal_to(b"abc").tolist() == [False, False]
 
 
 @pytest.mark.parametrize("batch", [1, 1024])

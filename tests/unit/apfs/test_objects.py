@@ -56,8 +56,9 @@ def container_of(blocks: dict[int, bytes], ephemerals: dict[int, tuple[int, int]
 KIND = (grammar.ApfsObject.ObjPhys, REAPER, "thing")
 
 
-def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
-    """Number 9 has two blocks in the checkpoint, 50 is in the map, and 4 is at its own address."""
+def test_objects_are_in_their_places():
+    """In the checkpoint, in the map, or at their own address."""
+    # Number 9 has two blocks in the checkpoint, 50 is in the map, and 4 is at its own address.
     container = container_of({0: bytes(BLOCK)}, {9: (2, 2)})
     objects = Objects(container, container.view, container.log)
     assert objects.find(9) == (2, 2 * BLOCK, None)
@@ -66,6 +67,17 @@ def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
     # The regions of the checkpoint area show object 9.
     found = [objects.regions("thing", "owner", oid) for oid in (9, 50, 4)]
     assert [[item.paddr for item in regions] for regions in found] == [[], [3], [4]]
+    # A list in the checkpoint is shown with the checkpoint.
+    block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
+    container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
+    ((region,), count) = _read_list(container, 4)
+    assert (region.type, region.paddr, region.num_blocks, count) == ("fusion-wbc-list", 4, 1, 0)
+    container = container_of({2: bytes(BLOCK)}, {9: (2, 1), 10: (3, 1)})
+    container.checkpoint.ephemerals[10].type = 0x1234
+    report_unknown(container)
+    assert [(item.code, item.structure, item.image_offset) for item in container.log.findings] == [
+        ("record-invalid", "ephemeral object 10", 3 * BLOCK)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,15 +115,6 @@ def test_objects_of_no_whole_blocks_are_refused(size):
     with pytest.raises(FormatError, match="impossible size") as caught:
         Objects(container, container.view, container.log).read(*KIND, 9)
     assert caught.value.image_offset == 2 * BLOCK
-
-
-def test_objects_of_unknown_types_are_told():
-    container = container_of({2: bytes(BLOCK)}, {9: (2, 1), 10: (3, 1)})
-    container.checkpoint.ephemerals[10].type = 0x1234
-    report_unknown(container)
-    assert [(item.code, item.structure, item.image_offset) for item in container.log.findings] == [
-        ("record-invalid", "ephemeral object 10", 3 * BLOCK)
-    ]
 
 
 def reap_list(oid: int, entries, *, following: int = 0, first: int = 0, count: int | None = None) -> bytes:
@@ -155,10 +158,7 @@ def test_reap_lists_are_followed_once_round():
     assert _read_lists(container_of(blocks, {}), 0) == (0, 0)
     blocks[3] = blocks[3][:-1] + b"\1"
     assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (1, 2)
-
-
-def test_a_reaper_that_counts_other_lists_is_told():
-    """Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number."""
+    # Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number.
     body = struct.pack("<QQQQII", 1, 0, 9, 9, 1, 2) + bytes(48)
     blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}
     container = container_of(blocks, {9: (2, 1), 8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -263,14 +263,6 @@ def test_entries_of_a_cache_list_fit_into_it(first, stop, room, expected):
     )
 
 
-def test_the_region_of_a_physical_list():
-    """A list in the checkpoint is shown with the checkpoint."""
-    block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
-    container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
-    ((region,), count) = _read_list(container, 4)
-    assert (region.type, region.paddr, region.num_blocks, count) == ("fusion-wbc-list", 4, 1, 0)
-
-
 FUSION_UUID_AT, FEATURES_AT, FUSION = 1280, 64, 0x100
 
 
@@ -290,6 +282,11 @@ def test_the_main_device_comes_first():
     assert order_halves(two, one, FindingLog()) == found
     assert {id(found[0]), id(found[1])} == {id(one), id(two)}
     assert order_halves(one, None, FindingLog()) == (one, None)
+    # The last bit of the last byte.
+    values = [bytes(15) + b"\x10", bytes(15) + b"\x11", bytes(15) + b"\x12"]
+    first, second, third = (_set_of(SimpleNamespace(fusion_uuid=value)) for value in values)
+    assert first == second == values[0]
+    assert third == values[2]
 
 
 @pytest.mark.parametrize(
@@ -319,14 +316,6 @@ def test_a_half_without_a_superblock_is_the_other_one(lost, order):
     for other in (empty, half(0, is_fusion=False)):
         with pytest.raises(FormatError):
             order_halves(*[other, empty][::order], FindingLog())
-
-
-def test_halves_share_all_of_their_identifier_but_a_bit():
-    """The last bit of the last byte."""
-    values = [bytes(15) + b"\x10", bytes(15) + b"\x11", bytes(15) + b"\x12"]
-    first, second, third = (_set_of(SimpleNamespace(fusion_uuid=value)) for value in values)
-    assert first == second == values[0]
-    assert third == values[2]
 
 
 @pytest.mark.parametrize(("is_fusion", "count", "is_told"), [(True, 1, True), (True, 2, False), (False, 1, False)])

@@ -189,13 +189,11 @@ def test_lists_behind_the_end_count_as_long_as_their_numbers_go_on(numbers, expe
     assert replayed(disk(b"".join(each), end=FIRST + len(each[0]))) == (expected, [REPLAYED])
 
 
-def test_a_block_that_was_freed_is_not_written():
-    """Its number is -1; the blocks around it are written."""
+def test_blocks_that_are_not_written():
+    """A block that was freed later stays."""
+    # Its number is -1; the blocks around it are written.
     blocks = [(200, b"\1" * 512), (-1, b"\2" * 512), (202, b"\3" * 512)]
     assert replayed(disk(block_list(blocks, 3)))[0] == [1, 0, 3, 0]
-
-
-def test_a_block_at_the_start_of_the_volume_is_written():
     volume, journal = opened(disk(block_list([(0, b"\1" * 512)], 3)))
     assert replay_journal(volume, journal).read(0, 513) == b"\1" * 512 + b"\0"
 

@@ -57,22 +57,19 @@ def found(drive):
     return one
 
 
-def test_the_turn_is_found(found):
-    """The speed is within 1e-4, because the clock of the model has no jitter."""
+def test_turn_tracks_and_seeks_are_found(found, drive):
+    """The measurement finds the figures that were put in."""
+    # The speed is within 1e-4, because the clock of the model has no jitter.
     assert found.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
-
-
-def test_tracks_are_found(found, drive):
-    """Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones."""
+    # Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones.
     tracks, _ = fit_disk(found.log)
     zones = read_listed_zones(drive)
     true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
     assert np.median(np.abs(tracks.track_bytes / true - 1)) < 0.01
-
-
-def test_the_seek_curve_is_within_three_per_cent(found, drive):
-    """Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on."""
+    # Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on.
     assert curve_error(drive, *fit_disk(found.log)) < CURVE_MUST
+    assert found.profile.text("on_arrival", "") == "none"
+    assert "arrival" not in found.log.step
 
 
 @pytest.mark.full
@@ -104,6 +101,18 @@ def test_segments_are_counted(found, drive):
     assert "Streams that are read ahead at once: 3." in found.profile.note
     told = np.char.startswith(found.log.step, "streams")
     assert count_segments(without_back.where(~told[found.log.step != "back"])) == UNKNOWN_SEGMENTS
+    # Streams are counted by their names.
+    # A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned.
+    rows = [("hits", 0, 4096, 0, 100_000)] * 9
+    for count, quick in ((1, True), (2, True), (4, False)):
+        rows += [
+            (f"streams{count}", 0, 4096, 0, 100_000 if quick and k >= count else 8_000_000) for k in range(4 * count)
+        ]
+    rows += [("back", 0, 4096, 0, 100_000)] * 100
+    assert count_segments(make_log(1 << 30, rows)) == 2
+    # The step's name can be followed by anything.
+    rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
+    assert count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 @pytest.mark.full
@@ -115,23 +124,6 @@ def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
     plan.interleaved()
     assert count_streams(plan.log) == expected
     assert expected[0] <= STREAMS
-
-
-def test_streams_tell_where_reads_that_came_back_do_not():
-    """A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned."""
-    rows = [("hits", 0, 4096, 0, 100_000)] * 9
-    for count, quick in ((1, True), (2, True), (4, False)):
-        rows += [
-            (f"streams{count}", 0, 4096, 0, 100_000 if quick and k >= count else 8_000_000) for k in range(4 * count)
-        ]
-    rows += [("back", 0, 4096, 0, 100_000)] * 100
-    assert count_segments(make_log(1 << 30, rows)) == 2
-
-
-def test_steps_of_a_strangers_log_are_no_counts():
-    """The step's name can be followed by anything."""
-    rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
-    assert count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 DISK = load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9)
@@ -267,11 +259,6 @@ def test_the_way_to_read_ahead_is_told(figures):
     assert one.number("read_miss_ms") == pytest.approx(drive.number("read_miss_ms"), rel=0.1)
 
 
-def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
-    assert found.profile.text("on_arrival", "") == "none"
-    assert "arrival" not in found.log.step
-
-
 @pytest.mark.full
 def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     """The downward reads that measure other drives are hits here, but turn, seeks, buffer and walks are still found."""
@@ -294,10 +281,7 @@ def test_what_was_held_back_speaks_for_the_profile(found):
     assert uniform.ratio == pytest.approx(1, abs=0.03)
     assert walk.ratio == pytest.approx(1, abs=0.05)
     assert f"{walk.ratio:.3f} times" in found.profile.note
-
-
-def test_a_profile_that_is_off_says_so(found):
-    """Held-back reads of another drive do not match the profile."""
+    # Held-back reads of another drive do not match the profile.
     slower = found.log.step == "uniform"
     log = make_log(
         found.log.capacity_bytes,
@@ -323,16 +307,14 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
     assert 0 < np.std(np.log(longest)) < 0.1
 
 
-def test_reads_of_a_hole_are_not_taken_for_a_drive():
-    """Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us."""
+def test_files_and_flash_are_no_disks():
+    """Holes, files and flash are told from disks."""
+    # Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us.
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in add_note(quick).profile.note
     assert "no drive" not in measure_drive(FakeDrive(flash()), "mine", []).profile.note
-
-
-def test_a_file_is_said_to_be_no_drive():
-    """Title and note of a file's profile, also if fitted to its log, say so; those of a drive do not."""
+    # Title and note of a file's profile, also if fitted to its log, say so; those of a drive do not.
     fake = FakeDrive(flash())
     plain = measure_drive(fake, "mine", [])
     fake.is_file = True
@@ -342,10 +324,7 @@ def test_a_file_is_said_to_be_no_drive():
         assert one.profile.note.startswith(OF_A_FILE)
     assert not plain.log.is_file
     assert OF_A_FILE not in plain.profile.note
-
-
-def test_flash_is_told_from_a_disk():
-    """Flash has 100 us at 4 KiB, 100 MB/s beyond 8 KiB, and serves four reads in parallel."""
+    # Flash has 100 us at 4 KiB, 100 MB/s beyond 8 KiB, and serves four reads in parallel.
     one = measure_drive(FakeDrive(flash()), "mine", [])
     assert one.profile.kind == "ssd"
     assert one.profile.numbers("latency_us") == pytest.approx([100, 201.92, 693.44, 1348.8], rel=1e-3)
@@ -383,18 +362,18 @@ def test_the_plan_is_always_the_same(drive):
     assert plans[0].rows == plans[1].rows
 
 
-def test_a_drive_must_have_room():
-    """A drive of a megabyte is not measured."""
+def test_drives_that_cannot_be_measured(drive):
+    """Neither a small drive, nor a larger image, nor a few reads."""
+    # A drive of a megabyte is not measured.
     with pytest.raises(UsageError, match="too small"):
         Calibration(FakeDrive(flash(capacity_bytes=1 << 20)))
-
-
-def test_an_image_beyond_the_end_is_refused(drive):
-    """The refusal comes before any read."""
+    # The refusal comes before any read.
     fake = FakeDrive(drive)
     with pytest.raises(UsageError, match="larger than the drive"):
         measure_drive(fake, "mine", [(drive.capacity_bytes, 4096)])
     assert fake.reads == 0
+    with pytest.raises(UsageError, match="too few"):
+        fit_curve(np.ones(9), np.ones(9), 8.0)
 
 
 def test_reads_without_a_rhythm_are_no_disk():
@@ -416,11 +395,6 @@ def test_a_strangers_log_has_no_turn_without_end(count, later_ns):
     rows = [("turn", k << 20, 4096, later_ns * k // count, 9_000_000) for k in range(count)]
     with pytest.raises(UsageError, match="too few reads"):
         fit_turn_ms(make_log(1 << 40, rows))
-
-
-def test_too_few_reads_make_no_curve():
-    with pytest.raises(UsageError, match="too few"):
-        fit_curve(np.ones(9), np.ones(9), 8.0)
 
 
 @pytest.mark.parametrize(

@@ -41,26 +41,27 @@ def test_a_datasheet_makes_a_drive():
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
 
 
-def test_fit_to_a_latency():
-    """A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %."""
+def test_figures_are_fitted_to_measurements():
+    """The fitted drive gives the measured number."""
+    # A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %.
     profile = fit_latency(from_datasheet("x", **SHEET), 15.0, source="ioping")
     # 15 - 5.556 - 0.15 = 9.294 ms of seek.
     assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
     assert profile.figures["average_seek_ms"].kind == "fitted"
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
-
-
-def test_fit_to_a_rate():
-    """The inner rate is scaled in proportion: 55 to 110 becomes 75 to 150."""
+    # The inner rate is scaled in proportion: 55 to 110 becomes 75 to 150.
     profile = fit_rate(from_datasheet("x", **SHEET | {"inner_mb_s": 55.0}), 150.0, source="dd")
     assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (150.0, 75.0)
-
-
-def test_flash_is_fitted_by_its_latency_and_bandwidth():
-    """80 us at 4 KiB, 500 MB/s."""
+    # 80 us at 4 KiB, 500 MB/s.
     profile = fit_rate(fit_latency(flash(), 0.080, 4096, source="ioping"), 500.0, source="dd")
     assert service(random_reads(profile, 10), profile).summary()["mean_ms"] == pytest.approx(0.080)
     assert profile.number("bandwidth_mb_s") == 500
+    # A latency of 4 KiB applies to smaller reads too; larger reads add time at the bandwidth.
+    fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
+    again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
+    assert again == fitted
+    latency, _ = flash_ms(again, np.array([512, 4096, 4096 + 10**6]))
+    assert latency.tolist() == pytest.approx([0.09, 0.09, 0.09 + 1000 / fitted.number("bandwidth_mb_s")])
 
 
 def test_fio_report():
@@ -86,15 +87,6 @@ def test_a_profile_is_written_as_it_is_read(name):
     profile = load_profile(name)
     again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
     assert again == profile
-
-
-def test_flash_that_was_fitted_can_be_loaded_again():
-    """A latency of 4 KiB applies to smaller reads too; larger reads add time at the bandwidth."""
-    fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
-    again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
-    assert again == fitted
-    latency, _ = flash_ms(again, np.array([512, 4096, 4096 + 10**6]))
-    assert latency.tolist() == pytest.approx([0.09, 0.09, 0.09 + 1000 / fitted.number("bandwidth_mb_s")])
 
 
 def test_knowing_less():
@@ -127,8 +119,9 @@ def test_what_is_no_report_of_fio_is_named(tmp_path, text):
         fit("new", base="generic-7200", fio=tmp_path / "fio.json")
 
 
-def test_a_job_that_covered_a_part_is_no_full_stroke():
-    """Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
+def test_jobs_of_fio_that_cover_a_part():
+    """The part that a job covered and its error count."""
+    # Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms.
     sheet = from_datasheet("x", **SHEET)
     # 9 ms of seek, half a turn of 5.556 and 0.15 of overhead.
     profile = fit_latency(sheet, 9 + 60_000 / 5400 / 2 + 0.15, range_bytes=10**12 // 4, source="fio")
@@ -138,15 +131,18 @@ def test_a_job_that_covered_a_part_is_no_full_stroke():
         np.random.default_rng(2).integers(0, 10**12 // 4096 // 4, 6000) * 4096, np.full(6000, 4096)
     )
     assert service(narrow, profile).summary()["mean_ms"] == pytest.approx(14.7, rel=0.08)
-
-
-def test_a_job_in_a_corner_tells_nothing():
-    """A gibibyte of a terabyte is refused, also if given in fio's own options."""
+    # A gibibyte of a terabyte is refused, also if given in fio's own options.
     with pytest.raises(UsageError, match=r"0\.11% of the drive"):
         fit_latency(from_datasheet("x", **SHEET), 8.0, range_bytes=1 << 30, source="ioping")
     job = {"job options": {"rw": "randread", "size": "1g"}, "read": {"clat_ns": {"mean": 8e6}}}
     with pytest.raises(UsageError, match="size=100%"):
         from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    # The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294.
+    read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}
+    job = {"job options": {"rw": "randread"}, "read": read}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    assert profile.spread.figures == ("average_seek_ms",)
+    assert profile.spread.covariance[0][0] ** 0.5 == pytest.approx(0.2 / 9.294, rel=1e-3)
 
 
 @for_each("size, seek", [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
@@ -193,12 +189,3 @@ WRITES = {"job options": {"rw": "write"}, "write": {}}
 def job_of(size: str) -> dict:
     """Return a job of random reads over a part of the drive."""
     return {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
-
-
-def test_the_error_of_a_job_goes_into_the_profile():
-    """The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294."""
-    read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}
-    job = {"job options": {"rw": "randread"}, "read": read}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
-    assert profile.spread.figures == ("average_seek_ms",)
-    assert profile.spread.covariance[0][0] ** 0.5 == pytest.approx(0.2 / 9.294, rel=1e-3)

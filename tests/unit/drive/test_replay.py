@@ -143,17 +143,15 @@ def sample():
     return trace  # noqa: RET504
 
 
-def test_csv_round_trip(read, sample):
-    """A trace written as CSV reads back the same, with names of causes and trees."""
+def test_traces_read_back_as_written(read, sample):
+    """Reads, causes, trees and times are kept."""
+    # A trace written as CSV reads back the same, with names of causes and trees.
     again = read(csv_text(sample), "x.csv")
     for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer", "think_us"):
         assert np.array_equal(getattr(again, name), getattr(sample, name)), name
     assert [again.causes[code] for code in again.cause] == ["list", "stat", "list"]
     assert [again.trees[code] for code in again.tree] == ["extents", "extents", "catalog"]
-
-
-def test_fio_round_trip(read, sample):
-    """A written iolog has the reads in order, with their times in microseconds."""
+    # A written iolog has the reads in order, with their times in microseconds.
     lines = list(fio_lines(sample, file="/dev/sdz", service_ms=np.array([1.0, 2.0, 3.0])))
     assert lines[3:6] == [
         "0 /dev/sdz read 4096 4096",
@@ -161,15 +159,9 @@ def test_fio_round_trip(read, sample):
         "3350 /dev/sdz read 1099511627776 512",
     ]
     assert rows(read("\n".join(lines)))[2][:2] == (1 << 40, 512)
-
-
-def test_blkparse_round_trip(read, sample):
-    """With completions, the think times are recovered."""
+    # With completions, the think times are recovered.
     lines = blkparse_lines(sample, service_ms=np.array([1.0, 2.0, 3.0]))
     assert rows(read("\n".join(lines))) == rows(sample)
-
-
-def test_arrivals(sample):
-    """A read arrives after all earlier reads and think times."""
+    # A read arrives after all earlier reads and think times.
     assert arrival_us(sample, np.array([1.0, 2.0, 3.0])).tolist() == [0, 1100, 3350]
     assert arrival_us(sample).tolist() == [0, 100, 350]

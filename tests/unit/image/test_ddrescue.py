@@ -39,10 +39,7 @@ def test_everything_not_finished_is_unread(rescued):
     with pytest.raises(UnreadError) as caught:
         rescued.read(0x0F00, 0x200)
     assert caught.value.image_offset == 0x1000
-
-
-def test_extents_are_blank_where_unread_and_marked(rescued):
-    """Bulk reads continue: unread bytes are zeros whatever the file holds there, and the extents are marked."""
+    # Bulk reads continue: unread bytes are zeros whatever the file holds there, and the extents are marked.
     starts, lengths = np.array([0x2000, 0x0FF0, 0x2700]), np.array([0x100, 0x20, 0x400])
     found = rescued.read_extents(starts, lengths).tobytes()
     assert found == b"\xd5" * 0x100 + b"\xd5" * 0x10 + bytes(0x10) + b"\xd5" * 0x100 + bytes(0x300)

@@ -47,14 +47,24 @@ def test_the_last_part_may_be_shorter(tmp_path):
         assert source.read(2040, 18) == DATA[2040:2048] + b"0123456789"
 
 
-def test_a_part_count_beyond_az_goes_on(tmp_path):
-    """The suffix after az is ba, so all 28 parts are found."""
+def test_sets_that_have_no_end_or_no_start(tmp_path):
+    """Suffixes go on after az, and a set begins with its first part."""
+    # The suffix after az is ba, so all 28 parts are found.
     letters = "abcdefghijklmnopqrstuvwxyz"
     suffixes = ["a" + letter for letter in letters] + ["ba", "bb"]
     for suffix in suffixes:
         (tmp_path / f"disk.{suffix}").write_bytes(bytes(512))
     with open_image(tmp_path / "disk.aa") as source:
         assert source.size_bytes == 28 * 512
+    # Parts two and three without part one are not an image.
+    write_parts(tmp_path, ["002", "003"])
+    with pytest.raises(ImageError, match=r"disk\.001, is missing"):
+        open_image(tmp_path / "disk.002")
+    # disk.img and disk.map are two files, not two parts.
+    (tmp_path / "disk.img").write_bytes(bytes(100))
+    (tmp_path / "disk.map").write_bytes(bytes(50))
+    with open_image(tmp_path / "disk.img") as source:
+        assert source.size_bytes == 100
 
 
 @pytest.mark.parametrize("missing", [["002"], ["002", "003"]])
@@ -109,25 +119,10 @@ def test_a_later_part_names_the_first(tmp_path, suffixes, later):
         open_image(tmp_path / f"disk.{later}")
 
 
-def test_a_missing_first_part_is_named(tmp_path):
-    """Parts two and three without part one are not an image."""
-    write_parts(tmp_path, ["002", "003"])
-    with pytest.raises(ImageError, match=r"disk\.001, is missing"):
-        open_image(tmp_path / "disk.002")
-
-
 def test_a_single_numbered_file_is_a_raw_image(tmp_path):
     """A file that only looks like a part is opened alone."""
     (tmp_path / "disk.001").write_bytes(bytes(100))
     with open_image(tmp_path / "disk.001") as source:
-        assert source.size_bytes == 100
-
-
-def test_words_as_suffixes_are_no_parts(tmp_path):
-    """disk.img and disk.map are two files, not two parts."""
-    (tmp_path / "disk.img").write_bytes(bytes(100))
-    (tmp_path / "disk.map").write_bytes(bytes(50))
-    with open_image(tmp_path / "disk.img") as source:
         assert source.size_bytes == 100
 
 

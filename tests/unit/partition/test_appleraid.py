@@ -104,18 +104,16 @@ def test_the_first_member_of_a_concatenation_is_read_as_far_as_it_goes():
     assert "member 1 of 2" in finding.message
 
 
-def test_an_image_of_a_member_alone():
-    """The header is searched for without a map as well."""
+def test_members_alone_and_unread():
+    """Headers are found without a map; what is unread or before them does not count."""
+    # The header is searched for without a map as well.
     disk = Disk(MIB + 4096).put(-4096, raid_header("Stripe", MEMBERS, MEMBERS[0]))
     hfs_plus(disk, 0, MIB)
     assert "holds AppleRAID stripe (1.00 MiB): member 1 of 2" in str(refused(disk))
     mirror = Disk(MIB + 4096).put(-4096, raid_header("Mirror", MEMBERS, MEMBERS[1]))
     hfs_plus(mirror, 0, MIB)
     assert [item.stack for item in search(mirror).readable] == [("AppleRAID mirror", "HFS+")]
-
-
-def test_a_member_whose_property_list_was_never_read():
-    """Its level is unknown, so nothing is read from it."""
+    # Its level is unknown, so nothing is read from it.
     import numpy as np
 
     from layoutscope.image.failing import RescuedSource
@@ -123,10 +121,7 @@ def test_a_member_whose_property_list_was_never_read():
     disk = member("Mirror", 0)
     source = RescuedSource(MemorySource(bytes(disk.data), "disk"), np.array([[2 * MIB + 4096 + 512, 512]]))
     assert [item.kind for item in find_volumes(source, depth="maps").candidates] == ["appleraid"]
-
-
-def test_what_stands_before_a_header_is_not_its_text():
-    """The 64 bytes before the header have a property list, which may belong to a file of the volume."""
+    # The 64 bytes before the header have a property list, which may belong to a file of the volume.
     disk = member("Stripe", 0, volume=2 * MIB)
     other = b"<key>AppleRAID-SetName</key><string>Other</string>"
     disk.put(2 * MIB + 4096 - len(other), other)

@@ -55,11 +55,18 @@ def test_a_wrong_number_or_byte_is_named(source, wish, message):
         offsets(source, **wish)
 
 
-def test_a_partition_that_is_not_read_is_named(source):
-    """A request for the ext2 partition names its file system."""
+def test_what_is_not_read_or_searched_is_named(source):
+    """Other file systems are named, and not searched."""
+    # A request for the ext2 partition names its file system.
     with pytest.raises(UnsupportedError, match="GPT > partition 2 > ext2") as caught:
         offsets(source, partition=2)
     assert caught.value.code == "foreign-file-system"
+    # An image filled by XFS, and one with only the last header of HFS+, are not searched; zeros are.
+    copy = Disk(MIB)
+    hfs_plus(copy, 0, MIB)
+    copy.put(1024, bytes(512))
+    for disk, words in ((Disk(MIB).put(0, b"XFSB"), ""), (copy, ""), (Disk(MIB), "every sector of the image")):
+        assert find_volumes(MemorySource(bytes(disk.data))).searched == words
 
 
 @pytest.mark.parametrize(
@@ -105,12 +112,3 @@ def test_volumes_by_name_or_number(names, wanted, expected):
     else:
         with pytest.raises(UsageError, match=expected):
             select_name(names, wanted)
-
-
-def test_what_is_known_as_a_whole_is_not_searched():
-    """An image filled by XFS, and one with only the last header of HFS+, are not searched; zeros are."""
-    copy = Disk(MIB)
-    hfs_plus(copy, 0, MIB)
-    copy.put(1024, bytes(512))
-    for disk, words in ((Disk(MIB).put(0, b"XFSB"), ""), (copy, ""), (Disk(MIB), "every sector of the image")):
-        assert find_volumes(MemorySource(bytes(disk.data))).searched == words

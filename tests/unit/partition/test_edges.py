@@ -128,21 +128,23 @@ def test_a_backup_where_the_primary_says_serves():
     ]
 
 
-def test_a_table_of_large_sectors_in_the_last_of_them():
-    """The start is lost; the backup is in a 4,096-byte sector at the end, with its entries four sectors before."""
+def test_tables_that_are_lost_or_unusable():
+    """Headers at the ends of the disk, and one without entries."""
+    # The start is lost; the backup is in a 4,096-byte sector at the end, with its entries four sectors before.
     disk = gpt_disk(4 * MIB, [gpt_entry(LINUX, 16, 16)], sector=4096).put(0, bytes(8 * 4096))
     found = search(disk)
     assert places(found) == [(65_536, 4096)]
     (finding,) = found.findings
     assert (finding.code, finding.image_offset) == ("gpt-primary-damaged", 4096)
-
-
-def test_a_header_without_entries_is_a_region_of_one_sector():
-    """A header whose length the standard does not allow is unusable."""
+    # A header whose length the standard does not allow is unusable.
     disk = Disk(MIB).put(512, gpt_header(bytes(128), 1, 2047, 2)).put(512 + 12, b"\xff\xff\xff\xff")
     assert [(item.type, item.image_offset, item.length_bytes) for item in search(disk).regions] == [
         ("gpt-header", 512, 512)
     ]
+    # Its header is the second one; the entries would be after the end, as byte 72 of the header says.
+    disk = Disk(1024).put(512, gpt_header(bytes(128), 1, 50, 2))
+    assert [(item.code, item.image_offset) for item in search(disk).findings] == [("gpt-primary-damaged", 512 + 72)]
+    assert search(Disk(1023).put(512, gpt_header(bytes(128), 1, 50, 2)[:511])).findings == ()
 
 
 @pytest.mark.parametrize(("start", "expected"), [(2047, [(2047 * 512, 512)]), (2048, [])])
@@ -154,24 +156,15 @@ def test_a_boot_record_may_name_the_last_sector(start, expected):
     assert outside == ([] if expected else [("partition-outside", 0, "1,048,576 to 1,049,088")])
 
 
-def test_a_boot_record_without_a_partition_in_the_image_is_none():
-    """2,048 sectors in units of 512 and 4,096 bytes; the first unit is within the image only in the first case."""
+def test_records_and_logical_partitions():
+    """Records need a partition; logical ones count from five."""
+    # 2,048 sectors in units of 512 and 4,096 bytes; the first unit is within the image only in the first case.
     assert search(Disk(MIB).put(0, mbr((0x83, 2048, 10)))).regions == ()
     assert search(Disk(MIB).put(0, mbr((0x83, 100, 0)))).regions == ()
     found = search(Disk(MIB).put(0, mbr((0x83, 2047, 10))))
     assert [(item.image_offset, item.length_bytes, item.owner) for item in found.regions] == [(0, 512, "master")]
     assert codes(found) == ["partition-truncated"]
-
-
-@pytest.mark.parametrize(("indicator", "is_record"), [(0x00, True), (0x80, True), (0x01, False), (0x81, False)])
-def test_the_indicator_of_a_boot_record(indicator, is_record):
-    """It is 00 or 80 in each of the four entries."""
-    disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, 200, 10))).put(446 + 3 * 16, bytes([indicator]))
-    assert (search(disk).schemes == ("MBR",)) == is_record
-
-
-def test_logical_partitions_count_from_five_beside_four_primary_ones():
-    """There are two chains of extended records; the second continues the numbers of the first."""
+    # There are two chains of extended records; the second continues the numbers of the first.
     disk = Disk(4 * MIB).put(0, mbr((0x83, 10, 10), (0x0F, 1000, 500), (0x83, 30, 10), (0x85, 2000, 500)))
     disk.put(1000 * 512, mbr((0x83, 1, 10), (0x05, 100, 10))).put(1100 * 512, mbr((0x83, 2, 10)))
     disk.put(2000 * 512, mbr((0x83, 3, 10), (0, 0, 0), (0x83, 50, 10)))
@@ -182,6 +175,13 @@ def test_logical_partitions_count_from_five_beside_four_primary_ones():
         (6, 1102),
         (7, 2003),
     ]
+
+
+@pytest.mark.parametrize(("indicator", "is_record"), [(0x00, True), (0x80, True), (0x01, False), (0x81, False)])
+def test_the_indicator_of_a_boot_record(indicator, is_record):
+    """It is 00 or 80 in each of the four entries."""
+    disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, 200, 10))).put(446 + 3 * 16, bytes([indicator]))
+    assert (search(disk).schemes == ("MBR",)) == is_record
 
 
 def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -> Disk:
@@ -229,17 +229,15 @@ def test_an_apple_map_of_256_entries():
         assert found.regions[1].length_bytes == 512 or count
 
 
-def test_the_partition_that_reaches_furthest_is_the_one_that_is_overlapped():
-    """A large partition contains a small one, and a third one after that begins inside the large one."""
+def test_overlaps_and_stale_maps():
+    """Overlaps name the furthest partition, and stale maps their place."""
+    # A large partition contains a small one, and a third one after that begins inside the large one.
     found = search(gpt_disk(MIB, [gpt_entry(LINUX, 100, 999), gpt_entry(LINUX, 200, 299), gpt_entry(LINUX, 500, 1200)]))
     assert [(item.code, item.image_offset, item.message) for item in found.findings] == [
         ("partition-overlap", 102_400, "partition 2 overlaps partition 1, which ends at 512,000"),
         ("partition-overlap", 256_000, "partition 3 overlaps partition 1, which ends at 512,000"),
     ]
-
-
-def test_a_stale_map_is_told_where_it_stands():
-    """A container starts at byte 0; an Apple map whose block 0 is overwritten starts at block 1."""
+    # A container starts at byte 0; an Apple map whose block 0 is overwritten starts at block 1.
     disk = apm_disk(100, 10)
     disk.put(0, bytes(512))
     apfs(disk, 0)
@@ -371,13 +369,6 @@ def test_a_volume_behind_the_first_block_of_its_partition():
         disk.put(1100 * 512 - 1024, bytes(512))
         found = [(item.partition, item.image_offset, item.size_bytes) for item in search(disk).readable]
         assert found == [(2, start * 512, size * 512)]
-
-
-def test_the_smallest_disk_with_a_table_has_two_sectors():
-    """Its header is the second one; the entries would be after the end, as byte 72 of the header says."""
-    disk = Disk(1024).put(512, gpt_header(bytes(128), 1, 50, 2))
-    assert [(item.code, item.image_offset) for item in search(disk).findings] == [("gpt-primary-damaged", 512 + 72)]
-    assert search(Disk(1023).put(512, gpt_header(bytes(128), 1, 50, 2)[:511])).findings == ()
 
 
 @pytest.mark.parametrize(("spare", "codes_of_start"), [(0, []), (512, []), (4096, ["start-uncertain"])])

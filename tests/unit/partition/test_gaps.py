@@ -171,9 +171,18 @@ def cut_off(disk: Disk, end_bytes: int) -> Disk:
     return disk
 
 
-def test_a_volume_in_a_gap_has_the_space_up_to_its_end(volume):
-    """It begins 63 sectors after the partition, and the gap ends with the disk of 5 MiB."""
+def test_gaps_end_with_the_disk_and_with_partitions(volume):
+    """Volumes have the space of their gap, and no more."""
+    # It begins 63 sectors after the partition, and the gap ends with the disk of 5 MiB.
     assert gaps(after_a_partition(volume, GAP)) == [("hfsplus", GAP, 3 * MIB - 63 * 512)]
+    # A volume in the middle of a gap is found, but not one that extends into a partition.
+    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
+    disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
+    source = MemorySource(bytes(disk.data))
+    found = find_volumes(source, depth="everywhere")
+    assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
+    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
+    assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
 
 
 @pytest.mark.parametrize("off", [-9, -8, -1, 1, 2, 7, 8, 63])
@@ -198,17 +207,6 @@ def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
         codes = [(item.code, item.image_offset) for item in found.findings if item.code != "structure-invalid"]
         assert codes == [("partition-content", starts[0] + off * 512), ("volume-unpartitioned", starts[0])]
         assert found.exit_code == 3
-
-
-def test_a_sweep_searches_what_no_partition_takes_up(volume):
-    """A volume in the middle of a gap is found, but not one that extends into a partition."""
-    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
-    disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
-    source = MemorySource(bytes(disk.data))
-    found = find_volumes(source, depth="everywhere")
-    assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
-    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
-    assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
 
 
 def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):

@@ -99,16 +99,14 @@ def test_copies_of_a_gpt_and_the_record_before_it(change, expected, findings):
     assert not any("cut off" in item.message for item in found.findings)
 
 
-def test_an_image_that_is_cut_off():
-    """Without the last MiB, the backup is missing and the second partition, which ends at 4,096,512, is cut."""
+def test_cut_images_and_protective_records():
+    """A missing end is told, a protective record is none."""
+    # Without the last MiB, the backup is missing and the second partition, which ends at 4,096,512, is cut.
     disk = two_partitions()
     del disk.data[3 * MIB :]
     found = search(disk)
     assert sorted(item.code for item in found.findings) == ["gpt-backup-missing", "partition-truncated"]
     assert found.candidates[1].size_bytes == MIB
-
-
-def test_a_protective_record_is_a_region_and_no_partition():
     found = search(two_partitions().put(0, mbr((0xEE, 1, 8191))))
     assert ([item.scheme for item in found.partitions], found.schemes) == (["GPT", "GPT"], ("GPT",))
     assert ("mbr", 0) in [(item.type, item.image_offset) for item in found.regions]
@@ -170,14 +168,12 @@ def test_apple_maps_of_every_block_size(block, declared):
     assert regions == [("apm", 0, 512)] * (declared != 0) + [("apm", block, 3 * block)]
 
 
-def test_two_maps_of_different_block_sizes():
-    """Hybrid CDs have a map for blocks of 512 bytes and one for 2048; the one that leads to a volume is used."""
+def test_apple_maps_that_contradict_themselves():
+    """The map that leads to a volume is used, as far as it goes."""
+    # Hybrid CDs have a map for blocks of 512 bytes and one for 2048; the one that leads to a volume is used.
     wrong = [("Apple", "Apple_partition_map", 1, 2), ("wrong", "Apple_HFS", 1500, 100)]
     assert volumes(search(apm(with_map(2048), wrong, 512, declared=0))) == [(MIB, MIB)]
-
-
-def test_an_apple_map_that_breaks_off():
-    """A third entry without its signature is a finding at its block; its volume is found by a search."""
+    # A third entry without its signature is a finding at its block; its volume is found by a search.
     found = search(with_map(512).put(3 * 512, b"XX"))
     assert [item[::2] for item in told(found)] == [("partition-chain", 3 * 512), ("volume-unpartitioned", MIB)]
     assert volumes(found) == [(MIB, MIB)]
@@ -195,11 +191,26 @@ def test_data_cannot_begin_after_the_end_of_a_partition(skipped):
     assert (finding.expected, finding.found) == ("less than 4,096 blocks", f"{skipped:,}")
 
 
-def test_type_af_is_hfs_plus():
-    """The partition of type 0xAF is at sector 63, which no block size divides."""
+def test_types_and_chains_of_boot_records():
+    """Type AF is HFS+, and extended records are followed up to a limit."""
+    # The partition of type 0xAF is at sector 63, which no block size divides.
     (found,) = search(hfs_plus(Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048))), 63 * 512, MIB)).candidates
     assert (found.kind, found.image_offset, found.size_bytes) == ("hfsplus", 63 * 512, MIB)
     assert (found.stack, found.type_name) == (("MBR", "partition 1", "HFS+"), "apple_hfs")
+    # Logical partitions count from 5; starts are relative to their record, links to the extended partition.
+    found = search(extended_disk())
+    assert [(item.partition, item.image_offset, item.label) for item in found.readable] == [
+        (5, 1063 * 512, "HFS+"),
+        (6, 3263 * 512, "HFSX"),
+    ]
+    assert [item.image_offset for item in found.regions] == [0, 1000 * 512, 3200 * 512]
+    # A chain with a record on every sector ends after 128.
+    disk = Disk(4 * MIB).put(0, mbr((0x05, 1, 8000)))
+    for lba in range(1, 8000):
+        disk.put(lba * 512, mbr((0x83, 1, 1), (0x05, lba, 1)))
+    found = search(disk)
+    assert len(found.partitions) == 128
+    assert "partition-chain" in [item.code for item in found.findings]
 
 
 @for_each("disk, expected", [
@@ -225,16 +236,6 @@ def extended_disk() -> Disk:
     return hfs_plus(hfs_plus(disk, 1063 * 512, 2000 * 512), 3263 * 512, 2000 * 512, b"HX")
 
 
-def test_extended_partitions_are_followed():
-    """Logical partitions count from 5; starts are relative to their record, links to the extended partition."""
-    found = search(extended_disk())
-    assert [(item.partition, item.image_offset, item.label) for item in found.readable] == [
-        (5, 1063 * 512, "HFS+"),
-        (6, 3263 * 512, "HFSX"),
-    ]
-    assert [item.image_offset for item in found.regions] == [0, 1000 * 512, 3200 * 512]
-
-
 @for_each("disk, num_volumes, place", [
     # A link to the first record or to itself.
     (extended_disk().put(3200 * 512, mbr((0xAF, 63, 2000), (0x05, 0, 2100))), 2, 1000 * 512),
@@ -249,16 +250,6 @@ def test_chains_of_extended_records_end(disk, num_volumes, place):
     found = search(disk)
     assert len(found.readable) == num_volumes
     assert [item[::2] for item in told(found)] == [("partition-chain", place)]
-
-
-def test_a_long_chain_is_bounded():
-    """A chain with a record on every sector ends after 128."""
-    disk = Disk(4 * MIB).put(0, mbr((0x05, 1, 8000)))
-    for lba in range(1, 8000):
-        disk.put(lba * 512, mbr((0x83, 1, 1), (0x05, lba, 1)))
-    found = search(disk)
-    assert len(found.partitions) == 128
-    assert "partition-chain" in [item.code for item in found.findings]
 
 
 @for_each("disk, size, findings", [

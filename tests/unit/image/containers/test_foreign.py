@@ -63,26 +63,24 @@ def assert_same(path, disk):
     [*([form] for form in FORMS), *(["vmdk", "-o", f"subformat={each}"] for each in SEVERAL)],
     ids=lambda options: options[-1],
 )
-def test_disks_of_qemu(disk, tmp_path, peer, options):
+def test_disks_of_qemu(disk, tmp_path, convert, options):
     """The format is recognised by content, whatever the name; a descriptor is opened with the extents next to it."""
     target = tmp_path / "renamed.img"
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", *options, disk, target], check=True)
+    convert(disk, target, *options)
     assert_same(target, disk)
 
 
-def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer):
+def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, convert):
     """The message says what the file is and what to open instead; it does not call it damaged."""
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=twoGbMaxExtentSparse"]
-    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    convert(disk, tmp_path / "a.vmdk", "vmdk", "-o", "subformat=twoGbMaxExtentSparse")
     with pytest.raises(UnsupportedError, match="one of the files of a VMware disk") as caught:
         open_image(tmp_path / "a-s001.vmdk")
     assert "names it" in caught.value.advice
 
 
-def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
+def test_a_description_may_say_more_of_an_extent(disk, tmp_path, convert):
     """A partition's name and a device's name may follow the extent's place."""
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"]
-    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    convert(disk, tmp_path / "a.vmdk", "vmdk", "-o", "subformat=monolithicFlat")
     text = (tmp_path / "a.vmdk").read_text()
     (tmp_path / "a.vmdk").write_text(text.replace('-flat.vmdk" 0', '-flat.vmdk" 0 c1a2-uuid vmhba0:0:1'))
     assert_same(tmp_path / "a.vmdk", disk)
@@ -91,10 +89,9 @@ def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
 @pytest.mark.parametrize(
     ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
 )
-def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, subformat, file):
+def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, convert, subformat, file):
     """Its tables may have another meaning; qemu-img refuses it as well."""
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
-    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    convert(disk, tmp_path / "a.vmdk", "vmdk", "-o", f"subformat={subformat}")
     with (tmp_path / file).open("r+b") as image:
         image.seek(4)
         image.write((17).to_bytes(4, "little"))
@@ -107,10 +104,9 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
     ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
 )
 @pytest.mark.parametrize("directory", ["second", "first"])
-def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, peer, subformat, file, directory):
+def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, convert, subformat, file, directory):
     """One of two tables lacks a grain: the disk is read, and the exit code is that of damage."""
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
-    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    convert(disk, tmp_path / "a.vmdk", "vmdk", "-o", f"subformat={subformat}")
     with open_image(tmp_path / "a.vmdk") as source:
         assert source.findings == ()
     # SparseExtentHeader: rgdOffset at byte 48, gdOffset at 56, both in sectors; entries have 4 bytes.
@@ -130,10 +126,9 @@ def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, 
         assert finding.image_offset == table
 
 
-def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, peer):
+def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, convert):
     """Ciphertext would otherwise be read as the content of the disk."""
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2"]
-    subprocess.run([*command, disk, tmp_path / "a.qcow2"], check=True)
+    convert(disk, tmp_path / "a.qcow2", "qcow2")
     with (tmp_path / "a.qcow2").open("r+b") as file:
         file.seek(32)
         file.write((2).to_bytes(4, "big"))
@@ -142,12 +137,11 @@ def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, peer):
 
 
 @pytest.mark.parametrize("options", ["compat=1.1", "compat=0.10", "cluster_size=512", "cluster_size=2M"])
-def test_compressed_disks_of_qemu(disk, tmp_path, peer, options):
+def test_compressed_disks_of_qemu(disk, tmp_path, convert, options):
     """Clusters are decompressed; the zero flag exists from version 3 on, and compressed data may contain zeros."""
     packed = disk.parent / "packed"
     packed.write_bytes(COUNTED + disk.read_bytes())
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-o", options, "-O", "qcow2", packed]
-    subprocess.run([*command, tmp_path / "a.qcow2"], check=True)
+    convert(packed, tmp_path / "a.qcow2", "qcow2", "-c", "-o", options)
     assert_same(tmp_path / "a.qcow2", packed)
     with open_image(tmp_path / "a.qcow2") as source:
         assert source.read(0, source.size_bytes) == packed.read_bytes()
@@ -165,13 +159,12 @@ def test_features_of_qcow_that_are_not_known_are_refused(disk, tmp_path, peer, o
         open_image(target)
 
 
-def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, peer):
+def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, convert):
     """It counts as unread from its first read on, with one finding."""
     packed = disk.parent / "packed"
     packed.write_bytes(COUNTED + disk.read_bytes())
     target = tmp_path / "a.qcow2"
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-O", "qcow2", packed, target]
-    subprocess.run(command, check=True)
+    convert(packed, target, "qcow2", "-c")
     with target.open("r+b") as file:
         file.seek(40)
         file.seek(int.from_bytes(file.read(8), "big"))
@@ -191,21 +184,21 @@ def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, peer):
     assert "cannot be decompressed" in finding.message
 
 
-def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
+def test_an_image_compressed_and_in_a_container(disk, tmp_path, convert):
     """A qcow2 in a zstd file is read as the disk inside."""
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
+    convert(disk, tmp_path / "a.qcow2", "qcow2")
     packed = zstd.compress((tmp_path / "a.qcow2").read_bytes())
     (tmp_path / "a.qcow2.zst").write_bytes(packed)
     assert_same(tmp_path / "a.qcow2.zst", disk)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_container_that_is_cut(tmp_path, peer, form):
+def test_a_container_that_is_cut(tmp_path, convert, form):
     """HFS+ in the first half is read from the first half of the file; the rest is unread, but not damaged."""
     disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(disk.ljust(8 * MIB, b"\0") + np.random.default_rng(4).bytes(24 * MIB))
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    convert(raw, target, form)
     os.truncate(target, target.stat().st_size - 12 * MIB)
     with open_image(target) as source:
         read = bytearray(source.size_bytes)
@@ -223,11 +216,11 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer, form):
+def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, convert, form):
     """Data in the middle of the disk, which a scan does not read, is lost: tables name blocks after the end."""
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(bytes(4 * MIB) + np.random.default_rng(4).bytes(8 * MIB) + bytes(20 * MIB))
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
+    convert(raw, target, form)
     with open_image(target) as source:
         assert source.findings == ()
     size = target.stat().st_size - (9 if form == "vhdx" else 4) * MIB
@@ -238,10 +231,10 @@ def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer,
     assert f"ends at byte {size:,}; " in finding.message
 
 
-def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
+def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, convert):
     """The whole disk is present; the footer's copy at the start of the file replaces it."""
     target = tmp_path / "a.vhd"
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "vpc", disk, target], check=True)
+    convert(disk, target, "vpc")
     target.write_bytes(target.read_bytes()[:-512])
     assert_same(target, disk)
     with open_image(target) as source:
@@ -252,10 +245,10 @@ def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
 
 
 @pytest.mark.parametrize("form", ["qcow2", "vmdk"])
-def test_differences_alone_are_refused(disk, tmp_path, peer, form):
+def test_differences_alone_are_refused(disk, tmp_path, peer, convert, form):
     """A differencing disk is refused by name, with the tool that merges it."""
     base = tmp_path / "base"
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, base], check=True)
+    convert(disk, base, form)
     command = [peer("qemu-img"), "create", "-q", "-f", form, "-F", form, "-b", base, tmp_path / "a"]
     subprocess.run(command, check=True)
     with pytest.raises(UnsupportedError, match=r"holds the differences to .* alone; .*qemu-img convert"):
@@ -263,10 +256,10 @@ def test_differences_alone_are_refused(disk, tmp_path, peer, form):
 
 
 @pytest.mark.parametrize(("form", "change"), [("vpc", lambda _: (63, 4)), ("vhdx", parameters_of)])
-def test_a_mark_of_differences_is_looked_at(disk, tmp_path, peer, form, change):
+def test_a_mark_of_differences_is_looked_at(disk, tmp_path, convert, form, change):
     """The flag is checked for Virtual PC and Hyper-V disks; no available tool writes them with a parent."""
     target = tmp_path / "a"
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
+    convert(disk, target, form)
     data = bytearray(target.read_bytes())
     place, value = change(bytes(data))
     data[place] = value
@@ -306,10 +299,7 @@ def test_a_sparse_bundle(bundle, disk):
     assert_same(bundle, disk)
     with open_image(bundle) as source:
         assert source.holes.tolist() == [[2 * MIB, 20 * MIB]]
-
-
-def test_bands_with_names_in_capitals(bundle, disk):
-    """Case-folding systems may return the names in capitals."""
+    # Case-folding systems may return the names in capitals.
     for number in (20, 21, 22):
         (bundle / "bands" / f"{number:x}").write_bytes(bytes(MIB))
     (bundle / "bands" / "b").write_bytes(b"\x07" * MIB)
@@ -337,7 +327,7 @@ def test_a_bundle_whose_property_list_is_lost(bundle, disk, content):
         open_image(bundle)
 
 
-def test_what_is_no_band_is_named(bundle, disk):
+def test_bands_that_are_none(bundle, disk):
     """Foreign files in the folder of bands hold no part of the disk."""
     for name in ("0 (conflicted copy)", "00", "g"):
         (bundle / "bands" / name).write_bytes(b"x")
@@ -393,9 +383,9 @@ def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
         open_image(bundle)
 
 
-def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):
+def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, convert):
     """If the disk cannot read a cluster of a qcow2, only that area is unread."""
-    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
+    convert(disk, tmp_path / "a.qcow2", "qcow2")
     size = (tmp_path / "a.qcow2").stat().st_size
     bad = size - 65536
 

@@ -217,12 +217,20 @@ def way(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("is_old", "force", "words"),
+    [
+        (False, False, "appeared while the result was made, and is not replaced"),
+        (False, True, "appeared while the result was made, and is not replaced"),
+        (True, True, "was changed while the result was made, and stays as it is"),
+    ],
+)
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
-    """Nothing was there at the check; a file that exists when the result is complete stays."""
-    target = tmp_path / "a.csv"
-    before = None
+def test_what_appears_meanwhile_is_not_replaced(request, tmp_path, stranger, is_old, force, words):
+    """A file that is put in the place, or written into an old result, after the check stays."""
+    target, before = tmp_path / "a.csv", None
+    if is_old:
+        request.getfixturevalue("marks")(target, "four")
 
     def write() -> None:
         nonlocal before
@@ -231,26 +239,7 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
             STRANGERS[stranger](target)
             before = contents(target)
 
-    with pytest.raises(OutputError, match=r"a\.csv: appeared while the result was made, and is not replaced"):
-        write()
-    assert contents(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, stranger):
-    """The old result may be replaced, but not a file put in its place, or written into it, after the check."""
-    target, before = marks(tmp_path / "a.csv", "four"), None
-
-    def write() -> None:
-        nonlocal before
-        with open_output(target, force=True) as file:
-            file.write(b"result")
-            STRANGERS[stranger](target)
-            before = contents(target)
-
-    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
+    with pytest.raises(OutputError, match=rf"a\.csv: {words}"):
         write()
     assert contents(target) == before
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

@@ -101,15 +101,13 @@ def test_another_order_reads_the_same(layouts, name, treatment):
     assert places(reads_of(treatment(case))) == places(case.reads)
 
 
-def test_a_sweep_goes_up_the_disk_behind_the_index():
-    """Nodes that lead to leaves come first, then the leaves by address, for any order of the walk."""
+def test_sweeps_and_lists_in_the_order_of_the_disk():
+    """Sweeps, lists and look-ups in their orders."""
+    # Nodes that lead to leaves come first, then the leaves by address, for any order of the walk.
     case = case_of(small())
     case.reads = AccessTrace.from_reads(np.array([1, 9, 5, 7]) * NODE, np.full(4, NODE))
     assert (reads_of(one_sweep(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
-
-
-def test_a_list_from_the_disk_reads_maps_and_then_all_nodes_by_address():
-    """A gap of 16 blocks (64 KiB) is read over, one of 17 is not; a stale node is not read."""
+    # A gap of 16 blocks (64 KiB) is read over, one of 17 is not; a stale node is not read.
     tree = ["extents-overflow", *["catalog"] * 5]
     nodes = leaves(9000, 62, 45, 40, 80, 81, tree=tree, state=["live"] * 5 + ["stale"])
     case = case_of(layout(nodes=nodes, entries=entries((2, 20, "b", "file", 1)), filesystem="hfsplus"))
@@ -119,10 +117,7 @@ def test_a_list_from_the_disk_reads_maps_and_then_all_nodes_by_address():
     ]
     assert found == [(9000, 1), (40, 23), (80, 1)]
     assert reads.host_us == pytest.approx(case.reads.host_us)
-
-
-def test_stat_in_inode_order_sorts_each_directory():
-    """The walk looks up b before a; sorted by number, the leaf of 20 comes before that of 21."""
+    # The walk looks up b before a; sorted by number, the leaf of 20 comes before that of 21.
     rows = entries((2, 21, "a", "file", 1), (2, 20, "b", "file", 2))
     made = layout(nodes=leaves(9, 5, 7), entries={**rows, "entry_node_row": [0, 0]}, filesystem="hfsplus")
     case = case_of(made)
@@ -143,38 +138,27 @@ def test_names_alone_are_no_remedy_for_work_about_sizes_or_dates(layouts, order,
     assert isinstance(names_only(case_of(layouts["apfs"], order)), Changed) == is_of_use
 
 
-def test_a_remembered_walk_needs_little(layouts):
-    """One directory of twenty is read: some reads remain, but fewer than in a walk."""
+def test_walks_that_need_fewer_reads(layouts):
+    """What is remembered or comes at once is not read."""
+    # One directory of twenty is read: some reads remain, but fewer than in a walk.
     case = case_of(layouts["hfsplus"])
     assert 0 < len(reads_of(remembered_walk(case))) < len(case.reads)
     assert remembered_walk(case_of(small())) == "with 1 directory there is little to leave out"
-
-
-def test_no_walk_of_an_older_state_is_worth_remembering(layouts):
-    """A snapshot does not change, so there is nothing to check; the live state does."""
+    # A snapshot does not change, so there is nothing to check; the live state does.
     live = layouts["apfs"]
     kept = live.changed(facts=replace(live.facts, view="snapshot kept"))
     assert remembered_walk(case_of(kept)) == "an older state does not change"
     assert isinstance(remembered_walk(case_of(live)), Changed)
-
-
-def test_attributes_come_at_once_on_macos_alone(layouts):
-    """Linux has no getattrlistbulk."""
+    # Linux has no getattrlistbulk.
     assert attributes_at_once(case_of(layouts["apfs"])) == "linux has no such call"
     assert isinstance(attributes_at_once(case_of(layouts["apfs"], host="macos")), Changed)
-
-
-def test_whole_nodes_are_fewer_requests():
-    """A node of two pages is one request; a node of one page already is."""
+    # A node of two pages is one request; a node of one page already is.
     nodes = leaves(0, 2, size_bytes=2 * NODE)
     rows = entries((2, 20, "a", "file", 1))
     case = case_of(layout(nodes=nodes, entries={**rows, "entry_node_row": [0]}))
     assert len(reads_of(larger_requests(case))) == len(case.reads) // 2
     assert "one request already" in larger_requests(case_of(small()))
-
-
-def test_more_in_flight_takes_no_less_than_the_computer(layouts):
-    """With eight threads on four processors, the computer's time is a quarter, which is a lower bound."""
+    # With eight threads on four processors, the computer's time is a quarter, which is a lower bound.
     case = case_of(layouts["apfs"])
     assert more_in_flight(case).least_s == pytest.approx(case.reads.host_us / 4e6)
     pair = load_profile("wd-mybook-duo-2tb")
@@ -194,10 +178,7 @@ def test_files_are_read_where_the_next_one_lies():
     assert places(found) == places(case.reads)
     assert [block for block in (found.image_offset // NODE).tolist() if block >= 30] == [30, 60, 90]
     assert files_by_place(case_of(three_files())) == "a listing reads no contents of files"
-
-
-def test_defragmented_files_lie_where_they_begin():
-    """The second extent follows the first; holes stay; whole files and listings are unaffected."""
+    # The second extent follows the first; holes stay; whole files and listings are unaffected.
     rows = entries((2, 20, "a", "file", 0), size_bytes=3 * NODE)
     made = layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (20, -1, 1), (20, 30, 1)))
     found = files_defragmented(case_of(made, "copy"))
@@ -283,24 +264,19 @@ def test_nothing_is_bought_that_is_there(treatment):
     assert other_disk(case_of(small())) == "the drive is one already"
 
 
-def test_metadata_go_to_flash_and_files_stay():
-    """Every read is served once, and those of nodes are served by flash."""
+def test_other_drives():
+    """Flash, stripes and copies serve the same reads."""
+    # Every read is served once, and those of nodes are served by flash.
     case = case_of(three_files(), "copy")
     flash, disk = metadata_on_flash(case).parts
     assert (flash.drive.name, disk.drive.name) == ("sata-ssd", "generic-7200")
     assert (disk.reads.image_offset // NODE).tolist() == [90, 30, 60]
     assert len(flash.reads) + len(disk.reads) == len(case.reads)
-
-
-def test_a_stripe_is_two_of_the_drive():
-    """Twice the capacity, in pieces of 64 KiB; a set cannot be doubled again."""
+    # Twice the capacity, in pieces of 64 KiB; a set cannot be doubled again.
     made = striped(case_of(small())).parts[0].drive
     assert (made.kind, made.capacity_bytes) == ("stripe", 2 * DISK.capacity_bytes)
     assert "a set already" in striped(case_of(small(), drive=made))
-
-
-def test_a_copy_takes_reading_and_writing():
-    """Flash with one latency: the listing, three files of one block, and their bytes and the nodes' at its rate."""
+    # Flash with one latency: the listing, three files of one block, and their bytes and the nodes' at its rate.
     case = case_of(three_files(), drive=FLASH)
     listing = service(case.reads, FLASH).seconds
     three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH).seconds
@@ -308,30 +284,22 @@ def test_a_copy_takes_reading_and_writing():
     assert effort.copying_s(case) == pytest.approx(listing + three + written)
 
 
-def test_twice_the_cache_is_twice_the_limit(layouts):
-    """1 MiB becomes 2 MiB; an unlimited cache stays so."""
+def test_caches_zones_and_maps(layouts):
+    """Changes of the host, of the place and of the layout."""
+    # 1 MiB becomes 2 MiB; an unlimited cache stays so.
     limited = Case(layouts["hfsplus"], DISK, "fts", host_profile("linux", cache_bytes=2**20))
     assert double_cache(limited).case.host.cache_bytes == 2**21
     assert double_cache(case_of(layouts["hfsplus"])) == "the memory for metadata is unlimited"
-
-
-def test_the_outer_zone_begins_with_the_drive(layouts):
-    """The space before the volume in its image does not matter; a volume already at the start does not move."""
+    # The space before the volume in its image does not matter; a volume already at the start does not move.
     made = layouts["hfsplus"]
     (part,) = outer_zone(case_of(made, start=2**30)).parts
     assert (part.start_offset_bytes, part.knows_offset) == (-made.facts.image_offset, True)
     assert isinstance(outer_zone(case_of(made, start=-made.facts.image_offset)), str)
-
-
-def test_maps_cost_nothing_where_there_are_none(layouts):
-    """HFS+ without overflow extents reads no map; an APFS walk without its object map needs fewer reads."""
+    # HFS+ without overflow extents reads no map; an APFS walk without its object map needs fewer reads.
     assert isinstance(without_maps(case_of(small())), str)
     case = case_of(layouts["apfs"])
     assert 0 < len(reads_of(without_maps(case))) < len(case.reads)
-
-
-def test_changed_layouts_are_walked_once_for_all_drives(layouts):
-    """The reads of a packed volume on one drive are the same object on another."""
+    # The reads of a packed volume on one drive are the same object on another.
     case = case_of(layouts["apfs"])
     again = packed(case.with_drive(FLASH))
     assert again.parts[0].reads is packed(case).parts[0].reads

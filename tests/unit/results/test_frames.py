@@ -60,12 +60,18 @@ def frames(session, predicted):
     }
 
 
-def test_every_frame_has_the_columns_that_are_documented(frames):
-    """Names, order and types equal those of the reference's source list, which is complete."""
+def test_frames_have_documented_columns(frames):
+    """Other columns are refused."""
+    # Names, order and types equal those of the reference's source list, which is complete.
     assert set(frames) == set(FRAMES)
     for name, frame in frames.items():
         assert frame.schema == {column.name: column.dtype for column in FRAMES[name]}, name
         assert frame.height > 0, name
+    # A frame with undocumented columns cannot be returned.
+    with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
+        build_frame(
+            "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
+        )
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -76,14 +82,6 @@ def test_every_column_says_what_it_means_and_in_which_unit(name):
         assert column.doc, column.name
         is_text = column.kind in ("String", "Categorical")
         assert is_text or bool(column.unit) is (column.name not in plain), column.name
-
-
-def test_a_frame_of_other_columns_is_refused():
-    """A frame with undocumented columns cannot be returned."""
-    with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
-        build_frame(
-            "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
-        )
 
 
 def test_directories_and_reads_sum_up_to_the_predicted_time(predicted):
@@ -106,15 +104,13 @@ def test_nodes_files_and_directories_each_sum_up_to_the_predicted_time(session, 
         assert (frame["seconds"] >= 0).all()
 
 
-def test_the_worst_directories_of_a_frame_are_those_of_the_text(predicted):
-    """The frame begins with the list that ``predict`` prints, with the same paths."""
+def test_paths_and_worst_directories(predicted, session):
+    """Directories and paths are those of the text and of the entries."""
+    # The frame begins with the list that ``predict`` prints, with the same paths.
     listed = [(item.path, item.reads) for item in predicted.volumes[0].drives[0].directories]
     first = predicted.directories.filter(drive=DRIVES[0]).head(len(listed))
     assert list(first.select("path", "reads").iter_rows()) == listed
-
-
-def test_every_path_of_a_file_is_that_of_its_entry(session):
-    """Each charged file is present under the last name of its path."""
+    # Each charged file is present under the last name of its path.
     files = session.volume.costs("sata-ssd").files.drop_nulls("file_id")
     names = session.volume.entries.select("file_id", "name").unique("file_id")
     both = files.join(names, on="file_id", how="left").filter(pl.col("path") != "/")
@@ -162,8 +158,9 @@ def test_who_pays_for_a_read_is_arithmetic():
     assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + data))
 
 
-def test_differences_are_to_the_first_side():
-    """B minus A, B over A; no ratio if A is zero; no difference if a side is missing."""
+def test_differences_and_orders(session):
+    """Differences are to the first side, and orders are rows of one frame."""
+    # B minus A, B over A; no ratio if A is zero; no difference if a side is missing.
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
     rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))
     found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0), ("linux",) * 3).frame
@@ -172,14 +169,16 @@ def test_differences_are_to_the_first_side():
     assert told[1] == ("B", "y", "m", 6.0, 2.0, 1.5)
     assert told[2] == ("C", "z", "m", None, None, None)
     assert told[4][3:] == (1.0, 1.0, None)
-
-
-def test_all_orders_are_times_of_one_frame(session):
-    """With ``order="all"``, there is a row for each applicable order and each drive."""
+    # With ``order="all"``, there is a row for each applicable order and each drive.
     result = session.predict(order="all", drives=DRIVES)
     applicable = [case.order for case in result.orders[0].orders if not case.why_not]
     assert result.times["order"].unique().sort().to_list() == sorted(applicable)
     assert result.times.height == 2 * len(applicable)
+    # The error for a container, or a volume without entries, says so.
+    with pytest.raises(UsageError, match="can be walked"):
+        layout().costs("generic-7200")
+    with pytest.raises(TypeError, match="a workload has no 'ordr'"):
+        layout().costs("generic-7200", ordr="names")
 
 
 def test_pandas_takes_every_frame(frames, session):
@@ -190,11 +189,3 @@ def test_pandas_takes_every_frame(frames, session):
         converted = frame.to_pandas()
         assert list(converted.columns) == frame.columns, name
         assert len(converted) == frame.height, name
-
-
-def test_a_volume_that_cannot_be_walked_has_no_costs():
-    """The error for a container, or a volume without entries, says so."""
-    with pytest.raises(UsageError, match="can be walked"):
-        layout().costs("generic-7200")
-    with pytest.raises(TypeError, match="a workload has no 'ordr'"):
-        layout().costs("generic-7200", ordr="names")

@@ -75,10 +75,7 @@ def test_every_kind_of_result_can_be_printed():
     # Results that need a trace, a Mac's kit or a folder have tests of their own.
     assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult", "FleetResult", "ReportResult"}
     assert all(callable(printer(kind)) for kind in kinds)
-
-
-def test_names_cannot_act_on_a_notebook():
-    """HTML markup is escaped."""
+    # HTML markup is escaped.
     from msgspec.structs import replace
 
     result = layoutscope.scan(IMAGE, drives=())

@@ -94,7 +94,7 @@ def test_the_largest_nodes_are_taken(capture):
     assert len(read_layouts(capture)) == 2
 
 
-def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
+def test_captures_that_would_fill_the_memory(capture):
     """Ten million equal rows in a few kilobytes are not decompressed."""
     frame = pl.read_parquet(capture / "1" / "node_fragments.parquet")
     one = {"node_row": 0, "device": 0, "image_offset": 0, "length_bytes": 1}
@@ -102,10 +102,7 @@ def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
     rewrite(capture, "node_fragments", rows)
     with pytest.raises(ImageError, match="10,000,000 rows"):
         read_layouts(capture)
-
-
-def test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked(capture):
-    """A name of 100 MB compresses to kilobytes."""
+    # A name of 100 MB compresses to kilobytes.
     frame = pl.read_parquet(capture / "1" / "entries.parquet")
     names = ["a" * 100_000_000, *frame["name"][1:]]
     rewrite(capture, "entries", frame.with_columns(pl.Series("name", names)))
@@ -114,7 +111,7 @@ def test_a_word_that_fills_the_memory_is_refused_before_it_is_unpacked(capture):
         read_layouts(capture)
 
 
-def test_words_that_no_file_system_has_are_refused(capture):
+def test_words_and_rows_of_captures(capture):
     """A name of 70,000 bytes, which every row may repeat at no cost, would be written out for each row."""
     long = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("a" * 70_000)).otherwise("name")
     change(capture, "entries", long.alias("name"))

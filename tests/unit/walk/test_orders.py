@@ -46,22 +46,17 @@ def test_counts_and_loops_of_damaged_directories(hfs_plan):
     assert rows_read(trace(hfs_plan.layout())) == [3, 5]
 
 
-def test_linux_reads_nodes_in_pages(hfs_plan):
-    """A node of 8 KiB takes two contiguous requests of 4 KiB."""
+def test_nodes_are_read_as_each_system_reads_them(hfs_plan):
+    """Linux reads pages, macOS whole nodes."""
+    # A node of 8 KiB takes two contiguous requests of 4 KiB.
     result = trace(hfs_plan.layout())
     assert result.length_bytes.tolist() == [4096] * 6
     assert result.image_offset.tolist() == [0x30000, 0x31000, 0x40000, 0x41000, 0x50000, 0x51000]
-
-
-def test_macos_reads_whole_nodes_and_no_thread_records(hfs_plan):
-    """Only leaf 3 with a's entries remains to be read, in one request."""
+    # Only leaf 3 with a's entries remains to be read, in one request.
     result = trace(hfs_plan.layout(), host="macos")
     assert (result.image_offset.tolist(), result.length_bytes.tolist()) == ([0x30000], [8192])
-
-
-def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
-    """Threads of a and b are charged to the root (2), x's to a (16)."""
-    assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
+    # On macOS each of the three leaves costs its 10 us once.
+    assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
 
 
 def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
@@ -69,10 +64,7 @@ def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
     result = trace(apfs_plan.layout())
     assert rows_read(result) == [5, 2, 7, 6]
     assert causes(result) == ["inode", "omap", "dstream", "inode"]
-
-
-def test_driver_without_dstream_lookup_leaves_its_leaf_alone(apfs_plan):
-    """Without the search for data-stream records, leaf 7 is never read."""
+    # Without the search for data-stream records, leaf 7 is never read.
     host = host_profile("linux", apfs_looks_up_dstream=False)
     assert rows_read(trace(apfs_plan.layout(), host=host)) == [5, 2, 6]
 
@@ -173,11 +165,6 @@ def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, 
     assert " ".join(found) == finds
 
 
-def test_leaves_of_a_catalog_cost_their_time(hfs_plan):
-    """On macOS each of the three leaves costs its 10 us once."""
-    assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
-
-
 @pytest.mark.parametrize("order", ["catalog", "searchfs"])
 def test_a_search_reads_no_leaf_of_another_state(apfs_plan, order):
     """A leaf of a snapshot only, and an unreferenced one, are not part of the tree."""
@@ -276,8 +263,9 @@ def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
     assert result.after_us == pytest.approx(3 * 15 + (3 * (7 + 2 * 6) if room < 3 else 0))
 
 
-def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
-    """A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth."""
+def test_names_that_are_cached(apfs_plan):
+    """Kept names save their search and its lock."""
+    # A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth.
     layout = apfs_plan.layout()
     took = []
     for keeps in (0.0, 1.0):
@@ -289,10 +277,7 @@ def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
     assert 0.2 < share < 0.21
     assert share_still_cached(101, 100) > 0.95
     assert share_still_cached(10**9, 100) < 1e-6
-
-
-def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
-    """Four contending threads take 3 times as long for searches, but not for hits of the name cache."""
+    # Four contending threads take 3 times as long for searches, but not for hits of the name cache.
     paths = ["a/x", "b"]
     cold, warm = (
         trace(
@@ -305,13 +290,23 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
     assert warm.host_us == pytest.approx(3 * 15)
 
 
-@pytest.mark.parametrize("order", ["fsck", "searchfs"])
-def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
-    """Neither a warm start nor a second pass is modelled for these orders."""
-    with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, work=Work(warm=True))
-    with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, work=Work(passes=2))
+@for_each(
+    "options, error, words",
+    [
+        # Neither a warm start nor a second pass is modelled for orders that are done once.
+        *(
+            ({"order": order, "work": Work(**work)}, ValueError, "done once")
+            for order in ("fsck", "searchfs")
+            for work in ({"warm": True}, {"passes": 2})
+        ),
+        ({"order": "sideways"}, KeyError, "sideways"),
+        ({"order": "paths"}, ValueError, "paths"),
+        ({"order": "read"}, ValueError, "file"),
+    ],
+)
+def test_orders_that_are_refused(hfs_plan, options, error, words):
+    with pytest.raises(error, match=words):
+        trace(hfs_plan.layout(), **options)
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
@@ -331,6 +326,15 @@ def test_reads_fall_as_the_cache_grows(request, name):
 def test_host_time_is_that_of_the_entries(hfs_plan):
     """Three entries cost 8 us each, and the last one, x, is looked up by name before the last read."""
     assert trace(hfs_plan.layout()).think_us.sum() == pytest.approx(3 * 8)
+    # Warm, three entries at 8 us are 24 us; for names only, 3 us and the look-up of one directory, 7 us.
+    assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
+    assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
+    # Threads of a and b are charged to the root (2), x's to a (16).
+    assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
+    # A warm pass with a small cache costs as much as the cold one: 24 us in all, before and after its reads.
+    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
+    for warm in (False, True):
+        assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
 
 
 def test_empty_volume_has_nothing_to_read(plan):
@@ -340,22 +344,6 @@ def test_empty_volume_has_nothing_to_read(plan):
     made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=0, listing_node_row=0)
     for order in ("fts", "readdir-stat", "bulk", "names", "catalog", "copy", "find", "ls", "archive", "git-status"):
         assert len(trace(made.layout(), order=order)) == 0
-
-
-def test_unknown_order_is_refused(hfs_plan):
-    """An unknown order raises KeyError; an order without its input raises ValueError."""
-    with pytest.raises(KeyError):
-        trace(hfs_plan.layout(), order="sideways")
-    with pytest.raises(ValueError, match="paths"):
-        trace(hfs_plan.layout(), order="paths")
-    with pytest.raises(ValueError, match="file"):
-        trace(hfs_plan.layout(), order="read")
-
-
-def test_host_time_counts_what_no_read_follows(hfs_plan):
-    """Warm, three entries at 8 us are 24 us; for names only, 3 us and the look-up of one directory, 7 us."""
-    assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
-    assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
 
 
 def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
@@ -370,13 +358,6 @@ def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
         assert trace(plan.layout(), order="paths", host="macos", work=paths).host_us == pytest.approx(3 * 15)
         for order in ("fts", "bulk"):
             assert trace(plan.layout(), order=order, host="linux", work=warm).host_us == pytest.approx(3 * 8)
-
-
-def test_host_time_of_a_pass_is_its_own(hfs_plan):
-    """A warm pass with a small cache costs as much as the cold one: 24 us in all, before and after its reads."""
-    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
-    for warm in (False, True):
-        assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
 
 
 def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):

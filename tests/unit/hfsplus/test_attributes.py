@@ -10,7 +10,6 @@ import pytest
 from layoutscope.filesystems.hfsplus.attributes import (
     COMPRESSION_ATTRIBUTE,
     DECMPFS,
-    EXTENTS,
     FORK,
     INLINE,
     KEY,

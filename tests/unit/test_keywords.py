@@ -21,50 +21,38 @@ from tests.cases import for_each
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
 MISSPELT = {
-    "batch": lambda: layoutscope.batch([IMAGE], "nowhere", resme=True),
-    "check": lambda: layoutscope.check(IMAGE, partitoin=1),
-    "checkpoints": lambda: layoutscope.checkpoints(IMAGE, partitoin=1),
-    "compare": lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"),
-    "export": lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"),
-    "extract": lambda: layoutscope.extract(IMAGE, "nowhere", forse=True),
-    "fit": lambda: layoutscope.fit("mine", randomms=3.0),
-    "forecast": lambda: layoutscope.forecast(IMAGE, workloda="add"),
-    "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
-    "list": lambda: layoutscope.list(IMAGE, foldr="/"),
-    "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
-    "open": lambda: layoutscope.open(IMAGE, partitoin=1),
-    "plan": lambda: layoutscope.plan(IMAGE, ordr="fts"),
-    "predict": lambda: layoutscope.predict(IMAGE, ordr="names"),
-    "query": lambda: layoutscope.query(IMAGE, "SELECT 1", partitoin=1),
-    "read_layouts": lambda: layoutscope.read_layouts(IMAGE, volum="Data"),
-    "replay": lambda: layoutscope.replay("nowhere", qeue_depth=2),
-    "scan": lambda: layoutscope.scan(IMAGE, snapshto="x"),
-    "series": lambda: layoutscope.series([IMAGE], bye="time"),
-    "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
-    "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
-    "validate": lambda: layoutscope.validate("nowhere", drve="generic-7200"),
-    "write_map": lambda: write_map([], "nowhere", allpaths=True),
+    "batch": (lambda: layoutscope.batch([IMAGE], "nowhere", resme=True), "resume"),
+    "check": (lambda: layoutscope.check(IMAGE, partitoin=1), "partition"),
+    "checkpoints": (lambda: layoutscope.checkpoints(IMAGE, partitoin=1), "partition"),
+    "compare": (lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"), "drives"),
+    "export": (lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"), "file_format"),
+    "extract": (lambda: layoutscope.extract(IMAGE, "nowhere", forse=True), "force"),
+    "fit": (lambda: layoutscope.fit("mine", randomms=3.0), "random_ms"),
+    "forecast": (lambda: layoutscope.forecast(IMAGE, workloda="add"), "workload"),
+    "inspect": (lambda: layoutscope.inspect(IMAGE, filepath="/"), "file_path"),
+    "list": (lambda: layoutscope.list(IMAGE, foldr="/"), "folder"),
+    "map": (lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"), "drives"),
+    "open": (lambda: layoutscope.open(IMAGE, partitoin=1), "partition"),
+    "plan": (lambda: layoutscope.plan(IMAGE, ordr="fts"), "order"),
+    "predict": (lambda: layoutscope.predict(IMAGE, ordr="names"), "order"),
+    "query": (lambda: layoutscope.query(IMAGE, "SELECT 1", partitoin=1), "partition"),
+    "read_layouts": (lambda: layoutscope.read_layouts(IMAGE, volum="Data"), "volume"),
+    "replay": (lambda: layoutscope.replay("nowhere", qeue_depth=2), "queue_depth"),
+    "scan": (lambda: layoutscope.scan(IMAGE, snapshto="x"), "snapshot"),
+    "series": (lambda: layoutscope.series([IMAGE], bye="time"), "by"),
+    "trace": (lambda: layoutscope.trace(IMAGE, oder="names"), "order"),
+    "verify": (lambda: layoutscope.verify(IMAGE, partitoin=1), "partition"),
+    "validate": (lambda: layoutscope.validate("nowhere", drve="generic-7200"), "drive"),
+    "write_map": (lambda: write_map([], "nowhere", allpaths=True), "all_paths"),
 }
-MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
-MEANT |= {
-    "list": "folder",
-    "map": "drives",
-    "plan": "order",
-    "predict": "order",
-    "read_layouts": "volume",
-    "replay": "queue_depth",
-    "scan": "snapshot",
-}
-MEANT |= {"forecast": "workload"}
-MEANT |= {"batch": "resume", "series": "by", "trace": "order", "validate": "drive", "write_map": "all_paths"}
 
 
 @for_each("verb", MISSPELT)
 def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
     """No verb ignores a keyword: an unknown one is an error that suggests a similar name."""
-    meant = MEANT.get(verb, "partition")
+    call, meant = MISSPELT[verb]
     with pytest.raises(TypeError, match=rf"^{verb}\(\) has no keyword '\w+' \(did you mean '{meant}'\?\)"):
-        MISSPELT[verb]()
+        call()
 
 
 @pytest.mark.parametrize(

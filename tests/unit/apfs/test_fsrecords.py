@@ -90,13 +90,18 @@ def xfields(*items: tuple[int, bytes]) -> bytes:
     return struct.pack("<HH", len(items), sum(map(len, padded))) + described + b"".join(padded)
 
 
+STREAM = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+INODE = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0")
+FIELDS = xfields((8, STREAM), (4, b"name\0"))
+"""Two fields: the head, two descriptions, a stream of 40 bytes and a name of five, padded to eight."""
+assert len(FIELDS) == 4 + 2 * 4 + 40 + 8
+
+
 def files() -> bytes:
     """Return a leaf with an inode with a stream, the stream, an extent, and an entry with the number of a hard link."""
-    stream = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
-    inode = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0") + xfields((8, stream), (4, b"name\0"))
     link = struct.pack("<QQH", 77, 9, 8) + xfields((1, struct.pack("<Q", 88)))
     records = [
-        (key(40, 3), inode),
+        (key(40, 3), INODE + FIELDS),
         (key(40, DSTREAM_ID), struct.pack("<I", 5)),
         (key(40, 8, bytes(8)), struct.pack("<QQQ", 4096, 7, 0)),
         (key(40, 9, struct.pack("<I", 5 << 10 | 4) + b"one\0"), link),
@@ -106,7 +111,7 @@ def files() -> bytes:
 
 def attributes() -> bytes:
     """Return a leaf with a streamed attribute, that of a compressed file, a hard link and an unknown record."""
-    stored = struct.pack("<HHQ", 1, 48, 91) + struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+    stored = struct.pack("<HHQ", 1, 48, 91) + STREAM
     header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
     records = [
         (key(40, 4, struct.pack("<H", 6) + b"large\0"), stored),
@@ -140,20 +145,12 @@ def test_attributes_and_extended_fields_become_columns():
     assert (shown["xattr", "stream_id"], shown["xattr", "expanded_size"]) == ([91, 0], [-1, 12345])
 
 
-FIELDS = 4 + 2 * 4 + 40 + 8
-"""Bytes of two fields: the head, two descriptions, a stream of 40 bytes and a name of five, padded to eight."""
-
-
 @pytest.mark.parametrize(
     ("length", "is_whole"), [(0, None), (2, False), (4, False), (51, False), (56, False), (57, True)]
 )
 def test_fields_of_an_inode_that_is_cut(read, length, is_whole):
     """The last padding may be cut off, the last data may not; a head without fields is 0. The next inode is whole."""
-    stream = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
-    fixed = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0")
-    fields = xfields((8, stream), (4, b"name\0"))
-    assert len(fields) == FIELDS
-    tree, findings = read((key(40, 3), fixed + fields[:length]), (key(41, 3), fixed + fields))
+    tree, findings = read((key(40, 3), INODE + FIELDS[:length]), (key(41, 3), INODE + FIELDS))
     inodes = tree.records.get("inode")
     assert inodes["has_dstream"].tolist() == [bool(is_whole), True]
     assert inodes["data_size"].tolist()[1] == 4000

@@ -134,9 +134,8 @@ def test_jobs_of_fio_that_cover_a_part():
     # A gibibyte of a terabyte is refused, also if given in fio's own options.
     with pytest.raises(UsageError, match=r"0\.11% of the drive"):
         fit_latency(from_datasheet("x", **SHEET), 8.0, range_bytes=1 << 30, source="ioping")
-    job = {"job options": {"rw": "randread", "size": "1g"}, "read": {"clat_ns": {"mean": 8e6}}}
     with pytest.raises(UsageError, match="size=100%"):
-        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+        from_fio({"jobs": [job_of("1g")]}, from_datasheet("x", **SHEET))
     # The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294.
     read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}
     job = {"job options": {"rw": "randread"}, "read": read}
@@ -148,8 +147,7 @@ def test_jobs_of_fio_that_cover_a_part():
 @for_each("size, seek", [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
 def test_fio_tells_what_its_job_covered(size, seek):
     """The range is given in bytes or as a share of the drive."""
-    job = {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+    profile = from_fio({"jobs": [job_of(size)]}, from_datasheet("x", **SHEET))
     assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
 
 

@@ -128,7 +128,7 @@ def test_a_missing_file_is_an_error(tmp_path):
 @pytest.fixture
 def sample():
     """Return three reads with causes, trees and think times."""
-    trace = AccessTrace(
+    return AccessTrace(
         device=np.array([0, 0, 1], np.uint8),
         image_offset=np.array([4096, 0, 1 << 40]),
         length_bytes=np.array([4096, 8192, 512]),
@@ -140,7 +140,6 @@ def sample():
         causes=("list", "stat"),
         trees=("catalog", "extents"),
     )
-    return trace  # noqa: RET504
 
 
 def test_traces_read_back_as_written(read, sample):

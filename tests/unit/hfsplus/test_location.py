@@ -74,27 +74,25 @@ def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096
     return struct.pack(">IIBBHH18xHH", 0, 0, kind, height, count, 0, size, longest).ljust(512, b"\0")
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
+@for_each(
+    "place, expected",
     [
         (SIZE - 1024, [0]),
         (SIZE - 1024 + 512, [512, 0]),
-        (SIZE - 1024 + 3584, [3584, 3072, 2560, 2048, 1536, 1024, 512, 0]),
-        (SIZE - 1024 + 4096, [4096, 3584, 3072, 2560, 2048, 1536, 1024, 512]),
+        (SIZE - 1024 + 3584, [*range(3584, -1, -512)]),
+        (SIZE - 1024 + 4096, [*range(4096, 0, -512)]),
         (SIZE - 1024 + 100, [100]),
         (SIZE - 1024 - 512, []),
     ],
 )
 def test_starts_that_a_copy_allows(place, expected):
-    """The copy is 1,024 bytes before the end, which is less than one 4,096-byte block after the 64 blocks."""
+    """The copy is 1,024 bytes before the end, which is less than one 4,096-byte block after the 64 blocks.
+
+    There are as many starts as sectors per block; none if a block has more than a MiB.
+    """
     assert [*starts_by_copy(place, header())] == expected
-
-
-@pytest.mark.parametrize(("block", "count"), [(512, 1), (1024**2, 2048), (2 * 1024**2, 0)])
-def test_starts_by_the_size_of_a_block(block, count):
-    """There are as many starts as sectors per block; none if a block has more than a MiB."""
-    place = 10 * block - 1024 + block
-    assert len(starts_by_copy(place, header(len_block=block, num_blocks=10))) == count
+    for block, count in ((512, 1), (1024**2, 2048), (2 * 1024**2, 0)):
+        assert len(starts_by_copy(11 * block - 1024, header(len_block=block, num_blocks=10))) == count
 
 
 @for_each(
@@ -143,42 +141,29 @@ def test_the_start_with_most_votes_is_taken():
     assert start_by_copy(source, SIZE + 3584 - 1024, known) == (1024, False)
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"),
+@for_each(
+    "expected, known, place, data, size",
     [
-        (header_node(size=512), 1),
-        (header_node(size=32_768), 1),
-        (header_node(size=256), 0),
-        (header_node(size=3 * 512), 0),
-        (header_node(kind=2), 0),
-        (header_node(kind=0), 0),
-        (header_node(height=1), 0),
-        (header_node(count=2), 0),
-        (header_node(count=4), 0),
-        (header_node(longest=10), 0),  # of the extents-overflow file
+        # A header node has kind 1, height 0, three records, a power of two from 512 to 32,768 as size.
+        *((1, {"tree_block": 10}, 10, header_node(size=size), SIZE) for size in (512, 32_768)),
+        *((0, {"tree_block": 10}, 10, header_node(size=size), SIZE) for size in (256, 3 * 512)),
+        *((0, {"tree_block": 10}, 10, header_node(kind=kind), SIZE) for kind in (0, 2)),
+        *((0, {"tree_block": 10}, 10, header_node(count=count), SIZE) for count in (2, 4)),
+        (0, {"tree_block": 10}, 10, header_node(height=1), SIZE),
+        (0, {"tree_block": 10}, 10, header_node(longest=10), SIZE),  # of the extents-overflow file
+        # A source that ends with the node's sector has it; one that ends before does not.
+        (1, {"tree_block": 10}, 10, header_node(), 10 * BLOCK + 512),
+        (0, {"tree_block": 10}, 10, b"", 10 * BLOCK),
+        # A journal info block is in the file system, with a valid place and length.
+        (1, {"journal_block": 20}, 20, struct.pack(">I32xQQ", 1, 1, 1), SIZE),
+        *(
+            (0, {"journal_block": 20}, 20, struct.pack(">I32xQQ", *values), SIZE)
+            for values in ((2, 1, 1), (3, 1, 1), (1, 0, 1), (1, 1, 0))
+        ),
     ],
 )
-def test_what_a_header_node_is_told_by(node, expected):
-    """Kind 1, height 0, three records, a power of two from 512 to 32,768 as size, keys of up to 516 bytes."""
-    source = disk(SIZE, (10 * BLOCK, node))
-    assert confirming(source, [0], header(tree_block=10)).tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [((1, 1, 1), 1), ((2, 1, 1), 0), ((3, 1, 1), 0), ((1, 0, 1), 0), ((1, 1, 0), 0)],
-)
-def test_what_a_journal_info_block_is_told_by(values, expected):
-    """It is in the file system, with a valid place and length."""
-    source = disk(SIZE, (20 * BLOCK, struct.pack(">I32xQQ", *values)))
-    assert confirming(source, [0], header(journal_block=20)).tolist() == [expected]
-
-
-@pytest.mark.parametrize(("sectors", "expected"), [(1, [1]), (0, [0])])
-def test_a_node_at_the_very_end_confirms(sectors, expected):
-    """A source that ends with the node's sector has it; one that ends before does not."""
-    source = disk(10 * BLOCK + 512 * sectors, (10 * BLOCK, header_node()[: 512 * sectors]))
-    assert confirming(source, [0], header(tree_block=10)).tolist() == expected
+def test_what_confirms_a_start(expected, known, place, data, size):
+    assert confirming(disk(size, (place * BLOCK, data)), [0], header(**known)).tolist() == [expected]
 
 
 def find_volume_starts(source: MemorySource, offset: int = 0):
@@ -191,12 +176,14 @@ def find_volume_starts(source: MemorySource, offset: int = 0):
     ]
 
 
-@pytest.mark.parametrize("spare", [0, 512, 4096])
-def test_a_header_with_its_copy_is_a_volume(spare):
+@pytest.mark.parametrize(
+    ("block", "spare"), [(512, 0), (1024, 0), (BLOCK, 0), (BLOCK, 512), (BLOCK, BLOCK), (1 << 20, 0)]
+)
+def test_a_header_with_its_copy_is_a_volume(block, spare):
     """Up to a block can be between the last block and the end of the volume."""
-    at = 8192
-    parts = (at + 1024, raw_header()), (at + SIZE + spare - 1024, raw_header())
-    assert find_volume_starts(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
+    at, raw, size = 8192, raw_header(len_block=block, num_blocks=4), 4 * block + spare
+    source = disk(at + size + 8192, (at + 1024, raw), (at + size - 1024, raw))
+    assert find_volume_starts(source) == [("HFS+", at, size, [])]
 
 
 def test_volumes_of_a_stretch():
@@ -218,21 +205,15 @@ def test_volumes_of_a_stretch():
     assert find_volume_starts(disk(8192 + SIZE, *parts), offset=4096) == [("HFS+", 8192, SIZE, [])]
 
 
-@pytest.mark.parametrize(
-    ("size", "start", "codes"),
-    [(512 + SIZE, 512, ["start-uncertain"]), (SIZE, 512, None), (SIZE, 0, ["start-uncertain"]), (SIZE - 1, 0, None)],
-)
-def test_a_header_alone_is_uncertain(size, start, codes):
-    """It gives no volume at all if the volume does not fit, by a byte at the start of the source."""
-    expected = [] if codes is None else [("HFS+", start, SIZE, codes)]
-    assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == expected
-
-
-@pytest.mark.parametrize(
-    "fields", [{"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}]
-)
-def test_impossible_headers_are_chance_hits(fields):
-    assert find_volume_starts(disk(SIZE, (1024, raw_header(**fields)))) == []
+def test_headers_without_a_copy():
+    """A header gives no volume at all if the volume does not fit, by a byte at the start of the source."""
+    for size, start, codes in ((512 + SIZE, 512, ["start-uncertain"]), (SIZE, 0, ["start-uncertain"])):
+        assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == [("HFS+", start, SIZE, codes)]
+    for size, start in ((SIZE, 512), (SIZE - 1, 0)):
+        assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == []
+    # Impossible headers are chance hits.
+    for fields in ({"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}):
+        assert find_volume_starts(disk(SIZE, (1024, raw_header(**fields)))) == []
 
 
 def probed(source: MemorySource, *, thorough: bool = True):
@@ -559,11 +540,3 @@ def test_the_smallest_place_of_a_copy(size):
     alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0)
     missing = [item.image_offset for item in alone.log.findings if item.code == "alternate-header-missing"]
     assert missing == ([512] if size == 1024 else [])
-
-
-@pytest.mark.parametrize("block", [512, 1024, 1 << 20])
-def test_headers_of_every_size_of_blocks_are_searched(block):
-    """A power of two has a single bit, so it shares none with the number one less."""
-    copy = raw_header(len_block=block, num_blocks=4)
-    size = 4 * block
-    assert find_volume_starts(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

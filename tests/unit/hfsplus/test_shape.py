@@ -204,48 +204,33 @@ def high_tree(**header: int):
     return file, nodes, Reach(some(4, 5), some(), some(), some(), some(), np.empty((0, 2), np.int64))
 
 
-@pytest.mark.parametrize(("damaged", "expected"), [([], []), ([2], [7]), ([3], [7]), ([4], []), ([6], [])])
-def test_what_nothing_leads_to_counts_where_index_nodes_are_damaged(damaged, expected):
-    """A damaged leaf has no pointers, and an index node outside the tree points to nothing in it."""
-    file, nodes, reach = high_tree()
-    nodes.damaged[damaged] = True
-    nodes.kind[6] = INDEX
-    nodes.num_records[6] = 0
-    found = unusable_nodes(file, nodes, reach)
-    assert found[found != 6].tolist() == expected
-    assert (6 in found) == bool(expected)
-
-
-@pytest.mark.parametrize(("lost_from", "expected"), [(1, [6, 7]), (2, [6])])
-def test_what_nothing_leads_to_counts_where_index_nodes_are_lost(lost_from, expected):
-    """Root points to index nodes, and node 2 to leaves; node 6 is not one of these, as it has no record."""
-    file, nodes, reach = high_tree()
-    nodes.num_records[6] = 0
-    reach = replace(reach, lost=some(6), lost_from=some(lost_from))
-    assert unusable_nodes(file, nodes, reach).tolist() == expected
-    file.readable[6] = False
-    file.used[7] = False
-    assert unusable_nodes(file, nodes, reach).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("header", "root_records", "expected"),
+@for_each(
+    "header, damaged, empty, lost_from, expected",
     [
-        ({}, 1, []),
-        ({}, 0, [1, 7]),
-        ({"leaf_records": 0}, 0, []),
-        ({"root_node": 0}, 1, [7]),
-        ({"root_node": 7}, 1, [7]),
-        ({"root_node": 8}, 1, [7]),
+        # A damaged leaf has no pointers, and an index node outside the tree points to nothing in it.
+        *(({}, [number], [6], None, expected) for number, expected in ((2, [6, 7]), (3, [6, 7]), (4, []), (6, []))),
+        ({}, [], [6], None, []),
+        # Root points to index nodes, and node 2 to leaves; node 6 is not one of these, as it has no record.
+        ({}, [], [6], 1, [6, 7]),
+        ({}, [], [6], 2, [6]),
+        ({}, [], [], None, []),
+        ({}, [], [1], None, [1, 7]),
+        ({"leaf_records": 0}, [], [1], None, []),
+        *(({"root_node": number}, [], [], None, [7]) for number in (0, 7, 8)),
     ],
 )
-def test_what_nothing_leads_to_counts_where_the_root_is_lost(header, root_records, expected):
-    """Map nodes do not belong to the tree, nor does node 0, whatever their contents."""
+def test_what_nothing_leads_to_counts_where_nodes_above_are_lost(header, damaged, empty, lost_from, expected):
+    """Map nodes do not belong to the tree, nor does node 0, whatever their contents, nor what is free or unread."""
     file, nodes, reach = high_tree(**header)
-    nodes.num_records[1] = root_records
+    nodes.damaged[damaged], nodes.num_records[empty] = True, 0
+    nodes.kind[6] = INDEX if damaged else LEAF
+    if lost_from is not None:
+        reach = replace(reach, lost=some(6), lost_from=some(lost_from))
     assert unusable_nodes(file, nodes, reach).tolist() == expected
     file.map_nodes = some(7)
     assert unusable_nodes(file, nodes, reach).tolist() == [number for number in expected if number != 7]
+    file.map_nodes, file.readable[6], file.used[7] = some(), False, False
+    assert unusable_nodes(file, nodes, reach).tolist() == [number for number in expected if number < 6]
 
 
 @pytest.mark.parametrize(

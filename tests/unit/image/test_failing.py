@@ -169,7 +169,7 @@ def test_work_is_done_again_until_nothing_new_fails():
     assert attempts == [[], [[4096, 512]]]
 
 
-def test_errors_count_where_nothing_new_failed():
+def test_errors_and_attempts_have_an_end():
     """Errors caused by zeros are dropped; an error that persists is reported."""
     source = FailingSource(Disk((4096, 4608)))
 
@@ -180,17 +180,14 @@ def test_errors_count_where_nothing_new_failed():
 
     with pytest.raises(FormatError, match="second"):
         around_failures([source], work)
-
-
-def test_attempts_have_an_end():
-    """Work that hits another bad sector each time ends with one line."""
-    source = FailingSource(Disk((0, len(DATA))))
+    # Work that hits another bad sector each time ends with one line.
+    failing = FailingSource(Disk((0, len(DATA))))
     attempts = []
 
-    def work() -> None:
+    def go_on() -> None:
         attempts.append(0)
-        filled(source, len(attempts) * 2 * SECTOR, SECTOR)
+        filled(failing, len(attempts) * 2 * SECTOR, SECTOR)
 
     with pytest.raises(FailingError, match="other areas failed in each of 64 readings"):
-        around_failures([source], work)
+        around_failures([failing], go_on)
     assert len(attempts) == MAX_ATTEMPTS

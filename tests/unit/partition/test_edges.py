@@ -69,7 +69,7 @@ def places(found) -> list[tuple[int, int]]:
     return [(item.image_offset, item.size_bytes) for item in found.partitions]
 
 
-@pytest.mark.parametrize(("count", "told"), [(1024, []), (1025, ["partition-limit"])])
+@for_each("count, told", [(1024, []), (1025, ["partition-limit"])])
 def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
     """The entries have one sector each from sector 1,000 on, in 257 sectors after the header."""
     array = b"".join(GPT_ENTRY.build(gpt_entry(LINUX, 1000 + n, 1000 + n)) for n in range(count))
@@ -80,35 +80,29 @@ def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
     assert codes(found) == told
 
 
-@pytest.mark.parametrize(("extra", "is_read"), [(0, True), (1, False)])
-def test_entries_of_four_mib_are_read(extra, is_read):
-    """32,768 entries of 128 bytes are read; one more is refused at the count, byte 80 of the header."""
-    array = GPT_ENTRY.build(gpt_entry(LINUX, 9000, 9000)).ljust(4 * MIB + 128 * extra, b"\0")
-    disk = Disk(5 * MIB).put(512, gpt_header(array, 1, 10_239, 2)).put(1024, array)
+def gpt(entries, *, lba=2, backup=100, size=4 * MIB) -> Disk:
+    """Return a disk with a header and its entries at a sector, as far as they fit."""
+    return Disk(size).put(512, gpt_header(entries, 1, backup, lba)).put(lba * 512, entries[: size - lba * 512])
+
+
+ENTRIES = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
+
+
+@for_each("disk, is_read, told", [
+    # 32,768 entries of 128 bytes are read; one more is refused at the count, byte 80 of the header.
+    (gpt(ENTRIES.ljust(4 * MIB, b"\0"), backup=10_239, size=5 * MIB), True, ("gpt-backup-damaged", 5 * MIB - 512)),
+    (gpt(ENTRIES.ljust(4 * MIB + 128, b"\0"), backup=10_239, size=5 * MIB), False, ("gpt-primary-damaged", 512 + 80)),
+    # 128 entries take 32 sectors, which end with the last of 8,192; byte 72 of the header has their start.
+    (gpt(ENTRIES, lba=8160), True, ("gpt-backup-damaged", 100 * 512)),
+    (gpt(ENTRIES, lba=8161), False, ("gpt-primary-damaged", 512 + 72)),
+    # A header of zeros in the last sector is damaged; one beyond it is missing, reported at byte 32 of the header.
+    (gpt(ENTRIES, backup=8191), True, ("gpt-backup-damaged", 4 * MIB - 512)),
+    (gpt(ENTRIES, backup=8192), True, ("gpt-backup-missing", 512 + 32)),
+])  # fmt: skip
+def test_entries_and_headers_may_end_with_the_image(disk, is_read, told):
     found = search(disk)
-    assert len(found.partitions) == is_read
-    assert [(item.code, item.image_offset) for item in found.findings] == [
-        ("gpt-backup-damaged", 5 * MIB - 512) if is_read else ("gpt-primary-damaged", 512 + 80)
-    ]
-
-
-@pytest.mark.parametrize(("lba", "is_read"), [(8160, True), (8161, False)])
-def test_entries_may_end_with_the_image(lba, is_read):
-    """128 entries take 32 sectors, which end with the last of 8,192; byte 72 of the header has their start."""
-    array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
-    disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 100, lba)).put(lba * 512, array[: (8192 - lba) * 512])
-    found = search(disk)
-    assert places(found) == ([(51_200, 101 * 512)] if is_read else [])
-    assert (("gpt-primary-damaged", 512 + 72) in [(item.code, item.image_offset) for item in found.findings]) != is_read
-
-
-@pytest.mark.parametrize(("lba", "code"), [(8191, "gpt-backup-damaged"), (8192, "gpt-backup-missing")])
-def test_the_backup_may_be_the_last_sector(lba, code):
-    """A header of zeros in the last sector is damaged; one beyond it is missing, reported at byte 32 of the header."""
-    array = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
-    found = search(Disk(4 * MIB).put(512, gpt_header(array, 1, lba, 2)).put(1024, array))
-    place = 4 * MIB - 512 if lba == 8191 else 512 + 32
-    assert [(item.code, item.level, item.image_offset) for item in found.findings] == [(code, "warning", place)]
+    assert places(found) == [(51_200, 101 * 512)] * is_read
+    assert told in [(item.code, item.image_offset) for item in found.findings]
 
 
 def test_a_backup_where_the_primary_says_serves():
@@ -147,13 +141,16 @@ def test_tables_that_are_lost_or_unusable():
     assert search(Disk(1023).put(512, gpt_header(bytes(128), 1, 50, 2)[:511])).findings == ()
 
 
-@pytest.mark.parametrize(("start", "expected"), [(2047, [(2047 * 512, 512)]), (2048, [])])
+@for_each("start, expected", [(2047, [(2047 * 512, 512)]), (2048, [])])
 def test_a_boot_record_may_name_the_last_sector(start, expected):
-    """It has 2,048 sectors; a first partition keeps the record plausible."""
-    found = search(Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, start, 1))))
+    """It has 2,048 sectors; a first partition keeps the record plausible. An indicator is 00 or 80."""
+    disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, start, 1)))
+    found = search(disk)
     assert places(found) == [(51_200, 5120), *expected]
     outside = [(item.code, item.image_offset, item.found) for item in found.findings]
     assert outside == ([] if expected else [("partition-outside", 0, "1,048,576 to 1,049,088")])
+    for indicator, is_record in ((0x00, True), (0x80, True), (0x01, False), (0x81, False)):
+        assert (search(disk.put(446 + 3 * 16, bytes([indicator]))).schemes == ("MBR",)) == is_record
 
 
 def test_records_and_logical_partitions():
@@ -175,13 +172,6 @@ def test_records_and_logical_partitions():
         (6, 1102),
         (7, 2003),
     ]
-
-
-@pytest.mark.parametrize(("indicator", "is_record"), [(0x00, True), (0x80, True), (0x01, False), (0x81, False)])
-def test_the_indicator_of_a_boot_record(indicator, is_record):
-    """It is 00 or 80 in each of the four entries."""
-    disk = Disk(MIB).put(0, mbr((0x83, 100, 10), (0x83, 200, 10))).put(446 + 3 * 16, bytes([indicator]))
-    assert (search(disk).schemes == ("MBR",)) == is_record
 
 
 def apm_disk(first: int, count: int, *, block: int = 512, data_start: int = 0) -> Disk:

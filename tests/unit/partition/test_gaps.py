@@ -90,9 +90,9 @@ def volume() -> bytes:
     return bytes(render(VOLUME)[0].to_bytearray())
 
 
-def told(path) -> list[tuple[str, str, int | None]]:
-    """Return a check's findings outside volumes."""
-    return [(item.code, item.level, item.image_offset) for item in check(path).findings]
+def told(found) -> list[tuple[str, str, int | None]]:
+    """Return the findings of a check or scan outside volumes."""
+    return [(item.code, item.level, item.image_offset) for item in found.findings]
 
 
 def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
@@ -115,13 +115,8 @@ def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
 
 def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume):
     """A header with a block size of zero leads nowhere; a volume larger than the gap is an older one."""
-    assert told(written(tmp_path / "no.img", volume, spoil=bytes(4))) == []
-    assert told(written(tmp_path / "larger.img", volume, gap_bytes=MIB)) == []
-
-
-def scanned(path) -> list[tuple[str, str, int | None]]:
-    """Return a scan's findings outside volumes."""
-    return [(item.code, item.level, item.image_offset) for item in scan(path, drives=()).findings]
+    assert told(check(written(tmp_path / "no.img", volume, spoil=bytes(4)))) == []
+    assert told(check(written(tmp_path / "larger.img", volume, gap_bytes=MIB))) == []
 
 
 GAP = 2 * MIB + 63 * 512
@@ -161,8 +156,9 @@ def test_volumes_in_gaps_are_found_by_a_scan(tmp_path, volume, place, expected):
     """Only the first volume is read; its own structures say where it ends."""
     path = tmp_path / "disk.img"
     path.write_bytes(place(volume).data)
-    assert scanned(path) == [("volume-unpartitioned", "info", expected)] * (expected is not None)
-    assert len(scan(path, drives=()).volumes) == 1
+    found = scan(path, drives=())
+    assert told(found) == [("volume-unpartitioned", "info", expected)] * (expected is not None)
+    assert len(found.volumes) == 1
 
 
 def cut_off(disk: Disk, end_bytes: int) -> Disk:
@@ -217,8 +213,9 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
         path = tmp_path / f"{files}.img"
         disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB, other)
         path.write_bytes(disk.data)
-        assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB)]
-        read.add(scan(path, drives=()).image.read_bytes)
+        found = scan(path, drives=())
+        assert told(found) == [("volume-unpartitioned", "info", 2 * MIB)]
+        read.add(found.image.read_bytes)
     assert len(read) == 1
 
 

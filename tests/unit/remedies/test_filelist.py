@@ -226,13 +226,21 @@ def test_the_script_refuses_lists_that_lead_elsewhere(run_script, tmp_path, how,
     assert {name: text for name, text in contents(tmp_path).items() if name in before} == before
 
 
-def test_zero_bytes_split_no_name(run_script, tmp_path):
+def test_what_splits_names_or_is_there_is_refused(run_script, tmp_path):
     """A newline-separated list with zero bytes is refused; a zero-separated one keeps line ends in names."""
     told = run_script("cp", ["./b\0./../secret"], end="\n")
     assert (told.returncode, "has zero bytes" in told.stderr) == (1, True)
     told = run_script("cp", ["./b\n/../../secret"])
     assert (told.returncode, "name 1 does not begin" in told.stderr) == (1, True)
     assert not (tmp_path / "target").exists()
+    # No archive is overwritten, and a link to one is not followed either.
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link.tar").symlink_to("mine")
+    for target in ("mine", "link.tar"):
+        told = run_script("tar", ["./b"], target)
+        assert (told.returncode, f"{target}: exists" in told.stderr) == (1, True)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not list(tmp_path.glob(".layoutscope.*"))
 
 
 @pytest.mark.parametrize("how", ["tar", "cp"])
@@ -292,17 +300,6 @@ exec {real} "$@"
     told = run_script("tar", ["./b", "./sub/a"], "out.tar", path=tmp_path / "bin")
     assert (told.returncode, "out.tar: exists" in told.stderr) == (1, True)
     assert str((tmp_path / "out.tar").readlink()) == "/nowhere"
-
-
-def test_the_script_overwrites_no_archive(run_script, tmp_path):
-    """A link to an archive is not followed either."""
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "link.tar").symlink_to("mine")
-    for target in ("mine", "link.tar"):
-        told = run_script("tar", ["./b"], target)
-        assert (told.returncode, f"{target}: exists" in told.stderr) == (1, True)
-    assert (tmp_path / "mine").read_text() == "mine"
-    assert not list(tmp_path.glob(".layoutscope.*"))
 
 
 def test_without_gnu_cp_the_script_copies_with_tar(run_script, tmp_path):

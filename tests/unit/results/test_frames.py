@@ -18,7 +18,7 @@ from layoutscope.results.compare import Comparison, MetricRow
 from layoutscope.results.frames import costs_of
 from layoutscope.results.scan import Prediction
 from layoutscope.tables.frames import FRAMES, build_frame
-from tests.layouts import NODE, layout
+from tests.layouts import NODE, data, entries, layout, leaves
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "images"
 DRIVES = ["generic-7200", "sata-ssd"]
@@ -125,37 +125,22 @@ def test_who_pays_for_a_read_is_arithmetic():
     Nodes 0 and 1 lie in one read of 3 nodes' length, of which the last holds nobody's bytes; node 0 has records of two
     entries, node 1 of one. The second read brings the data of file 17.
     """
-    made = layout(
-        nodes={
-            "device": 0, "volume": 0, "tree": "catalog", "node_id": [1, 2], "image_offset": [NODE, 2 * NODE],
-            "size_bytes": NODE, "level": 0, "kind": "leaf", "num_records": 2, "used_bytes": 9, "free_bytes": 9,
-            "parent_row": None, "key_rank": [0, 1], "first_key_id": 2, "last_key_id": 2, "state": "live",
-            "valid": "structure",
-        },
-        entries={
-            "volume": 0, "parent_id": 2, "file_id": [16, 17], "name": ["a", "b"], "name_raw": [b"a", b"b"],
-            "kind": ["file", "file"], "size_bytes": 0, "link_count": 1, "create_time": None, "modify_time": None,
-            "flags": 0, "entry_rank": [0, 1], "entry_node_row": [0, 1], "inode_node_row": [0, 0],
-        },
-        extents={
-            "device": 0, "volume": 0, "file_id": [17, 4], "fork": "data", "logical_offset": 0,
-            "image_offset": [9 * NODE, NODE], "length_bytes": [NODE, 2 * NODE], "node_row": None, "flags": 0,
-        },
-    )  # fmt: skip
+    rows = {**entries((2, 16, "a", "file", 0), (2, 17, "b", "file", 0)), "entry_node_row": [0, 1]}
+    made = layout(nodes=leaves(1, 2), entries=rows, extents={**data((17, 9, 1), (4, 1, 2)), "node_row": None})
     reads = AccessTrace.from_reads(np.array([NODE, 9 * NODE]), np.array([3 * NODE, NODE]))
     profile = load_profile("generic-7200")
     prediction = Prediction.of(service(reads, profile), profile)
-    both, data = prediction.service_s.tolist()
+    both, alone = prediction.service_s.tolist()
     costs = costs_of(made, reads, prediction, "fts")
     nodes = {row: (seconds, files) for row, seconds, files in costs.nodes.select("row", "seconds", "files").iter_rows()}
     assert nodes == {
         0: (pytest.approx(both / 2), 2),
         1: (pytest.approx(both / 2), 1),
-        None: (pytest.approx(data), None),
+        None: (pytest.approx(alone), None),
     }
     files = dict(costs.files.select("path", "seconds").iter_rows())
-    assert files == {"/a": pytest.approx(both / 4), "/b": pytest.approx(both * 3 / 4 + data)}
-    assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + data))
+    assert files == {"/a": pytest.approx(both / 4), "/b": pytest.approx(both * 3 / 4 + alone)}
+    assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + alone))
 
 
 def test_differences_and_orders(session):

@@ -91,14 +91,11 @@ def test_what_carries_less_than_a_tenth_is_not_named(verdict):
     assert [item.name for item in verdict.named_causes] == ["order", "stat"]
     assert [item.name for item in verdict.helpful] == ["solid-state", "names-only"]
     assert [item.name for item in verdict.useless] == ["list-from-disk", "tree-in-key-order"]
-
-
-@pytest.mark.parametrize(("density", "is_named"), [(0.4999, True), (0.5, False)])
-def test_nothing_between_nodes_is_blamed_where_nothing_lies_there(verdict, density, is_named):
-    """Nodes that fill half of their span are not described as separated by other data."""
+    # Nodes that fill half of their span are not described as separated by other data.
     causes = (Cause(Why.DISTANCE, 30.0, 0.5), *verdict.causes)
-    made = replace(verdict, causes=causes, placement=Placement(2**20, 0.1, density, 0.5))
-    assert (made.named_causes[0].name == Why.DISTANCE) == is_named
+    for density, is_named in ((0.4999, True), (0.5, False)):
+        made = replace(verdict, causes=causes, placement=Placement(2**20, 0.1, density, 0.5))
+        assert (made.named_causes[0].name == Why.DISTANCE) == is_named
 
 
 def test_remedies_that_are_named(verdict):

@@ -84,35 +84,48 @@ def test_index_nodes_and_maps_come_before_their_leaf(plan):
     assert causes(result) == ["omap", "index", "omap", "list"]
 
 
-def test_hfsplus_chain_needs_no_index_node_until_a_search_does(plan):
-    """A listing follows the chain to leaf 4; index node 2 above it is read for the second name's look-up."""
-    made = plan("hfsplus")
-    made.node("catalog", 2, 0, rank=0)
-    made.node("catalog", 1, 0x10000, parent=0)
-    made.node("catalog", 1, 0x20000, parent=0, rank=1)
-    made.node("catalog", 0, 0x30000, parent=1)
-    made.node("catalog", 0, 0x40000, parent=2, rank=1)
-    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=2, listing_node_row=3)
-    made.entry(2, 16, "a", leaf=3, thread=3)
-    made.entry(2, 17, "b", leaf=4, thread=4)
-    made.case_sensitive = True
-    result = trace(made.layout())
-    assert rows_read(result) == [4, 2]
-    assert causes(result) == ["next", "index"]
+TWO_LEVELS = [(1, None), *[(0, 0)] * 4]
+THREE_LEVELS = [(2, None), (1, 0), (1, 0), (0, 1), (0, 2), (0, 2)]
+LONG_NAMES = [f"{number:0232}" for number in range(200)]
 
 
-def test_large_directory_alternates_listing_and_stat(plan):
-    """Of 1,400 24-byte entries, 1,363 fit into 32 KiB less 48; their stat reads (2) come before leaf 3."""
+@for_each(
+    "tree, names, leaf_of, order, expected, why",
+    [
+        # The chain leads to leaf 4 without the index node 2 above it, which the second name's look-up reads.
+        (THREE_LEVELS, "ab", lambda at: (3 + at, 3 + at), "fts", [4, 2], ["next", "index"]),
+        # Of 1,400 24-byte entries, 1,363 fit into 32 KiB less 48; their stat reads (2) come before leaf 3.
+        (
+            TWO_LEVELS,
+            [f"{number:04}" for number in range(1400)],
+            lambda at: (1 if at <= 1363 else 3, 2 if at < 1363 else 4),
+            *("fts", [2, 3, 4], None),
+        ),
+        # Names of 232 bytes take 256 each: 127 fit, and leaf 3 with the rest is listed after their stat reads.
+        (TWO_LEVELS, LONG_NAMES, lambda at: (1 if at <= 127 else 3, 2 if at < 127 else 4), "fts", [2, 3, 4], None),
+        # The second buffer begins with a search via index node 2 to leaf 4 for the entry that did not fit.
+        (
+            THREE_LEVELS,
+            LONG_NAMES,
+            lambda at: (3 if at < 100 else 4 if at < 128 else 5, 3),
+            *("names", [4, 2, 5], ["next", "index", "next"]),
+        ),
+    ],
+)
+def test_listings_of_hfsplus_go_on_by_chain_and_search(plan, tree, names, leaf_of, order, expected, why):
+    """The first leaf lists the root; each name has the leaves of its entry and of its thread."""
     made = plan("hfsplus")
-    made.node("catalog", 1, 0)
-    for row in range(1, 5):
-        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
-    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=1400, listing_node_row=1)
-    for number in range(1400):
-        made.entry(2, 16 + number, f"{number:04}", leaf=1 if number <= 1363 else 3, thread=2 if number < 1363 else 4)
+    for row, (level, parent) in enumerate(tree):
+        made.node("catalog", level, row * 0x10000, parent=parent, rank=[above for above, _ in tree[:row]].count(level))
+    first = [level for level, _ in tree].index(0)
+    made.entry(*(1, 2, "root"), leaf=first, thread=first, kind="directory", valence=len(names), listing_node_row=first)
+    for number, name in enumerate(names):
+        leaf, thread = leaf_of(number)
+        made.entry(2, 16 + number, name, leaf=leaf, thread=thread)
     made.case_sensitive = True
-    assert (32768 - 48) // 24 == 1363
-    assert rows_read(trace(made.layout())) == [2, 3, 4]
+    result = trace(made.layout(), order=order)
+    assert rows_read(result) == expected
+    assert why is None or causes(result) == why
 
 
 def test_paths_compare_names_as_the_volume_does(hfs_plan):
@@ -374,38 +387,6 @@ def test_threads_take_slices_of_the_list_in_step(hfs_plan):
     result = trace(hfs_plan.layout(), order="paths", host=host, work=Work(paths=["b", "b", "a/x", "a"]))
     assert rows_read(result) == [4, 3, 5]
     assert result.issuer.tolist() == [0, 0, 1, 1, 1, 1]
-
-
-def test_long_names_fill_a_buffer_sooner(plan):
-    """Names of 232 bytes take 256 each: 127 fit, so leaf 3 with the rest is listed after their stat reads."""
-    made = plan("hfsplus")
-    made.node("catalog", 1, 0)
-    for row in range(1, 5):
-        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
-    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=200, listing_node_row=1)
-    for number in range(200):
-        made.entry(2, 16 + number, f"{number:0232}", leaf=1 if number <= 127 else 3, thread=2 if number < 127 else 4)
-    made.case_sensitive = True
-    assert (32768 - 48) // 256 == 127
-    assert rows_read(trace(made.layout())) == [2, 3, 4]
-
-
-def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
-    """With 232-byte names, 127 per buffer, the second buffer begins with a search via index node 2 to leaf 4."""
-    made = plan("hfsplus")
-    made.node("catalog", 2, 0)
-    made.node("catalog", 1, 0x10000, parent=0)
-    made.node("catalog", 1, 0x20000, parent=0, rank=1)
-    made.node("catalog", 0, 0x30000, parent=1)
-    for row in range(4, 6):
-        made.node("catalog", 0, row * 0x10000, parent=2, rank=row - 3)
-    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=200, listing_node_row=3)
-    for number in range(200):
-        made.entry(2, 16 + number, f"{number:0232}", leaf=3 if number < 100 else 4 if number < 128 else 5, thread=3)
-    made.case_sensitive = True
-    result = trace(made.layout(), order="names")
-    assert rows_read(result) == [4, 2, 5]
-    assert causes(result) == ["next", "index", "next"]
 
 
 def test_nodes_of_hfsplus_have_room_of_their_own_on_macos(hfs_plan):

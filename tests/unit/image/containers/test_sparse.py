@@ -201,27 +201,22 @@ def test_folders_of_parallels_that_are_refused(tmp_path):
         open_image(path)
 
 
-@pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB])
-def test_a_short_file_of_a_folder_shifts_nothing(tmp_path, lost):
-    """The next part begins at the sector given in the descriptor; missing data counts as never read."""
+@pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB, -4])
+def test_a_short_or_long_file_of_a_folder_shifts_nothing(tmp_path, lost):
+    """The next part begins at the sector given in the descriptor; missing data counts as never read.
+
+    Data beyond its part of the disk is ignored, with a warning; the last part may be longer.
+    """
     path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
-    (path / "first.hds").write_bytes(DISK[: 4 * MIB - lost])
+    (path / "first.hds").write_bytes(DISK[: 4 * MIB - max(lost, 0)] + b"m" * -lost)
     (path / "last.hds").write_bytes(DISK[4 * MIB :])
+    told = ("image-incomplete", "error") if lost > 0 else ("container-invalid", "warning")
     with open_image(path) as source:
+        kept = 4 * MIB - max(lost, 0)
         assert source.size_bytes == len(DISK) == 14337 * 512
-        assert source.read(4 * MIB, len(DISK) - 4 * MIB) == DISK[4 * MIB :]
-        assert source.unread_ranges().tolist() == [[4 * MIB - lost, lost]]
-        assert [(item.code, item.level) for item in source.findings] == [("image-incomplete", "error")]
-
-
-def test_a_long_file_of_a_folder_shifts_nothing(tmp_path):
-    """Data beyond its part of the disk is ignored, with a warning; the last part may be longer."""
-    path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
-    (path / "first.hds").write_bytes(DISK[: 4 * MIB] + b"more")
-    (path / "last.hds").write_bytes(DISK[4 * MIB :])
-    with open_image(path) as source:
-        assert source.read(0, len(DISK)) == DISK
-        assert [(item.code, item.level) for item in source.findings] == [("container-invalid", "warning")]
+        assert source.read(0, kept) + source.read(4 * MIB, len(DISK) - 4 * MIB) == DISK[:kept] + DISK[4 * MIB :]
+        assert source.unread_ranges().tolist() == [[kept, lost]] * (lost > 0)
+        assert [(item.code, item.level) for item in source.findings] == [told]
 
 
 @pytest.mark.parametrize("spans", [[(0, 100), (101, 200)], [(1, 100), (100, 200)], [(0, 100), (99, 200)]])

@@ -8,12 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import numpy as np
 
 from layoutscope.errors import TruncatedError, UnreadError
 from layoutscope.progress import tick
+from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     MAX_REQUEST_BYTES,
     copy_pieces,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Finding
+    from layoutscope.structs.grammar import Struct
 
+    T = TypeVar("T", bound=Struct)
     I64 = NDArray[np.int64]
 
 
@@ -98,6 +101,11 @@ class Source(ABC):
         self._fetch_into(image_offset, memoryview(data))
         self.refuse_unread(image_offset, length_bytes)
         return bytes(data)
+
+    def parse(self, kind: type[T], image_offset: int, structure: str) -> T:
+        """Parse the structure at an offset, which must not leave the image."""
+        data = self.read(image_offset, grammar.width_of(kind))
+        return grammar.parse(kind, data, structure=structure, image_offset=self.origin + image_offset)
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
         """Fill a buffer; areas that were never read become zeros (:meth:`touches_unread` finds them)."""
@@ -222,6 +230,29 @@ def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int
             sector[:] = bytes(len(sector))
             unread += len(sector)
     return unread
+
+
+HEAD_BYTES: Final = 4096
+"""Length of the start of a file that is examined."""
+
+TRAILER_BYTES: Final = 512
+
+
+def trailer_of(source: Source) -> bytes:
+    """Return the last 512 bytes, padded with zeros in front; areas that were never read are zeros."""
+    length = min(TRAILER_BYTES, source.size_bytes)
+    return peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+
+
+def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) -> bytes:
+    """Read data that may identify the kind of a file, up to its end; sectors that cannot be read are zeros."""
+    length_bytes = min(length_bytes, source.size_bytes - image_offset)
+    data = bytearray(length_bytes)
+    try:
+        source.read_into(image_offset, memoryview(data))
+    except UnreadError:
+        read_by_sector(source, image_offset, memoryview(data))
+    return bytes(data)
 
 
 class MemorySource(Source):

@@ -32,6 +32,7 @@ from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.filesystems.traits import Scheme
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
 
@@ -189,23 +190,35 @@ def _list_gpt_partitions(
         number = position // header.len_entry + 1
         # The last sector belongs to the partition: an entry of one sector names it twice.
         start, stop = int(first) * sector_size, (int(last) + 1) * sector_size
-        if not start < stop or start >= end:
-            message = f"partition {number} is not within the image"
-            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
-            log.at(f"GPT entry {number}", base + position).add(
-                "partition-outside", "error", message, expected=expected, found=outside
-            )
-            continue
         # The name has 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
         text = name.tobytes().decode("utf-16-le", errors="replace").split("\0", 1)[0]
-        type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
-        promised = find_promised("gpt", type_guid)
-        if promised is not None:
-            type_name, declared = promised.traits.partition_types.gpt[type_guid], promised.name
-        else:
-            type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
-        stop = min(stop, MAX_ADDRESS)
-        yield Partition("GPT", number, start, stop - start, text, type_name, declared)
+        place, type_guid = log.at(f"GPT entry {number}", base + position), str(uuid.UUID(bytes_le=guid.tobytes()))
+        expected = f"a range before byte {end:,}"
+        yield from _make_partition(source, place, "gpt", number, (start, stop), text, type_guid, expected)
+
+
+def _make_partition(
+    source: Source,
+    log: FindingLog,  # at the entry
+    scheme: Scheme,
+    number: int,
+    span: tuple[int, int],  # first byte, and the byte after its last
+    name: str,
+    declared_type: str,
+    expected: str = "",
+) -> Iterator[Partition]:
+    """Yield the partition of an entry, or report that it is not within the image."""
+    start, stop = span
+    if not start < stop or start >= source.size_bytes:
+        message = f"partition {number} is not within the image"
+        log.add("partition-outside", "error", message, expected=expected, found=f"{start:,} to {stop:,}")
+        return
+    promised = find_promised(scheme, declared_type)
+    if promised is None:
+        type_name, declared = _TYPES.get(declared_type, (declared_type, ""))
+    else:
+        type_name, declared = promised.traits.partition_types.gpt.get(declared_type, declared_type), promised.name
+    yield Partition(scheme.upper(), number, start, min(stop, MAX_ADDRESS) - start, name, type_name, declared)
 
 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
@@ -286,11 +299,8 @@ def _use_backup(
         except FormatError:
             continue
         if problem is None:
-            message, sides = (
-                f"{damage.reason}; the backup is used",
-                {"expected": damage.expected, "found": damage.found},
-            )
-            log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
+            message, place_of_damage = f"{damage.reason}; the backup is used", log.at_error(damage)
+            place_of_damage.add("gpt-primary-damaged", "warning", message, expected=damage.expected, found=damage.found)
             regions = backup.regions + (() if primary is None else primary.regions)
             return replace(backup, regions=regions, findings=(*log.findings, *backup.findings))
     log.survive(damage, code="gpt-primary-damaged")
@@ -299,7 +309,8 @@ def _use_backup(
     return replace(primary, findings=(*log.findings, *primary.findings))
 
 
-_GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
+_TYPES: Final[dict[str, tuple[str, str]]] = {
+    "Apple_CoreStorage": ("Apple_CoreStorage", "corestorage"),
     "53746f72-6167-11aa-aa11-00306543ecac": ("Apple CoreStorage", "corestorage"),
     "426f6f74-0000-11aa-aa11-00306543ecac": ("Apple Boot", ""),
     "52414944-0000-11aa-aa11-00306543ecac": ("Apple RAID", ""),
@@ -315,7 +326,7 @@ _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
     "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f": ("Linux swap", ""),
     "e6d6d379-f507-44c2-a23c-238f2a3df928": ("Linux LVM", ""),
 }
-"""Names of partition types, and the kinds of volumes that they promise, empty if none."""
+"""Names of partition types that no readable file system has, and the kinds of volumes that they promise."""
 
 
 # Apple Partition Map
@@ -342,9 +353,7 @@ def _read_block_size(source: Source) -> int:
 
 
 def _read_apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
-    place = number * block_size
-    data = source.read(place, APM_PARTITION_ENTRY.width)
-    return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
+    return source.parse(grammar.Apm.PartitionEntry, number * block_size, "partition map entry")
 
 
 def read_apm(
@@ -364,45 +373,30 @@ def read_apm(
     regions: tuple[MapRegion, ...] = (MapRegion("apm", block_size, length, "partition map"),)
     if _read_block_size(source):
         regions = (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
-    whole = PartitionTable(
-        "APM", tuple(_list_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings)
-    )
-    inner = tuple(_list_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
-    return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
-
-
-def _list_apm_partitions(
-    source: Source, block_size: int, count: int, log: FindingLog, *, is_inner: bool = False
-) -> Iterator[Partition]:
+    whole, inner = list[Partition](), list[Partition]()
     for number in range(1, count + 1):
         try:
             entry = _read_apm_entry(source, number, block_size)
         except FormatError as error:
             # The rest of the map may be intact, but its number of entries cannot be trusted.
             log.survive(error, code="partition-chain")
-            return
+            break
+        place = log.at("partition map entry", number * block_size)
         # The data of a partition may begin after its first block (pmLgDataStart).
         skipped = entry.data_start_block
         if skipped and skipped >= entry.num_blocks:
             message = f"the data of partition {number} begin after its end; its first block is used instead"
-            place = log.at("partition map entry", number * block_size)
             sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
             place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])
             skipped = 0
-        before = skipped if is_inner else 0
-        start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
-        type_name = _decode_text(entry.partition_type)
-        if size and start < source.size_bytes:
-            promised = find_promised("apm", type_name)
-            declared = "corestorage" if type_name == "Apple_CoreStorage" else ""
-            if promised is not None:
-                declared = promised.name
-            name = _decode_text(entry.partition_name)
-            yield Partition("APM", number, start, size, name, type_name, declared)
-        elif size:
-            bounds = f"{start:,} to {start + size:,}"
-            message = f"partition {number} is not within the image"
-            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=bounds)
+        names = _decode_text(entry.partition_name), _decode_text(entry.partition_type)
+        stop = (entry.start_block + entry.num_blocks) * block_size
+        for partitions, first, reports in ((whole, 0, place), (inner, skipped, place.branch())):
+            span = (entry.start_block + first) * block_size, stop
+            if entry.num_blocks:
+                partitions.extend(_make_partition(source, reports, "apm", number, span, *names))
+    table = PartitionTable("APM", tuple(whole), regions, tuple(log.findings))
+    return [table] if inner == whole else [table, replace(table, partitions=tuple(inner))]
 
 
 def _decode_text(raw: bytes) -> str:
@@ -436,15 +430,9 @@ def read_mbr(
     log = FindingLog()
 
     def add(number: int, base_lba: int, entry: grammar.Mbr.PartitionRecord) -> None:
-        start, size = (base_lba + entry.starting_lba) * sector_size, entry.num_sectors * sector_size
-        if not size or start >= source.size_bytes:
-            message, found = f"partition {number} is not within the image", f"{start:,} to {start + size:,}"
-            log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
-            return
-        kind = _name_mbr_type(entry)
-        promised = find_promised("mbr", kind)
-        declared = "" if promised is None else promised.name
-        partitions.append(Partition("MBR", number, start, size, "", kind, declared))
+        start, place = (base_lba + entry.starting_lba) * sector_size, log.at("boot record", base_lba * sector_size)
+        span = start, start + entry.num_sectors * sector_size
+        partitions.extend(_make_partition(source, place, "mbr", number, span, "", _name_mbr_type(entry)))
 
     for number, entry in enumerate(record.partitions, 1):
         if _name_mbr_type(entry) not in ("empty", *_EXTENDED):
@@ -495,8 +483,7 @@ def _follow_extended_records(
 
 
 def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
-    data = source.read(image_offset, BOOT_RECORD.width)
-    return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
+    return source.parse(grammar.Mbr.BootRecord, image_offset, "boot record")
 
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:

@@ -43,9 +43,7 @@ def decode_columns(
             expected=f"a start of at most {last}",
             found=str(first),
         )
-    flat = np.ascontiguousarray(buffer).reshape(-1)
-    choose = _gather_from_rows if len(fields) >= ROWS_FROM else _gather_in_place
-    gather = choose(record_type, flat, positions)
+    gather = _gather_from(record_type, np.ascontiguousarray(buffer).reshape(-1), positions, len(fields))
     return {field: _decode(record_type, field, gather) for field in fields}
 
 
@@ -56,32 +54,23 @@ def decode_column(
     return decode_columns(record_type, buffer, starts, (field,))[field]
 
 
-def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Gather each field from the places of the records."""
+def _gather_from(
+    record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64], num_fields: int
+) -> Gather:
+    """Return the function that gathers a field of the records at the given positions."""
+    is_copied = num_fields >= ROWS_FROM
+    count, distance = max(0, len(buffer) - record_type.width + 1), 1
+    if is_copied:
+        # On-disk structures are packed and begin at any byte; numpy's views may, too: they are flagged as unaligned.
+        whole: NDArray[Any] = np.ndarray((count,), f"V{record_type.width}", buffer, strides=(1,))
+        buffer, count, distance = whole[positions].view(np.uint8), len(positions), record_type.width
 
     def gather(field: Field) -> NDArray[Any]:
-        spots = len(buffer) - field.offset - field.width + 1
-        if spots <= 0:
+        if not len(positions):
             return np.empty((0, *field.counts), field.native)
-        view: NDArray[Any] = np.ndarray((spots, *field.counts), field.scalar, buffer, field.offset, (1, *field.strides))
-        return view[positions].astype(field.native, copy=False)
-
-    return gather
-
-
-def _gather_from_rows(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Copy the fixed prefixes of all records contiguously, and gather the fields from there."""
-    spots = max(0, len(buffer) - record_type.width + 1)
-    # On-disk structures are packed and begin at any byte; numpy's views may, too: they are flagged as unaligned.
-    view: NDArray[Any] = np.ndarray((spots,), f"V{record_type.width}", buffer, strides=(1,))
-    rows = view[positions]
-
-    def gather(field: Field) -> NDArray[Any]:
-        shape, strides = (len(rows), *field.counts), (rows.itemsize, *field.strides)
-        if not len(rows):
-            return np.empty(shape, field.native)
-        found: NDArray[Any] = np.ndarray(shape, field.scalar, rows, field.offset, strides)
-        return found.astype(field.native)
+        strides = (distance, *field.strides)
+        view: NDArray[Any] = np.ndarray((count, *field.counts), field.scalar, buffer, field.offset, strides)
+        return (view if is_copied else view[positions]).astype(field.native, copy=is_copied)
 
     return gather
 

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from layoutscope import _generated, display
 from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.structs import records
+from layoutscope.structs.recordtypes import RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
-    from layoutscope.structs.recordtypes import RecordType
 
     T = TypeVar("T", bound=Struct)
 else:
@@ -79,6 +80,18 @@ def parser(record_type: RecordType) -> type[Struct]:
     for name in record_type.type_name.split("."):
         found = getattr(found, "".join(part.capitalize() for part in name.split("_")))
     return cast("type[Struct]", found)
+
+
+@cache
+def width_of(cls: type[Struct]) -> int:
+    """Return the length of the fixed prefix of a generated class in bytes."""
+    # The names of record types differ only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
+    return next(item.width for item in _record_types() if item.type_name.replace("_", "") == cls.__qualname__.lower())
+
+
+@cache
+def _record_types() -> list[RecordType]:
+    return [item for item in vars(records).values() if isinstance(item, RecordType)]
 
 
 def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:

@@ -22,7 +22,7 @@ from layoutscope.image.containers.placed import (
 )
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of, total
-from layoutscope.structs.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
+from layoutscope.structs.records import DIRECTORY_ENTRY, REFERENCE, SEQUENCE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SECTORS_PER_BYTE: Final = 4
 
 def open_asif(source: Source) -> Source:
     """Open the disk inside of an ASIF image."""
-    header = read_structure(grammar.Asif.Header, ASIF_HEADER, source, 0, "ASIF header")
+    header = read_structure(grammar.Asif.Header, source, 0, "ASIF header")
     if header.version != VERSION or header.num_segments:
         raise UnsupportedError(
             f"{source.name}: is an ASIF image of version {header.version} in {header.num_segments} segments",
@@ -104,7 +104,9 @@ class AsifSource(StoredSource):
         if not places:
             raise _make_header_error("the file has no directory", header.ofs_first_directory)
         # A writer changes the directory that is not in use, and then gives it the higher number.
-        place = max(places, key=lambda place: read_structure(grammar.Asif.Sequence, SEQUENCE, source, place).number)
+        place = max(
+            places, key=lambda place: read_structure(grammar.Asif.Sequence, source, place, "asif.sequence").number
+        )
         fields = (DIRECTORY_ENTRY.chunk,)
         return read_table(source, place + SEQUENCE.width, count, DIRECTORY_ENTRY, fields, "ASIF directory")[0]
 

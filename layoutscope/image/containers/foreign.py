@@ -17,33 +17,21 @@ from layoutscope.image.containers.placed import (
     MAX_TABLE_BYTES,
     SECTOR_BYTES,
     is_repeated,
+    open_part,
     open_piece,
     open_placed,
     read_structure,
     read_table,
     refuse_sizes,
 )
-from layoutscope.image.raw import RawFile
-from layoutscope.image.signatures import trailer_of
-from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all
+from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of, starts_of
 from layoutscope.structs.records import (
-    QCOW_HEADER,
     QCOW_REFERENCE,
-    VHD_DYNAMIC_HEADER,
-    VHD_FOOTER,
     VHD_REFERENCE,
-    VHDX_DISK_SIZE,
-    VHDX_FILE_PARAMETERS,
-    VHDX_METADATA,
-    VHDX_METADATA_ENTRY,
     VHDX_REFERENCE,
-    VHDX_REGION,
-    VHDX_REGIONS,
-    VHDX_SECTOR_SIZE,
     VMDK_GRAIN,
-    VMDK_HEADER,
     VMDK_REFERENCE,
 )
 
@@ -117,7 +105,7 @@ def _read_second_tables(
 def open_qcow(source: Source) -> Source:
     """Open the disk in a QEMU image."""
     what = "qcow2 image"
-    header = read_structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.QcowHeader, source, 0, what)
     if header.version not in (2, 3):
         _refuse(source, what, f"is of version {header.version:,}, and 2 and 3 are known")
     if header.ofs_backing_file_name:
@@ -167,10 +155,10 @@ NOT_STORED: Final = 0xFFFF_FFFF
 def open_vhd(source: Source) -> Source:
     """Open a dynamic disk of Virtual PC."""
     what, kinds = "Virtual PC disk", grammar.SparseDisks.VhdKind
-    footer = read_structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0, what)
+    footer = read_structure(grammar.SparseDisks.VhdFooter, source, 0, what)
     if footer.kind == kinds.differencing:
         _refuse_differences(source, what)
-    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next, what)
+    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, source, footer.ofs_next, what)
     size, unit = footer.len_disk, header.len_block
     refuse_sizes(what, size, unit)
     count = -(-size // unit)
@@ -206,19 +194,17 @@ SECTOR_SIZE_GUID: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
 def open_vhdx(source: Source) -> Source:
     """Open a dynamic disk of Hyper-V, or one that stores all of its blocks."""
     what, kinds = "Hyper-V disk", grammar.SparseDisks
-    head, entry = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
-    regions: Any = head, entry, [METADATA_GUID, BLOCK_TABLE_GUID]
+    regions: Any = kinds.VhdxRegions, kinds.VhdxRegion, [METADATA_GUID, BLOCK_TABLE_GUID]
     try:
         metadata, table = _read_named_table(source, what, REGION_TABLES[0], *regions)
     except FormatError:
         metadata, table = _read_named_table(source, what, REGION_TABLES[1], *regions)
-    named = (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
-    places = [metadata.ofs_region + item.ofs_item for item in _read_named_table(
-        source, what, metadata.ofs_region, *named, [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
-    )]  # fmt: skip
-    facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, places[0], what)
-    size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, places[1], what).len_disk
-    sector = read_structure(kinds.VhdxSectorSize, VHDX_SECTOR_SIZE, source, places[2], what).len_sector
+    items = [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
+    named = _read_named_table(source, what, metadata.ofs_region, kinds.VhdxMetadata, kinds.VhdxMetadataEntry, items)
+    places = [metadata.ofs_region + item.ofs_item for item in named]
+    facts = read_structure(kinds.VhdxFileParameters, source, places[0], what)
+    size = read_structure(kinds.VhdxDiskSize, source, places[1], what).len_disk
+    sector = read_structure(kinds.VhdxSectorSize, source, places[2], what).len_sector
     unit = facts.len_block
     refuse_sizes(what, size, unit)
     if facts.has_parent:
@@ -235,18 +221,11 @@ def open_vhdx(source: Source) -> Source:
     return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
 
 
-def _read_named_table(
-    source: Source,
-    what: str,
-    at: int,
-    head: tuple[Any, RecordType],
-    entry: tuple[Any, RecordType],
-    names: Sequence[UUID],
-) -> list[Any]:
+def _read_named_table(source: Source, what: str, at: int, head: Any, entry: Any, names: Sequence[UUID]) -> list[Any]:
     """Read the entries with given GUIDs from a table with a header."""
-    count = read_structure(*head, source, at, what).num_entries
-    first, width = at + head[1].width, entry[1].width
-    entries = [read_structure(*entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
+    count = read_structure(head, source, at, what).num_entries
+    first, width = at + grammar.width_of(head), grammar.width_of(entry)
+    entries = [read_structure(entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
     by_guid = {UUID(bytes_le=each.guid): each for each in entries}
     if not by_guid.keys() >= {*names}:
         raise FormatError("a table names too little of what the disk needs", structure=what, image_offset=at)
@@ -272,7 +251,7 @@ EXTENT: Final = re.compile(
 
 def open_vmdk(source: Source) -> Source:
     """Open a disk of VMware that is in one file."""
-    header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0, VMDK)
+    header = read_structure(grammar.SparseDisks.VmdkHeader, source, 0, VMDK)
     _refuse_version(source, header)
     at, length = header.descriptor_sector * SECTOR_BYTES, header.num_descriptor_sectors * SECTOR_BYTES
     text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
@@ -305,14 +284,12 @@ def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -
         return open_placed(MemorySource(b"", source.name), VMDK, size, size, none, none)
     if kind not in ("FLAT", "VMFS", "SPARSE"):
         _refuse(source, VMDK, f"has an extent of the kind {kind}")
-    part: Source = RawFile(path)
-    part.counter = source.counter
-    try:
-        part = _open_extent(part) if kind == "SPARSE" else part
+
+    def open_extent(file: Source) -> Source:
+        part = _open_extent(file) if kind == "SPARSE" else file
         return part if part.size_bytes == size and not offset else open_piece(part, VMDK, offset, size)
-    except (ImageError, FormatError):
-        part.close()
-        raise
+
+    return open_part(path, source.counter, open_extent)
 
 
 def list_extents(source: Source) -> list[tuple[int, str, Path, int]]:
@@ -353,10 +330,10 @@ def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> N
 def _open_extent(source: Source) -> Source:
     """Open a sparse extent, which stores grains."""
     kind, fields = grammar.SparseDisks.VmdkHeader, (VMDK_REFERENCE.sector,)
-    header = read_structure(kind, VMDK_HEADER, source, 0, VMDK)
+    header = read_structure(kind, source, 0, VMDK)
     _refuse_version(source, header)
     if header.directory_sector == AT_END:
-        header = read_structure(kind, VMDK_HEADER, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
+        header = read_structure(kind, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
     size, unit = header.num_sectors * SECTOR_BYTES, header.num_grain_sectors * SECTOR_BYTES
     count = header.num_references
     refuse_sizes(VMDK, size, unit * count)

@@ -12,6 +12,7 @@ import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError, ImageError
 from layoutscope.findings import Finding
+from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of, total, union
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.image.source import ReadCounter
     from layoutscope.structs.grammar import Struct
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -228,6 +230,17 @@ def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
     return open_placed(source, what, length, length, one, one + offset)
 
 
+def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], Source]) -> Source:
+    """Open the disk in one of the files of an image; the file is closed if that fails."""
+    part = RawFile(path)
+    part.counter = counter
+    try:
+        return open_with(part)
+    except (ImageError, FormatError):
+        part.close()
+        raise
+
+
 def is_repeated(values: I64) -> NDArray[np.bool_]:
     """Whether a number occurs more than once."""
     _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
@@ -235,10 +248,10 @@ def is_repeated(values: I64) -> NDArray[np.bool_]:
     return repeated
 
 
-def read_structure(kind: type[T], record: RecordType, source: Source, at: int, structure: str = "") -> T:
+def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
     """Parse a structure of a file, which may end within it."""
-    data = source.read(at, min(record.width, max(0, source.size_bytes - at)))
-    return grammar.parse(kind, data, structure=structure or record.type_name, image_offset=at)
+    data = source.read(at, min(grammar.width_of(kind), max(0, source.size_bytes - at)))
+    return grammar.parse(kind, data, structure=structure, image_offset=at)
 
 
 def read_table(

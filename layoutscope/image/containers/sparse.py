@@ -17,6 +17,7 @@ from layoutscope.image.containers.encrypted import DecryptedSource, header_of, m
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     SECTOR_BYTES,
+    open_part,
     open_piece,
     open_placed,
     read_structure,
@@ -66,7 +67,7 @@ _PRL: Final = "join its states on a Mac with: prl_disk_tool merge --hdd IMAGE"
 def open_sparse_image(source: Source) -> Source:
     """Open the disk in an Apple sparse image."""
     what = "sparse image"
-    header = read_structure(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.SparseImageHeader, source, 0, what)
     long = header.num_sectors_long
     sectors = long if long & 0xFFFF_FFFF == header.num_sectors else header.num_sectors
     size, unit = sectors * SECTOR_BYTES, header.num_band_sectors * SECTOR_BYTES
@@ -93,7 +94,7 @@ def open_sparse_image(source: Source) -> Source:
         else:
             try:
                 kind = grammar.SparseDisks.SparseImageIndex
-                following = read_structure(kind, SPARSE_IMAGE_INDEX, source, at, what).ofs_next_index
+                following = read_structure(kind, source, at, what).ofs_next_index
             except FormatError as error:
                 reason = error.reason
         if reason:
@@ -119,7 +120,7 @@ def open_sparse_image(source: Source) -> Source:
 def open_parallels(source: Source) -> Source:
     """Open the disk in a Parallels disk file."""
     what = "Parallels disk"
-    header = read_structure(grammar.SparseDisks.ParallelsHeader, PARALLELS_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.ParallelsHeader, source, 0, what)
     # With the newer magic entries count blocks, which are as long as a track.
     is_short = header.variant == PARALLELS[0]
     sectors = header.num_sectors_short if is_short else header.num_sectors
@@ -145,7 +146,7 @@ def open_parallels(source: Source) -> Source:
 def open_vdi(source: Source) -> Source:
     """Open the disk in a VirtualBox disk file."""
     what, kinds = "VirtualBox disk", grammar.SparseDisks.VdiKind
-    header = read_structure(grammar.SparseDisks.VdiHeader, VDI_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.VdiHeader, source, 0, what)
     if header.version >> 16 != 1 or header.kind not in (kinds.dynamic, kinds.fixed):
         reason = "holds the differences to another disk" if header.version >> 16 == 1 else "has a header of version 0"
         raise UnsupportedError(
@@ -203,11 +204,8 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
     """Open a file of a Parallels folder with the length that the description gives it."""
     from xml.sax.saxutils import unescape  # which loads all that opens addresses
 
-    part: Source = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
-    part.counter = counter
-    try:
-        if part.read(0, min(16, part.size_bytes)) in PARALLELS:
-            part = open_parallels(part)
+    def open_storage(file: Source) -> Source:
+        part = open_parallels(file) if file.read(0, min(16, file.size_bytes)) in PARALLELS else file
         if part.size_bytes == length or (is_last and part.size_bytes > length):
             return part
         placed = open_piece(part, f"Parallels disk, {name}", 0, length)
@@ -215,10 +213,9 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
             message = f"{name} is longer than its part of the disk; the rest is left out"
             sides = f"{length:,} bytes", f"{part.size_bytes:,}"
             placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
-    except (ImageError, FormatError):
-        part.close()
-        raise
-    return placed
+        return placed
+
+    return open_part(path / Path(unescape(name).replace("\\", "/")).name, counter, open_storage)
 
 
 def _parse_sectors(storage: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
+from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def open_witness(source: Source) -> Source:
 
 
 def _read_header(source: Source) -> ExpertWitness.SegmentHeader:
-    return read_structure(grammar.ExpertWitness.SegmentHeader, SEGMENT_HEADER, source, 0, WHAT)
+    return read_structure(grammar.ExpertWitness.SegmentHeader, source, 0, WHAT)
 
 
 class Segment:
@@ -125,9 +125,7 @@ class Segment:
             self.last = section.kind.rstrip(b"\0").decode("ascii", "replace")
             start, stop = at + SECTION.width, min(at + section.len_section, source.size_bytes)
             if self.last in ("volume", "disk") and self.volume is None:
-                self.volume = read_structure(
-                    grammar.ExpertWitness.VolumeSection, VOLUME_SECTION, source, start, "volume section"
-                )
+                self.volume = read_structure(grammar.ExpertWitness.VolumeSection, source, start, "volume section")
                 self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
                 self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
             elif self.last == "sectors":

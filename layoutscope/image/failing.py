@@ -66,7 +66,7 @@ class FailingSource(WrappedSource):
 
     def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
         """Raise an error with its reason if part of a range was never read, or failed."""
-        self._source.refuse_unread(image_offset, length_bytes)
+        self.source.refuse_unread(image_offset, length_bytes)
         failed = clip(self._failed, image_offset, length_bytes)
         if len(failed):
             place = image_offset + int(failed[0, 0])
@@ -77,7 +77,7 @@ class FailingSource(WrappedSource):
         is_lost = overlaps(self._failed, image_offsets, lengths_bytes)
         sound = ~is_lost
         try:
-            self._source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
+            self.source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
         except UnreadError:
             is_lost[:] = True
         super().read_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
@@ -120,7 +120,7 @@ class FailingSource(WrappedSource):
                 options=COPIED,
             )
         try:
-            self._source.read_into(image_offset, target)
+            self.source.read_into(image_offset, target)
         except UnreadError as error:
             self._num_failed += 1
             self._reason = error.reason
@@ -129,7 +129,7 @@ class FailingSource(WrappedSource):
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""
-        known = self._source.unread_ranges()
+        known = self.source.unread_ranges()
         return union([known, self._failed]) if len(self._failed) else known
 
 
@@ -217,6 +217,6 @@ class RescuedSource(WrappedSource):
         self._unread = unread
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
-        self._source.read_into(image_offset, target)
+        self.source.read_into(image_offset, target)
         for start, length in clip(self._unread, image_offset, len(target)).tolist():
             target[start : start + length] = bytes(length)

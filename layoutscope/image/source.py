@@ -78,7 +78,6 @@ class Source(ABC):
     gap_bytes: int = 0
     # the source around this one: the file of a container, or the source whose failing areas are found
     around: Source | None = None
-    _source: Source  # the same, for sources that have one
     # problems of the files that contain the disk, such as a missing segment; reading may add to them
     own_findings: tuple[Finding, ...] = ()
     _unread: I64 = np.empty((0, 2), np.int64)  # default result of :meth:`unread_ranges`
@@ -198,7 +197,7 @@ class Source(ABC):
 
     def _set_around(self, source: Source, size_bytes: int) -> None:
         """Set the source that this one is based on, which is closed with it."""
-        self._source = self.around = source
+        self.source = self.around = source
         self.name, self.counter, self.size_bytes = source.name, source.counter, size_bytes
 
     def close(self) -> None:
@@ -418,7 +417,7 @@ class WrappedSource(Window):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, 0, source.size_bytes)
-        self._source = self.around = source
+        self.around = source
 
 
 class RecordingSource(WrappedSource):
@@ -440,7 +439,7 @@ class RecordingSource(WrappedSource):
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
         self._note(image_offsets, lengths_bytes)
-        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
+        self.source.read_pieces(image_offsets, lengths_bytes, places, target)
 
     def recorded(self) -> NDArray[np.int64]:
         """Return what was read, shape (n, 2): start and stop in bytes, in the order of the reads."""

@@ -165,36 +165,33 @@ def _read_header(
     stretch: Source, *, is_lost: bool
 ) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
     """Parse the header, or its copy in the last sector if only the copy is intact."""
-    first = None if is_lost else _parse_header(stretch, 0)
-    if first is None and not is_lost:
+    header, computed = (None, 0) if is_lost else _parse_header(stretch, 0)
+    if header is None and not is_lost:
         return None
-    if first is not None and first[1] == first[0].checksum:
-        return first[0], ()
-    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES) if stretch.size_bytes > HEADER_BYTES else None
+    if header is not None and computed == header.checksum:
+        return header, ()
+    copy, computed_of_copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
     where = "physical volume header", stretch.origin
-    if copy is not None and copy[1] == copy[0].checksum:
+    if copy is not None and computed_of_copy == copy.checksum:
         message = "the header of the physical volume is damaged; its copy in the last sector is used"
-        return copy[0], (Finding("structure-invalid", "warning", *where, message),)
-    if first is None:
+        return copy, (Finding("structure-invalid", "warning", *where, message),)
+    if header is None:
         return None
-    header, computed = first
     message = "the header of the physical volume does not have its checksum, nor is there a copy that has"
     sides = f"{computed:#010x}", f"{header.checksum:#010x}"
     return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
 
 
-def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
+def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader | None, int]:
     """Parse a header and compute its checksum; None if there is no header."""
-    if parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset) is None or offset > stretch.size_bytes - HEADER_BYTES:
-        return None
-    data = stretch.read(offset, HEADER_BYTES)
-    header = grammar.parse(
-        grammar.CoreStorage.PhysicalVolumeHeader,
-        data,
-        structure="physical volume header",
-        image_offset=stretch.origin + offset,
-    )
-    return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
+    header: CoreStorage.PhysicalVolumeHeader | None = parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset)
+    if header is None or offset > stretch.size_bytes - HEADER_BYTES:
+        return None, 0
+    return header, _compute_checksum(stretch.read(offset, HEADER_BYTES))
+
+
+def _compute_checksum(data: bytes) -> int:
+    return int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
 
 
 def _read_labels(
@@ -210,18 +207,17 @@ def _read_labels(
             continue
         label = grammar.parse(grammar.CoreStorage.DiskLabel, data, structure="disk label", image_offset=start)
         if label.head.block_type == KINDS.disk_label and label.len_label <= MAX_LABEL_BYTES * 8:
-            is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
-            yield is_whole, label.head.transaction_id, start, label
+            yield _compute_checksum(data) == label.head.checksum, label.head.transaction_id, start, label
 
 
 def count_copies(stretch: Source) -> int:
     """Count the intact copies of header and disk label of a physical volume; 0 if its first sector is not intact."""
-    first = _parse_header(stretch, 0)
-    if first is None or first[1] != first[0].checksum:
+    header, computed = _parse_header(stretch, 0)
+    if header is None or computed != header.checksum:
         return 0
-    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
-    is_copied = copy is not None and copy[1] == copy[0].checksum
-    return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, first[0]))
+    copy, computed = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
+    is_copied = copy is not None and computed == copy.checksum
+    return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, header))
 
 
 def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:

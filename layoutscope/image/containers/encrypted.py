@@ -229,10 +229,10 @@ class DecryptedSource(Source):
             start = number * size
             low, high = max(start, image_offset), min(start + size, stop)
             place = self._first + start
-            if place + size > self._source.size_bytes:  # counts as never read
+            if place + size > self.source.size_bytes:  # counts as never read
                 target[low - image_offset : high - image_offset] = bytes(high - low)
                 continue
             vector = hmac.digest(self._vector_key, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
             worker = ciphers.Cipher(algorithms.AES(self._cipher_key), modes.CBC(vector)).decryptor()
-            plain = worker.update(self._source.read(place, size))
+            plain = worker.update(self.source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]

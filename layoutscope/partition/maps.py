@@ -157,16 +157,23 @@ def _load_copy(
     # The checksum covers the header, as long as it says, with the checksum field set to zero.
     covered = data[:place] + bytes(field - place) + data[field : header.len_header]
     entries_at = header.entries_lba * sector_size
-    problem = _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered)) or _compare_checksum(
-        "GPT entries", entries_at, header.entries_crc32, crc32(entries)
+    checksums = (
+        ("GPT header", image_offset, header.header_crc32, crc32(covered)),
+        ("GPT entries", entries_at, header.entries_crc32, crc32(entries)),
     )
+    problems = (
+        ChecksumError("the checksum is wrong", structure=structure, image_offset=at, expected=f"{computed:#010x}",
+                      found=f"{stored:#010x}")
+        for structure, at, stored, computed in checksums
+        if stored != computed
+    )  # fmt: skip
     regions = (
         MapRegion("gpt-header", image_offset, sector_size, owner),
         MapRegion("gpt-entries", entries_at, len(entries), owner),
     )
     log = FindingLog()
     partitions = tuple(_list_gpt_partitions(source, header, entries, sector_size, log))
-    return PartitionTable("GPT", partitions, regions, tuple(log.findings)), header, entries, problem
+    return PartitionTable("GPT", partitions, regions, tuple(log.findings)), header, entries, next(problems, None)
 
 
 def _list_gpt_partitions(
@@ -223,33 +230,20 @@ def _make_partition(
 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
     length = header.num_entries * header.len_entry
-    if length > MAX_ENTRIES_BYTES:
-        bounds = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
-        raise _make_field_error("num_entries", image_offset, "the array of entries is too large", *bounds)
     # The entries start where the header says: usually right after it, but later in a shrunk table or one that leaves
     # room for a boot loader.
     start = header.entries_lba * sector_size
-    if start + length > source.size_bytes:
-        bounds = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
-        raise _make_field_error("entries_lba", image_offset, "the array of entries leaves the image", *bounds)
-    return source.read(start, length)
-
-
-def _make_field_error(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
-    place = image_offset + GPT_HEADER.offset_of(field)
-    return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
-
-
-def _compare_checksum(structure: str, image_offset: int, stored: int, computed: int) -> ChecksumError | None:
-    if stored == computed:
-        return None
-    return ChecksumError(
-        "the checksum is wrong",
-        structure=structure,
-        image_offset=image_offset,
-        expected=f"{computed:#010x}",
-        found=f"{stored:#010x}",
+    limits = (
+        (GPT_HEADER.num_entries, "is too large", length, "at most {:,} bytes", MAX_ENTRIES_BYTES),
+        (GPT_HEADER.entries_lba, "leaves the image", start + length, "an end before byte {:,}", source.size_bytes),
     )
+    for field, reason, value, expected, limit in limits:
+        if value > limit:
+            raise FormatError(
+                f"the array of entries {reason}", structure="GPT header", image_offset=image_offset + field.offset,
+                expected=expected.format(limit), found=f"{value:,}",
+            )  # fmt: skip
+    return source.read(start, length)
 
 
 def _compare_with_backup(
@@ -352,10 +346,6 @@ def _read_block_size(source: Source) -> int:
     return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
 
 
-def _read_apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
-    return source.parse(grammar.Apm.PartitionEntry, number * block_size, "partition map entry")
-
-
 def read_apm(
     source: Source,
     block_size: int,  # in bytes, one of `list_apm_block_sizes`
@@ -364,7 +354,7 @@ def read_apm(
     log = FindingLog()
     # Each entry repeats the number of entries (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first entry
     # usually describes the map itself.
-    num_entries = _read_apm_entry(source, 1, block_size).num_map_entries
+    num_entries = source.parse(grammar.Apm.PartitionEntry, block_size, "partition map entry").num_map_entries
     if not 0 < num_entries <= MAX_APM_ENTRIES:
         message = f"the map claims {num_entries:,} entries; at most {MAX_APM_ENTRIES} are looked at"
         log.at("partition map entry", block_size).add("partition-limit", "error", message)
@@ -376,7 +366,7 @@ def read_apm(
     whole, inner = list[Partition](), list[Partition]()
     for number in range(1, count + 1):
         try:
-            entry = _read_apm_entry(source, number, block_size)
+            entry = source.parse(grammar.Apm.PartitionEntry, number * block_size, "partition map entry")
         except FormatError as error:
             # The rest of the map may be intact, but its number of entries cannot be trusted.
             log.survive(error, code="partition-chain")
@@ -416,7 +406,7 @@ def read_mbr(
 ) -> PartitionTable | None:
     """Read the master boot record and its extended records; None if there is none."""
     try:
-        record = _read_boot_record(source, 0)
+        record = source.parse(grammar.Mbr.BootRecord, 0, "boot record")
     except FormatError:
         return None
     # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
@@ -466,7 +456,7 @@ def _follow_extended_records(
             return
         visited.add(lba)
         try:
-            record = _read_boot_record(source, place)
+            record = source.parse(grammar.Mbr.BootRecord, place, "boot record")
         except FormatError as error:
             log.survive(error, code="partition-chain")
             return
@@ -480,10 +470,6 @@ def _follow_extended_records(
             elif _name_mbr_type(entry) != "empty":
                 yield lba, entry
         lba = following
-
-
-def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
-    return source.parse(grammar.Mbr.BootRecord, image_offset, "boot record")
 
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:

@@ -144,18 +144,6 @@ def lengths_of(starts: I64, total: int) -> I64:
     return np.diff(starts, append=total)
 
 
-def interleave(parts: Sequence[I64]) -> list[I64]:
-    """Return the starts of interleaved runs: group 0 of every part in turn, then group 1 of every part.
-
-    >>> [part.tolist() for part in interleave([np.array([1, 2]), np.array([2, 0])])]
-    [[0, 3, 4], [1, 2]]
-    """
-    together = np.stack(parts, axis=1)
-    # Row by row, the array of lengths has the runs in their merged order.
-    start = starts_of(together.ravel()).reshape(together.shape)
-    return [ranges(start[:, i], together[:, i]) for i in range(len(parts))]
-
-
 def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
     """Join batches of equal columns; `empty` is the result for no batches."""
     if not parts:

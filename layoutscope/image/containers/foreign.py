@@ -251,8 +251,7 @@ EXTENT: Final = re.compile(
 
 def open_vmdk(source: Source) -> Source:
     """Open a disk of VMware that is in one file."""
-    header = read_structure(grammar.SparseDisks.VmdkHeader, source, 0, VMDK)
-    _refuse_version(source, header)
+    header = _read_vmdk_header(source)
     at, length = header.descriptor_sector * SECTOR_BYTES, header.num_descriptor_sectors * SECTOR_BYTES
     text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
     # Some programs reserve room for a description in each file.
@@ -262,7 +261,7 @@ def open_vmdk(source: Source) -> Source:
             advice="open the .vmdk file beside it that names it",
         )  # fmt: skip
     _refuse_parent(source, text)
-    return _open_extent(source)
+    return _open_extent(source, header)
 
 
 def open_description(source: Source) -> Source:
@@ -286,7 +285,7 @@ def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -
         _refuse(source, VMDK, f"has an extent of the kind {kind}")
 
     def open_extent(file: Source) -> Source:
-        part = _open_extent(file) if kind == "SPARSE" else file
+        part = _open_extent(file, _read_vmdk_header(file)) if kind == "SPARSE" else file
         return part if part.size_bytes == size and not offset else open_piece(part, VMDK, offset, size)
 
     return open_part(path, source.counter, open_extent)
@@ -318,20 +317,20 @@ def _refuse_parent(source: Source, text: bytes) -> None:
         _refuse_differences(source, VMDK, f"{name[1].decode('utf-8', 'replace')!r:.200}" if name else "another disk")
 
 
-def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> None:
-    """Refuse an unknown version: its tables may have another meaning."""
+def _read_vmdk_header(source: Source) -> grammar.SparseDisks.VmdkHeader:
+    header = read_structure(grammar.SparseDisks.VmdkHeader, source, 0, VMDK)
+    # The tables of an unknown version may have another meaning.
     if header.version not in VMDK_VERSIONS:
         raise UnsupportedError(
             f"{source.name}: is a {VMDK} of version {header.version:,}, and 1 to 3 are known",
             code="container", advice=ADVICE,
         )  # fmt: skip
+    return header
 
 
-def _open_extent(source: Source) -> Source:
+def _open_extent(source: Source, header: grammar.SparseDisks.VmdkHeader) -> Source:
     """Open a sparse extent, which stores grains."""
     kind, fields = grammar.SparseDisks.VmdkHeader, (VMDK_REFERENCE.sector,)
-    header = read_structure(kind, source, 0, VMDK)
-    _refuse_version(source, header)
     if header.directory_sector == AT_END:
         header = read_structure(kind, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
     size, unit = header.num_sectors * SECTOR_BYTES, header.num_grain_sectors * SECTOR_BYTES

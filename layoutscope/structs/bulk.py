@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
     Gather = Callable[[Field], NDArray[Any]]
 
@@ -44,7 +45,7 @@ def decode_columns(
             found=str(first),
         )
     gather = _gather_from(record_type, np.ascontiguousarray(buffer).reshape(-1), positions, len(fields))
-    return {field: _decode(record_type, field, gather) for field in fields}
+    return {field: np.asarray(record_type.evaluate(field, gather, _widen)) for field in fields}
 
 
 def decode_column(
@@ -75,23 +76,7 @@ def _gather_from(
     return gather
 
 
-def _decode(record_type: RecordType, path: str, gather: Gather) -> NDArray[Any]:
-    column = record_type.column(path)
-    if isinstance(column, Field):
-        return gather(column)
-    return np.asarray(column.formula(_Wide(record_type, column.prefix, gather)))
-
-
-class _Wide:
-    """Fields in 64 bits, so that shifts and sums in instances cannot overflow a field's width."""
-
-    __slots__ = ("_gather", "_prefix", "_record_type")
-
-    def __init__(self, record_type: RecordType, prefix: str, gather: Gather) -> None:
-        self._record_type, self._prefix, self._gather = record_type, prefix, gather
-
-    def __getitem__(self, path: str) -> NDArray[Any]:
-        values = _decode(self._record_type, self._prefix + path, self._gather)
-        if values.dtype.kind == "b":
-            return values
-        return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
+def _widen(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert numbers to 64 bits, so that shifts and sums in instances cannot overflow a field's width."""
+    kind = np.asarray(values).dtype.kind
+    return values if kind == "b" else np.asarray(values).astype(np.int64 if kind == "i" else np.uint64, copy=False)

@@ -235,23 +235,6 @@ class _Traced:  # noqa: PLW1641  (compared by formulas alone)
             raise TypeError(f"the kernel cannot compute what is made of {self.field}")
 
 
-class _Formulas:
-    """Passes the fields of a record to formulas, which are traced."""
-
-    def __init__(self, record_type: RecordType, prefix: str = "") -> None:
-        self._record_type, self._prefix = record_type, prefix
-
-    def __getitem__(self, path: str) -> _Traced:
-        return self.traced(self._prefix + path)
-
-    def traced(self, path: str) -> _Traced:
-        column = self._record_type.column(path)
-        if isinstance(column, Field):
-            return _Traced(column)
-        found: _Traced = column.formula(_Formulas(self._record_type, column.prefix))
-        return found
-
-
 @cache
 def compile_plan(plan: LeafPlan) -> tuple[NDArray[Any], ...]:
     """Return a plan as the tables that the kernel takes, in its order; the rows of each are concatenated."""
@@ -388,7 +371,7 @@ class _Compiler:
 
 
 def _trace(record_type: RecordType, column: RecordColumn) -> _Traced:
-    traced = _Formulas(record_type).traced(column)
+    traced: _Traced = record_type.evaluate(column, _Traced)
     if traced.field.counts:
         raise ValueError(f"{traced.field} is repeated")
     return traced

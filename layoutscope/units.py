@@ -184,14 +184,14 @@ MAX_LISTED: Final = 8
 """Number of names in a list within a sentence; the others are counted."""
 
 
-def format_list(items: Sequence[str], separator: str = ", ") -> str:
+def format_list(items: Sequence[str], separator: str = ", ", limit: int = MAX_LISTED) -> str:
     """Format a list of names for a sentence, truncated because a disk may have thousands.
 
     >>> format_list(["a", "b"]), format_list(["a"] * 1000)
     ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
     """
-    num_others = len(items) - MAX_LISTED
-    return separator.join(items[:MAX_LISTED]) + (f" and {num_others:,} more" if num_others > 0 else "")
+    num_others = len(items) - limit
+    return separator.join(items[:limit]) + (f" and {num_others:,} more" if num_others > 0 else "")
 
 
 def format_ratio(ratio: float | None) -> str:

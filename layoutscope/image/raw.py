@@ -48,6 +48,12 @@ STAT_BLOCK_BYTES: Final = 512
 """The unit of ``st_blocks`` on every system, whatever the block size of the file system."""
 
 
+def disk_bytes(status: os.stat_result) -> int:
+    """Return the size of a file on the disk, or its length if the system does not report that size."""
+    blocks: int = getattr(status, "st_blocks", -(-status.st_size // STAT_BLOCK_BYTES))
+    return blocks * STAT_BLOCK_BYTES
+
+
 def open_read_only(path: Path, advice: str = "run as a user who may read it") -> int:
     """Open a file or device for reading; return its descriptor."""
     try:
@@ -88,8 +94,7 @@ class RawFile(Source):
         except OSError as error:
             raise ImageError(f"{self.name}: has no size, so it holds no disk: {reason_of(error)}") from error
         facts = self.status()
-        stored_bytes = getattr(facts, "st_blocks", facts.st_size) * STAT_BLOCK_BYTES
-        self._is_sparse = hasattr(os, "SEEK_DATA") and stored_bytes < facts.st_size
+        self._is_sparse = hasattr(os, "SEEK_DATA") and disk_bytes(facts) < facts.st_size
         try:
             if self._is_sparse:
                 os.lseek(self._descriptor, 0, os.SEEK_DATA)

@@ -334,13 +334,12 @@ def _add_unmapped(
     # If volumes are found on a disk without a map, the disk itself is not an unknown candidate.
     others = tuple(item for item in search.candidates if has_map or not candidates or item.kind != "unknown")
     regions = [*search.regions, *(region for content in contents for region in content.regions)]
-    return VolumeSearch(
-        (*others, *candidates),
-        search.partitions,
-        tuple(sorted(regions, key=lambda region: region.image_offset)),
-        (*search.findings, *findings),
-        search.schemes,
-        searched,
+    return replace(
+        search,
+        candidates=(*others, *candidates),
+        regions=tuple(sorted(regions, key=lambda region: region.image_offset)),
+        findings=(*search.findings, *findings),
+        searched=searched,
     )
 
 

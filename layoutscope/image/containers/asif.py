@@ -107,8 +107,8 @@ class AsifSource(StoredSource):
         place = max(
             places, key=lambda place: read_structure(grammar.Asif.Sequence, source, place, "asif.sequence").number
         )
-        fields = (DIRECTORY_ENTRY.chunk,)
-        return read_table(source, place + SEQUENCE.width, count, DIRECTORY_ENTRY, fields, "ASIF directory")[0]
+        at = place + SEQUENCE.width
+        return read_table(source, "ASIF directory", at, count, DIRECTORY_ENTRY, DIRECTORY_ENTRY.chunk)[0]
 
     def _list_chunks(self, tables: I64) -> tuple[I64, I64, I64, I64]:
         """Read the tables: the stored chunks, and the runs of chunks whose state is unknown.
@@ -148,8 +148,8 @@ class AsifSource(StoredSource):
     def _read_table(self, table: int, chunk: int) -> tuple[I64, I64, I64, I64]:
         """Decode the references of a table."""
         count = self._groups * (self._references + 1)
-        fields = (REFERENCE.status, REFERENCE.chunk)
-        status, stored = read_table(self._file, chunk * self._len_chunk, count, REFERENCE, fields, "ASIF table")
+        fields = REFERENCE.status, REFERENCE.chunk
+        status, stored = read_table(self._file, "ASIF table", chunk * self._len_chunk, count, REFERENCE, *fields)
         group, place = np.divmod(np.arange(count), self._references + 1)
         is_bitmap = place == self._references
         bitmaps = stored[is_bitmap]

@@ -79,7 +79,7 @@ def _read_second_tables(
     parts = [[np.empty(0, np.int64)] * (1 + len(fields))]
     for row in np.flatnonzero(~lost):
         try:
-            columns = read_table(source, int(places[used[row]]), count, record, fields, what)
+            columns = read_table(source, what, int(places[used[row]]), count, record, *fields)
         except FormatError:
             lost[row] = True
             continue
@@ -119,7 +119,7 @@ def open_qcow(source: Source) -> Source:
     refuse_sizes(what, size, unit * count)
     tables = -(-size // (unit * count))
     _refuse_short_table(what, header.num_tables, tables)
-    (places,) = read_table(source, header.ofs_tables, tables, QCOW_REFERENCE, (QCOW_REFERENCE.ofs_target,), what)
+    (places,) = read_table(source, what, header.ofs_tables, tables, QCOW_REFERENCE, QCOW_REFERENCE.ofs_target)
     fields = (
         QCOW_REFERENCE.unmarked, QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros,
     )  # fmt: skip
@@ -163,7 +163,7 @@ def open_vhd(source: Source) -> Source:
     refuse_sizes(what, size, unit)
     count = -(-size // unit)
     _refuse_short_table(what, header.num_blocks, count)
-    (sectors,) = read_table(source, header.ofs_table, count, VHD_REFERENCE, (VHD_REFERENCE.sector,), what)
+    (sectors,) = read_table(source, what, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)
     used = np.flatnonzero(sectors != NOT_STORED)
     # A bitmap with a bit per sector, padded to whole sectors, precedes each block.
     bits = -(-unit // SECTOR_BYTES)
@@ -214,8 +214,8 @@ def open_vhdx(source: Source) -> Source:
     blocks = -(-size // unit)
     numbers = np.arange(blocks)
     entries = blocks + (blocks - 1) // blocks_per_bitmap
-    fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
-    state, offsets = read_table(source, table.ofs_region, entries, VHDX_REFERENCE, fields, what)
+    fields = VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block
+    state, offsets = read_table(source, what, table.ofs_region, entries, VHDX_REFERENCE, *fields)
     own = numbers + numbers // blocks_per_bitmap
     used = np.isin(state[own], [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
     return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
@@ -337,7 +337,7 @@ def _open_extent(source: Source, header: grammar.SparseDisks.VmdkHeader) -> Sour
     count = header.num_references
     refuse_sizes(VMDK, size, unit * count)
     tables = -(-size // (unit * count))
-    (places,) = read_table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, fields, VMDK)
+    (places,) = read_table(source, VMDK, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, *fields)
     places *= SECTOR_BYTES
     (numbers, sectors), losses = _read_second_tables(source, VMDK, places, count, VMDK_REFERENCE, fields, unit, size)
     # A grain in sector 1 is all zeros.
@@ -366,12 +366,12 @@ def _open_extent(source: Source, header: grammar.SparseDisks.VmdkHeader) -> Sour
 
 def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
     """Find the first table that differs from its copy, and return its place in the file."""
-    fields, at = (VMDK_REFERENCE.sector,), header.second_directory_sector * SECTOR_BYTES
+    at = header.second_directory_sector * SECTOR_BYTES
     with suppress(FormatError):
-        (copies,) = read_table(source, at, len(places), VMDK_REFERENCE, fields, VMDK)
+        (copies,) = read_table(source, VMDK, at, len(places), VMDK_REFERENCE, VMDK_REFERENCE.sector)
         for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
             tables = [
-                read_table(source, each, header.num_references, VMDK_REFERENCE, fields, VMDK)[0]
+                read_table(source, VMDK, each, header.num_references, VMDK_REFERENCE, VMDK_REFERENCE.sector)[0]
                 for each in pair
                 if each
             ]

@@ -254,9 +254,7 @@ def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
     return grammar.parse(kind, data, structure=structure, image_offset=at)
 
 
-def read_table(
-    source: Source, at: int, count: int, record: RecordType, fields: Sequence[RecordColumn], what: str
-) -> list[I64]:
+def read_table(source: Source, what: str, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
     """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
     length = count * record.width
     if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
@@ -266,7 +264,7 @@ def read_table(
             found=f"{at + length:,}",
         )  # fmt: skip
     buffer = np.frombuffer(source.read(at, length), np.uint8)
-    columns = decode_columns(record, buffer, np.arange(count) * record.width, tuple(fields))
+    columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
 
 

@@ -38,6 +38,7 @@ from layoutscope.structs.records import (
     VDI_ENTRY,
     VDI_HEADER,
 )
+from layoutscope.units import format_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ def open_sparse_image(source: Source) -> Source:
     unread = []
     while True:
         count = (TABLE_BYTES - width) // SPARSE_IMAGE_BAND.width
-        (names,) = read_table(source, at + width, count, SPARSE_IMAGE_BAND, (SPARSE_IMAGE_BAND.number,), what)
+        (names,) = read_table(source, what, at + width, count, SPARSE_IMAGE_BAND, SPARSE_IMAGE_BAND.number)
         used = np.flatnonzero(names)
         numbers.append(names[used] - 1)
         # The bands of a table follow it, in its order.
@@ -128,8 +129,7 @@ def open_parallels(source: Source) -> Source:
     refuse_sizes(what, size, unit)
     blocks = -(-size // unit)
     count = min(blocks, header.num_entries)
-    fields = (PARALLELS_ENTRY.place,)
-    (places,) = read_table(source, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, fields, what)
+    (places,) = read_table(source, what, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, PARALLELS_ENTRY.place)
     used = np.flatnonzero(places)
     offsets = places[used] * (SECTOR_BYTES if is_short else unit)
     findings = []
@@ -156,7 +156,7 @@ def open_vdi(source: Source) -> Source:
     size, unit = header.len_disk, header.len_block
     refuse_sizes(what, size, unit)
     count = min(header.num_blocks, -(-size // unit))
-    (blocks,) = read_table(source, header.ofs_table, count, VDI_ENTRY, (VDI_ENTRY.block,), what)
+    (blocks,) = read_table(source, what, header.ofs_table, count, VDI_ENTRY, VDI_ENTRY.block)
     used = np.flatnonzero(blocks < MIN_VDI_FREE)
     extra = header.len_block_extra
     offsets = header.ofs_data + blocks[used] * (unit + extra) + extra
@@ -311,7 +311,11 @@ class SparseBundle(PieceSource):
                 log.add(CODE, "error", f"{what}, and are not read: {_quote_names(names)}")
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
-            log.add(CODE, "warning", f"bands are after the end of the disk: {_quote_names(beyond)}")
+            log.add(
+                CODE,
+                "warning",
+                f"bands are after the end of the disk: {_quote_names(beyond)}",
+            )
         return {number for numbers in wrong.values() for number in numbers}
 
     def _select_inside(self, bands: Iterable[int]) -> list[int]:
@@ -352,8 +356,7 @@ class SparseBundle(PieceSource):
 
 
 def _quote_names(names: list[str]) -> str:
-    more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
-    return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
+    return format_list([*map(repr, names)], limit=QUOTED_NAMES)
 
 
 def _read_sizes(path: Path, log: FindingLog) -> tuple[int, int]:

@@ -321,8 +321,8 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
         )
         if identifier in volumes or not (name or size):
             continue
-        family = newest.get(block.family_object_id)
-        text = _read_family_text(newest, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        kind, family = newest.get(block.family_object_id, (0, b""))
+        text = _read_family_text(newest, family) if kind == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
         family_id = b""
         with suppress(ValueError):
@@ -358,12 +358,8 @@ def _locate_volume(
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
-        base_block = newest.get(volume.base_object_id)
-        places = (
-            _split_entries(base_block[1], BASE_EXTENT.width)
-            if base_block and base_block[0] == KINDS.base_extents
-            else []
-        )
+        base_kind, base_data = newest.get(volume.base_object_id, (0, b""))
+        places = _split_entries(base_data, BASE_EXTENT.width) if base_kind == KINDS.base_extents else []
         if not places:
             return None, "without a record of where its blocks start"
         base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
@@ -397,11 +393,11 @@ def _read_family_text(newest: NewestBlocks, data: bytes) -> bytes:
     following, visited = head.next_object_id, set[int]()
     while following and following not in visited:
         visited.add(following)
-        block = newest.get(following)
-        if block is None or block[0] != KINDS.continuation:
+        kind, block = newest.get(following, (0, b""))
+        if kind != KINDS.continuation:
             break
-        continuation = grammar.parse(grammar.CoreStorage.Continuation, block[1], structure="text")
-        pieces.append(block[1][CONTINUATION.width :][: continuation.len_piece])
+        continuation = grammar.parse(grammar.CoreStorage.Continuation, block, structure="text")
+        pieces.append(block[CONTINUATION.width :][: continuation.len_piece])
         following = continuation.next_object_id
     return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)
 

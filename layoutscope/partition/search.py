@@ -494,21 +494,17 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
 
 def _name_by_partition(partition: Partition, content: Content, *, declared: str) -> VolumeCandidate:
     """Name the volume of a partition; an unrecognised content counts as the kind of volume that is declared."""
-    kind, label = content.kind, content.label
-    if kind == "unknown" and declared:
-        kind = declared
-        label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
-    return VolumeCandidate(
-        kind,
-        label,
-        partition.image_offset + content.volume_offset,
-        content.size_bytes,
-        (partition.scheme, f"partition {partition.number}", *content.layers, label),
-        partition.number,
-        partition.name or content.name,
-        partition.type_name,
-        content.about,
-        is_promised=kind != content.kind,
+    is_promised = content.kind == "unknown" and bool(declared)
+    if is_promised:
+        label = filesystem(declared).traits.label if declared in filesystem_names() else CORE_STORAGE
+        content = content._replace(kind=declared, label=label)
+    at, name = partition.image_offset + content.volume_offset, partition.name or content.name
+    layers = partition.scheme, f"partition {partition.number}", *content.layers
+    return replace(
+        to_candidate(content._replace(volume_offset=at, name=name), *layers),
+        partition=partition.number,
+        type_name=partition.type_name,
+        is_promised=is_promised,
     )
 
 

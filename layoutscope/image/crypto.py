@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.errors import UnsupportedError, install_command
 from layoutscope.image.source import WrappedSource, clip
-from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.arrays import I64, U8, runs_of, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
 
-    I64 = NDArray[np.int64]
 
 UNIT_BYTES: Final = 512
 AES_BLOCK_BYTES: Final = 16
@@ -31,7 +30,7 @@ _WORD: Final = np.dtype(np.uint64).newbyteorder("<")
 _FEEDBACK: Final = np.uint64(0x87)
 
 
-def decrypt_units(key: bytes, data: NDArray[np.uint8], numbers: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def decrypt_units(key: bytes, data: U8, numbers: NDArray[np.uint64]) -> U8:
     """Decrypt units with AES-XTS."""
     half = len(key) // 2
     blank = np.zeros((len(numbers), 2), _WORD)
@@ -166,7 +165,7 @@ class UnlockedSource(WrappedSource):
         target[:] = plain[low - begin : high - begin].data
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas that the image does not store and that are zeros, shape (n, 2): offset and length in bytes."""
         starts, ends = np.array([each[:2] for each in self._stretches], np.int64).reshape(-1, 2).T
         return subtract(self.source.holes, runs_of(starts, ends - starts))

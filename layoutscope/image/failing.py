@@ -15,15 +15,12 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
 from layoutscope.image.raw import aligned
 from layoutscope.image.source import Source, WrappedSource, clip, overlaps
-from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.arrays import I64, runs_of, subtract, total, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
 
 Result = TypeVar("Result")
 
@@ -127,7 +124,7 @@ class FailingSource(WrappedSource):
             return False
         return True
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         known = self.source.unread_ranges()
         return union([known, self._failed]) if len(self._failed) else known
@@ -162,7 +159,7 @@ _STATUSES: Final = frozenset("?*/-+")
 _MAX_MAP_BYTES: Final = 256 * 1024**2
 
 
-def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
+def read_map(path: Path, size_bytes: int) -> I64:
     """Return the areas of an image that its map file does not list as finished.
 
     Offset and length in bytes, in address order; areas missing from the map count as unread.
@@ -211,7 +208,7 @@ class RescuedSource(WrappedSource):
     def __init__(
         self,
         source: Source,
-        unread: NDArray[np.int64],  # offset and length in bytes of those areas, in address order
+        unread: I64,  # offset and length in bytes of those areas, in address order
     ) -> None:
         super().__init__(source)
         self._unread = unread

@@ -29,10 +29,8 @@ from layoutscope.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from layoutscope.structs.arrays import I64
 
-    I64 = NDArray[np.int64]
     Range = tuple[int, int]
     """A range of bytes of a file, with its first byte and its stop (exclusive)."""
 

@@ -16,7 +16,10 @@ from layoutscope.errors import TruncatedError, UnreadError
 from layoutscope.progress import tick
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
+    I64,
     MAX_REQUEST_BYTES,
+    U8,
+    Mask,
     copy_pieces,
     order_of,
     request_bounds,
@@ -30,13 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
     from layoutscope.findings import Finding
     from layoutscope.structs.grammar import Struct
 
     T = TypeVar("T", bound=Struct)
-    I64 = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Workspace:
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
-    def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
+    def bytes(self, length_bytes: int) -> U8:
         """Return memory for the bytes of a read, shape (length_bytes,)."""
         if len(self._bytes) < length_bytes:
             self._bytes = np.empty(length_bytes, np.uint8)
@@ -145,7 +145,7 @@ class Source(ABC):
         image_offsets: I64,
         lengths_bytes: I64,
         workspace: Workspace | None = None,  # memory to read into; None for fresh memory
-    ) -> NDArray[np.uint8]:
+    ) -> U8:
         """Read many extents, in address order and in large requests; return them in the order given."""
         tick()
         room = Workspace() if workspace is None else workspace
@@ -175,7 +175,7 @@ class Source(ABC):
             self.counter.hole_bytes += len(target)
             target[:] = bytes(len(target))
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Return the areas never read or known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         return self._unread
 
@@ -186,12 +186,12 @@ class Source(ABC):
             place = image_offset + int(unread[0, 0])
             raise UnreadError(self.unread_reason, structure=f"{length_bytes} bytes", image_offset=place)
 
-    def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def touches_unread(self, image_offsets: I64, lengths_bytes: I64) -> Mask:
         """Return for each extent whether part of it was never read, shape (n,)."""
         return overlaps(self.unread_ranges(), image_offsets, lengths_bytes)
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
 
@@ -370,7 +370,7 @@ class Window(Source):
         self._check_all(image_offsets, lengths_bytes)
         self.source.read_pieces(image_offsets + self.image_offset, lengths_bytes, places, target)
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""
         return clip(self.source.unread_ranges(), self.image_offset, self.size_bytes)
 
@@ -379,7 +379,7 @@ class Window(Source):
         self.source.refuse_unread(self.image_offset + image_offset, length_bytes)
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
         return clip(self.source.holes, self.image_offset, self.size_bytes)
 
@@ -398,15 +398,15 @@ def clip(ranges: I64, image_offset: int, length_bytes: int) -> I64:
 
 
 def overlaps(
-    ranges: NDArray[np.int64],  # offset and length in bytes, in address order, without overlap
-    image_offsets: NDArray[np.int64],
-    lengths_bytes: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    ranges: I64,  # offset and length in bytes, in address order, without overlap
+    image_offsets: I64,
+    lengths_bytes: I64,
+) -> Mask:
     """Return for each extent whether it overlaps one of the ranges."""
     starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
     following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
-    hit: NDArray[np.bool_] = (bounds[following] < starts + lengths) & (lengths > 0)
+    hit: Mask = (bounds[following] < starts + lengths) & (lengths > 0)
     return hit
 
 
@@ -425,8 +425,8 @@ class RecordingSource(WrappedSource):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._starts: list[NDArray[np.int64]] = []
-        self._lengths: list[NDArray[np.int64]] = []
+        self._starts: list[I64] = []
+        self._lengths: list[I64] = []
 
     def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
         self._starts.append(np.array(image_offsets, np.int64))
@@ -441,7 +441,7 @@ class RecordingSource(WrappedSource):
         self._note(image_offsets, lengths_bytes)
         self.source.read_pieces(image_offsets, lengths_bytes, places, target)
 
-    def recorded(self) -> NDArray[np.int64]:
+    def recorded(self) -> I64:
         """Return what was read, shape (n, 2): start and stop in bytes, in the order of the reads."""
         if not self._starts:
             return np.empty((0, 2), np.int64)

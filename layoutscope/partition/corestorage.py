@@ -36,9 +36,8 @@ from layoutscope.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from layoutscope.image.source import Source
+    from layoutscope.structs.arrays import U8
     from layoutscope.structs.grammar import CoreStorage
 
     Blocks = list[tuple[int, int, bytes]]
@@ -294,7 +293,7 @@ def _decrypt_metadata(
     return [block[1:] for block in found], findings
 
 
-def _decrypt_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
+def _decrypt_units(stored: U8, key: bytes) -> U8:
     """Decrypt the units that were written; the others are zeros, and stay so."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 

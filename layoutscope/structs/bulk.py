@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.structs.arrays import I64, U8
     from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
     Gather = Callable[[Field], NDArray[Any]]
@@ -28,7 +29,7 @@ ROWS_FROM: Final = 2
 
 def decode_columns(
     record_type: RecordType,
-    buffer: NDArray[np.uint8],
+    buffer: U8,
     starts: NDArray[Any],  # starts of the records, in bytes from the start of the buffer
     fields: Sequence[RecordColumn],
 ) -> dict[str, NDArray[Any]]:
@@ -48,16 +49,12 @@ def decode_columns(
     return {field: np.asarray(record_type.evaluate(field, gather, _widen)) for field in fields}
 
 
-def decode_column(
-    record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: RecordColumn
-) -> NDArray[Any]:
+def decode_column(record_type: RecordType, buffer: U8, starts: NDArray[Any], field: RecordColumn) -> NDArray[Any]:
     """Decode one field or instance of many records."""
     return decode_columns(record_type, buffer, starts, (field,))[field]
 
 
-def _gather_from(
-    record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64], num_fields: int
-) -> Gather:
+def _gather_from(record_type: RecordType, buffer: U8, positions: I64, num_fields: int) -> Gather:
     """Return the function that gathers a field of the records at the given positions."""
     is_copied = num_fields >= ROWS_FROM
     count, distance = max(0, len(buffer) - record_type.width + 1), 1

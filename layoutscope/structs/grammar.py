@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from enum import IntEnum
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
+    from layoutscope.structs.arrays import U8
 
     T = TypeVar("T", bound=Struct)
 else:
@@ -94,7 +92,7 @@ def _record_types() -> list[RecordType]:
     return [item for item in vars(records).values() if isinstance(item, RecordType)]
 
 
-def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
+def parse_fixed(record_type: RecordType, buffer: U8, start: int) -> Struct:
     """Parse the fixed prefix of a record that starts somewhere in a buffer; anything may follow it."""
     data = buffer[start : start + record_type.width].tobytes()
     parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))

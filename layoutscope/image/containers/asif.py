@@ -21,17 +21,14 @@ from layoutscope.image.containers.placed import (
     read_table,
 )
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, total
+from layoutscope.structs.arrays import I64, runs_of, total
 from layoutscope.structs.records import DIRECTORY_ENTRY, REFERENCE, SEQUENCE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import Asif
 
-    I64 = NDArray[np.int64]
 
 VERSION: Final = 1
 UNIT_BYTES: Final = 512

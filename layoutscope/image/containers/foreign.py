@@ -26,7 +26,7 @@ from layoutscope.image.containers.placed import (
 )
 from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all, trailer_of
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, starts_of
+from layoutscope.structs.arrays import I64, runs_of, starts_of
 from layoutscope.structs.records import (
     QCOW_REFERENCE,
     VHD_REFERENCE,
@@ -38,11 +38,8 @@ from layoutscope.structs.records import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
-    I64 = NDArray[np.int64]
 
 ADVICE: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 

@@ -15,7 +15,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, total, union
+from layoutscope.structs.arrays import I64, Mask, runs_of, total, union
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.units import format_bytes
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.grammar import Struct
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
-    I64 = NDArray[np.int64]
     Codec: TypeAlias = Callable[[bytes, int], bytes]
     """Unpacks the stored bytes of a piece; the second argument is its length on the disk."""
 
@@ -241,10 +240,10 @@ def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], So
         raise
 
 
-def is_repeated(values: I64) -> NDArray[np.bool_]:
+def is_repeated(values: I64) -> Mask:
     """Whether a number occurs more than once."""
     _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
-    repeated: NDArray[np.bool_] = times[inverse] > 1
+    repeated: Mask = times[inverse] > 1
     return repeated
 
 

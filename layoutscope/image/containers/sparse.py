@@ -28,7 +28,7 @@ from layoutscope.image.raw import RawFile
 from layoutscope.image.source import JoinedSource, MemorySource, PieceSource, ReadCounter, Source, open_all
 from layoutscope.image.split import band_number
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, starts_of, subtract, union
+from layoutscope.structs.arrays import I64, runs_of, starts_of, subtract, union
 from layoutscope.structs.records import (
     PARALLELS_ENTRY,
     PARALLELS_HEADER,
@@ -43,13 +43,10 @@ from layoutscope.units import format_list
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from layoutscope.findings import Level
     from layoutscope.image.containers.encrypted import Keys
     from layoutscope.structs.grammar import Struct
 
-    I64 = NDArray[np.int64]
     T = TypeVar("T", bound=Struct)
 
 MAX_DESCRIPTION_BYTES: Final = 1 << 20
@@ -321,7 +318,7 @@ class SparseBundle(PieceSource):
     def _select_inside(self, bands: Iterable[int]) -> list[int]:
         return sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
 
-    def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
+    def _ranges(self, bands: Iterable[int]) -> I64:
         """Ranges of the disk that bands cover, shape (n, 2): offset and length in bytes."""
         starts = np.array(self._select_inside(bands), np.int64) * self._band_bytes
         return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)

@@ -18,7 +18,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces
 from layoutscope.image.source import TRAILER_BYTES, peek, trailer_of
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total
+from layoutscope.structs.arrays import I64, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import (
     BLOCK_HEAD,
@@ -35,8 +35,6 @@ from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import Struct, Udif
@@ -162,7 +160,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 
 def _list_pieces(
     heads: list[Udif.BlockMap], maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
-) -> list[NDArray[np.int64]]:
+) -> list[I64]:
     """List the pieces in the order of the disk: start, end, kind of storage, stored offset and stored length."""
     parts = [_decode_map(head, data, trailer, trailer_at, base) for head, data in zip(heads, maps, strict=True)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
@@ -287,9 +285,7 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _decode_map(
-    head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int
-) -> tuple[NDArray[np.int64], ...]:
+def _decode_map(head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[I64, ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
     first, width = BLOCK_MAP.width, PIECE.width

@@ -20,7 +20,7 @@ from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces, read_structure
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total
+from layoutscope.structs.arrays import I64, Mask, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION
 from layoutscope.units import format_bytes
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ExpertWitness
 
-    I64 = NDArray[np.int64]
 
 SEGMENT_NAME: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
 MAX_DISK_BYTES: Final = 64 * 1024**4
@@ -107,7 +106,7 @@ class Segment:
         self.is_small = False  # whether they are as SMART writes them
         self.last = ""  # name of its last section: `next` if another file follows, `done` in the last one
         self.problem = ""  # why its chain of sections ends early; empty if it does not
-        self._parts: list[tuple[I64, I64, NDArray[np.bool_]]] = []
+        self._parts: list[tuple[I64, I64, Mask]] = []
         # The last section of chunks for which no table was found yet.
         self._unlisted: tuple[int, int] | None = None
         at, following = 0, SEGMENT_HEADER.width
@@ -183,7 +182,7 @@ class Segment:
         self._parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in chunks], bool)))
 
 
-def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.bool_]]:
+def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, Mask]:
     """Decode the entries of a table: offset and length of each chunk, and whether it is packed."""
     buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)

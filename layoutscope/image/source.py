@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from layoutscope.findings import Finding
-    from layoutscope.structs.grammar import Struct
-
-    T = TypeVar("T", bound=Struct)
+    from layoutscope.structs.grammar import T
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from layoutscope.partition.maps import (
     read_mbr,
 )
 from layoutscope.structs import arrays, grammar, records
-from layoutscope.units import format_bytes
+from layoutscope.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordType
 
 
-MIB: Final = 1024**2
 DENSE_SEARCH_BYTES: Final = 64 * MIB
 """Length from the start that is searched sector by sector."""
 LAST_STEP: Final = 512 * MIB
@@ -231,9 +230,9 @@ _RARE_SECTOR_SIZES: Final = (2048, 1024)
 MAX_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Alignments of partitions: right after the previous one, to a physical sector, or to a MiB."""
-_NEAR_BYTES: Final = 1024**2
+_NEAR_BYTES: Final = MIB
 """Largest gap that is searched sector by sector."""
-_APPLE_GAP: Final = 128 * 1024**2
+_APPLE_GAP: Final = 128 * MIB
 """Space that Disk Utility leaves free after a partition (Technical Note TN2166)."""
 
 

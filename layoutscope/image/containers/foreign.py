@@ -15,7 +15,6 @@ from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
     MAX_TABLE_BYTES,
-    SECTOR_BYTES,
     is_repeated,
     open_part,
     open_piece,
@@ -24,7 +23,7 @@ from layoutscope.image.containers.placed import (
     read_table,
     refuse_sizes,
 )
-from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all, trailer_of
+from layoutscope.image.source import SECTOR_BYTES, JoinedSource, MemorySource, Source, open_all, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, runs_of, starts_of
 from layoutscope.structs.records import (

@@ -6,7 +6,7 @@ import lzma
 import zlib
 from bisect import bisect_left, insort
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,15 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import ReadCounter
-    from layoutscope.structs.grammar import Struct
+    from layoutscope.structs.grammar import T
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     Codec: TypeAlias = Callable[[bytes, int], bytes]
     """Unpacks the stored bytes of a piece; the second argument is its length on the disk."""
 
-    T = TypeVar("T", bound=Struct)
-
-SECTOR_BYTES: Final = 512
 MAX_DISK_BYTES: Final = 2**60
 MAX_TABLE_BYTES: Final = 1 << 28
 

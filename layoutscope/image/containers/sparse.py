@@ -6,7 +6,7 @@ import re
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from layoutscope.findings import Finding, FindingLog
 from layoutscope.image.containers.encrypted import DecryptedSource, header_of, make_encrypted_refusal, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
-    SECTOR_BYTES,
     open_part,
     open_piece,
     open_placed,
@@ -25,7 +24,15 @@ from layoutscope.image.containers.placed import (
     refuse_sizes,
 )
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import JoinedSource, MemorySource, PieceSource, ReadCounter, Source, open_all
+from layoutscope.image.source import (
+    SECTOR_BYTES,
+    JoinedSource,
+    MemorySource,
+    PieceSource,
+    ReadCounter,
+    Source,
+    open_all,
+)
 from layoutscope.image.split import band_number
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, runs_of, starts_of, subtract, union
@@ -45,9 +52,6 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Level
     from layoutscope.image.containers.encrypted import Keys
-    from layoutscope.structs.grammar import Struct
-
-    T = TypeVar("T", bound=Struct)
 
 MAX_DESCRIPTION_BYTES: Final = 1 << 20
 

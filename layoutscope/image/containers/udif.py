@@ -9,14 +9,14 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces
-from layoutscope.image.source import TRAILER_BYTES, peek, trailer_of
+from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
@@ -37,11 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.image.source import Source
-    from layoutscope.structs.grammar import Struct, Udif
+    from layoutscope.structs.grammar import T, Udif
 
-    T = TypeVar("T", bound=Struct)
-
-SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
 WHAT: Final = "disk image piece"
 FAR: Final = 2**62

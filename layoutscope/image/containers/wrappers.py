@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from binascii import crc_hqx
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -31,9 +31,7 @@ from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
-    from layoutscope.structs.grammar import Struct
-
-    T = TypeVar("T", bound=Struct)
+    from layoutscope.structs.grammar import T
 
 WHAT_CD: Final = "CD image"
 CD_BYTES: Final = 2048

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.errors import FormatError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     StoredSource,
     is_repeated,
     make_pieces,
+    make_refusal,
     read_structure,
     read_table,
 )
@@ -46,10 +47,8 @@ def open_asif(source: Source) -> Source:
     """Open the disk inside of an ASIF image."""
     header = read_structure(grammar.Asif.Header, source, 0, "ASIF header")
     if header.version != VERSION or header.num_segments:
-        raise UnsupportedError(
-            f"{source.name}: is an ASIF image of version {header.version} in {header.num_segments} segments",
-            code="container", advice="convert it on a Mac with: diskutil image create from IMAGE RAW",
-        )  # fmt: skip
+        reason = f"is an ASIF image of version {header.version} in {header.num_segments} segments"
+        raise make_refusal(source.name, reason, "convert it on a Mac with: diskutil image create from IMAGE RAW")
     return AsifSource(source, header)
 
 
@@ -116,7 +115,7 @@ class AsifSource(StoredSource):
         source, used = self._file, np.flatnonzero(tables)
         length = self._groups * (self._references + 1) * REFERENCE.width  # a table may end before its chunk does
         if len(used) * length > MAX_TABLE_BYTES:
-            raise UnsupportedError(f"{source.name}: has more tables than any ASIF image", code="container")
+            raise make_refusal(source.name, "has more tables than any ASIF image")
         is_sound = ~is_repeated(tables[used])
         is_sound &= tables[used] <= (source.size_bytes - length) // self._len_chunk
         places = [(int(table), int(tables[table])) for table in used[is_sound]]

@@ -11,11 +11,12 @@ from uuid import UUID
 
 import numpy as np
 
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
     MAX_TABLE_BYTES,
     is_repeated,
+    make_refusal,
     open_part,
     open_piece,
     open_placed,
@@ -40,15 +41,12 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-ADVICE: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
-
-
-def _refuse(source: Source, what: str, reason: str, advice: str = ADVICE) -> NoReturn:
-    raise UnsupportedError(f"{source.name}: the {what} {reason}", code="container", advice=advice)
+QEMU: Final = "qemu-img convert -O raw IMAGE RAW"
+ADVICE: Final = f"convert it with: {QEMU}"
 
 
 def _refuse_differences(source: Source, what: str, other: str = "another disk") -> NoReturn:
-    _refuse(source, what, f"holds the differences to {other} alone", f"join them with: {ADVICE.split(': ')[1]}")
+    raise make_refusal(source.name, f"the {what} holds the differences to {other} alone", f"join them with: {QEMU}")
 
 
 def _refuse_short_table(what: str, num_entries: int, num_needed: int) -> None:
@@ -103,13 +101,14 @@ def open_qcow(source: Source) -> Source:
     what = "qcow2 image"
     header = read_structure(grammar.SparseDisks.QcowHeader, source, 0, what)
     if header.version not in (2, 3):
-        _refuse(source, what, f"is of version {header.version:,}, and 2 and 3 are known")
+        raise make_refusal(source.name, f"the {what} is of version {header.version:,}, and 2 and 3 are known", ADVICE)
     if header.ofs_backing_file_name:
         _refuse_differences(source, what)
     if header.crypt_method:
-        _refuse(source, what, "is encrypted")
+        raise make_refusal(source.name, f"the {what} is encrypted", ADVICE)
     if header.version > 2 and header.unknown_features:
-        _refuse(source, what, f"has features that are not known ({header.unknown_features:#x})")
+        reason = f"the {what} has features that are not known ({header.unknown_features:#x})"
+        raise make_refusal(source.name, reason, ADVICE)
     unit, size = 1 << min(header.cluster_bits, 63), header.len_disk
     count = unit // QCOW_REFERENCE.width
     refuse_sizes(what, size, unit * count)
@@ -252,10 +251,8 @@ def open_vmdk(source: Source) -> Source:
     text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
     # Some programs reserve room for a description in each file.
     if not text.startswith(DESCRIPTION):
-        raise UnsupportedError(
-            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
-            advice="open the .vmdk file beside it that names it",
-        )  # fmt: skip
+        advice = "open the .vmdk file beside it that names it"
+        raise make_refusal(source.name, f"is one of the files of a {VMDK}", advice)
     _refuse_parent(source, text)
     return _open_extent(source, header)
 
@@ -278,7 +275,7 @@ def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -
         none = np.empty(0, np.int64)
         return open_placed(MemorySource(b"", source.name), VMDK, size, size, none, none)
     if kind not in ("FLAT", "VMFS", "SPARSE"):
-        _refuse(source, VMDK, f"has an extent of the kind {kind}")
+        raise make_refusal(source.name, f"the {VMDK} has an extent of the kind {kind}", ADVICE)
 
     def open_extent(file: Source) -> Source:
         part = _open_extent(file, _read_vmdk_header(file)) if kind == "SPARSE" else file
@@ -317,10 +314,7 @@ def _read_vmdk_header(source: Source) -> grammar.SparseDisks.VmdkHeader:
     header = read_structure(grammar.SparseDisks.VmdkHeader, source, 0, VMDK)
     # The tables of an unknown version may have another meaning.
     if header.version not in VMDK_VERSIONS:
-        raise UnsupportedError(
-            f"{source.name}: is a {VMDK} of version {header.version:,}, and 1 to 3 are known",
-            code="container", advice=ADVICE,
-        )  # fmt: skip
+        raise make_refusal(source.name, f"is a {VMDK} of version {header.version:,}, and 1 to 3 are known", ADVICE)
     return header
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, ImageError
+from layoutscope.errors import ChecksumError, FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
@@ -262,6 +262,11 @@ def read_table(source: Source, what: str, at: int, count: int, record: RecordTyp
     buffer = np.frombuffer(source.read(at, length), np.uint8)
     columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
+
+
+def make_refusal(name: str, reason: str, advice: str = "") -> UnsupportedError:
+    """Make the error for a kind of container that is not read."""
+    return UnsupportedError(f"{name}: {reason}", code="container", advice=advice)
 
 
 def refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import FormatError, ImageError, UnsupportedError, reason_of
+from layoutscope.errors import FormatError, ImageError, reason_of
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image.containers.encrypted import DecryptedSource, header_of, make_encrypted_refusal, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
+    make_refusal,
     open_part,
     open_piece,
     open_placed,
@@ -150,10 +151,8 @@ def open_vdi(source: Source) -> Source:
     header = read_structure(grammar.SparseDisks.VdiHeader, source, 0, what)
     if header.version >> 16 != 1 or header.kind not in (kinds.dynamic, kinds.fixed):
         reason = "holds the differences to another disk" if header.version >> 16 == 1 else "has a header of version 0"
-        raise UnsupportedError(
-            f"{source.name}: the VirtualBox disk (vdi) {reason}", code="container",
-            advice="convert it with: VBoxManage clonemedium disk IMAGE RAW --format RAW",
-        )  # fmt: skip
+        advice = "convert it with: VBoxManage clonemedium disk IMAGE RAW --format RAW"
+        raise make_refusal(source.name, f"the VirtualBox disk (vdi) {reason}", advice)
     size, unit = header.len_disk, header.len_block
     refuse_sizes(what, size, unit)
     count = min(header.num_blocks, -(-size // unit))
@@ -178,17 +177,14 @@ def open_parallels_folder(path: Path) -> Source:
     except OSError as error:
         raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
-        raise UnsupportedError(f"{path}: the Parallels disk is encrypted", code="container", advice=_PRL)
+        raise make_refusal(str(path), "the Parallels disk is encrypted", _PRL)
     storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_parse_sectors)
     files = [re.findall(r"<File>\s*([^<]*?)\s*</File>", storage) for storage in storages]
     if not storages or not all(files):
         raise ImageError(f"{path}: its {DESCRIPTION} names no file of the disk")
     if any(len(each) > 1 for each in files):
         states = max(map(len, files))
-        raise UnsupportedError(
-            f"{path}: the Parallels disk has {states} states over one another (snapshots)", code="container",
-            advice=_PRL,
-        )  # fmt: skip
+        raise make_refusal(str(path), f"the Parallels disk has {states} states over one another (snapshots)", _PRL)
     spans = list(map(_parse_sectors, storages))
     if any(before[1] != after[0] for before, after in zip([(0, 0), *spans], spans, strict=False)):
         raise ImageError(f"{path}: the files that its {DESCRIPTION} names do not follow one another from sector 0 on")

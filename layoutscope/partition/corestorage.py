@@ -326,21 +326,15 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
         family_id = b""
         with suppress(ValueError):
             family_id = uuid.UUID(family_name).bytes
-        volume = LogicalVolume(
-            name,
-            _parse_number(size),
-            family_id,
-            has_encrypted_extents if is_encrypted is None else is_encrypted,
-            text if b"KEKWrappedVolumeKeyStruct" in text else b"",
-        )
+        size_bytes, keys = _parse_number(size), text if b"KEKWrappedVolumeKeyStruct" in text else b""
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
         if status and status[1] in (b"Converting", b"Pending"):
-            volumes[identifier] = replace(
-                volume, reason="which is encrypted or decrypted in part, as that was going on"
-            )
-            continue
-        offset, reason = _locate_volume(newest, block, volume.size_bytes, block_bytes, space_bytes)
-        volumes[identifier] = replace(volume, volume_offset=offset, reason=reason)
+            place: tuple[int | None, str] = None, "which is encrypted or decrypted in part, as that was going on"
+        else:
+            place = _locate_volume(newest, block, size_bytes, block_bytes, space_bytes)
+        if is_encrypted is None:
+            is_encrypted = has_encrypted_extents
+        volumes[identifier] = LogicalVolume(name, size_bytes, family_id, is_encrypted, keys, *place)
     return list(volumes.values())
 
 

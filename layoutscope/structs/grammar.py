@@ -51,11 +51,10 @@ def parse(
     *,
     structure: str,
     image_offset: int = 0,  # place of the buffer, in bytes from the start of the image
-    params: tuple[Any, ...] = (),
 ) -> T:
     """Parse one structure from the start of a buffer."""
     # Classes compiled for debugging record the place of each field, which findings need, and read only on request.
-    parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
+    parsed = cls(KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()
     except KaitaiStructError as error:

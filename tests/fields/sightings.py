@@ -122,8 +122,8 @@ def watched() -> Iterator[Sightings]:
     sightings = Sightings()
     parse, gather_from = grammar.parse, bulk._gather_from
 
-    def watching(cls: Any, data: Any, *, structure: str, image_offset: int = 0, params: tuple[Any, ...] = ()) -> Any:
-        found = parse(cls, data, structure=structure, image_offset=image_offset, params=params)
+    def watching(cls: Any, data: Any, *, structure: str, image_offset: int = 0) -> Any:
+        found = parse(cls, data, structure=structure, image_offset=image_offset)
         sightings.parsed(found, image_offset)
         return found
 

@@ -100,9 +100,8 @@ class AsifSource(StoredSource):
         if not places:
             raise _make_header_error("the file has no directory", header.ofs_first_directory)
         # A writer changes the directory that is not in use, and then gives it the higher number.
-        place = max(
-            places, key=lambda place: read_structure(grammar.Asif.Sequence, source, place, "asif.sequence").number
-        )
+        kind, what = grammar.Asif.Sequence, "asif.sequence"
+        place = max(places, key=lambda place: read_structure(kind, source, place, what).number)
         at = place + SEQUENCE.width
         return read_table(source, "ASIF directory", at, count, DIRECTORY_ENTRY, DIRECTORY_ENTRY.chunk)[0]
 

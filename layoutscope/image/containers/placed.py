@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, ImageError, UnsupportedError
+from layoutscope.errors import ChecksumError, FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
@@ -232,7 +232,7 @@ def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], So
     part.counter = counter
     try:
         return open_with(part)
-    except (ImageError, FormatError):
+    except LayoutscopeError:
         part.close()
         raise
 

@@ -308,11 +308,7 @@ class SparseBundle(PieceSource):
                 log.add(CODE, "error", f"{what}, and are not read: {_quote_names(names)}")
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
-            log.add(
-                CODE,
-                "warning",
-                f"bands are after the end of the disk: {_quote_names(beyond)}",
-            )
+            log.add(CODE, "warning", f"bands are after the end of the disk: {_quote_names(beyond)}")
         return {number for numbers in wrong.values() for number in numbers}
 
     def _select_inside(self, bands: Iterable[int]) -> list[int]:

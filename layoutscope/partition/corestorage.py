@@ -169,7 +169,8 @@ def _read_header(
         return None
     if header is not None and computed == header.checksum:
         return header, ()
-    copy, computed_of_copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
+    copy_at = stretch.size_bytes - HEADER_BYTES
+    copy, computed_of_copy = _parse_header(stretch, copy_at) if copy_at > 0 else (None, 0)
     where = "physical volume header", stretch.origin
     if copy is not None and computed_of_copy == copy.checksum:
         message = "the header of the physical volume is damaged; its copy in the last sector is used"

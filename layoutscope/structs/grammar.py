@@ -79,16 +79,16 @@ def parser(record_type: RecordType) -> type[Struct]:
     return cast("type[Struct]", found)
 
 
-@cache
 def width_of(cls: type[Struct]) -> int:
     """Return the length of the fixed prefix of a generated class in bytes."""
-    # The names of record types differ only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
-    return next(item.width for item in _record_types() if item.type_name.replace("_", "") == cls.__qualname__.lower())
+    return _record_types()[cls.__qualname__.lower()].width
 
 
 @cache
-def _record_types() -> list[RecordType]:
-    return [item for item in vars(records).values() if isinstance(item, RecordType)]
+def _record_types() -> dict[str, RecordType]:
+    # The names of record types differ from those of classes only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
+    found = (item for item in vars(records).values() if isinstance(item, RecordType))
+    return {item.type_name.replace("_", ""): item for item in found}
 
 
 def parse_fixed(record_type: RecordType, buffer: U8, start: int) -> Struct:

@@ -86,7 +86,7 @@ def width_of(cls: type[Struct]) -> int:
 
 @cache
 def _record_types() -> dict[str, RecordType]:
-    # The names of record types differ from those of classes only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
+    # The names of types differ from those of classes only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
     found = (item for item in vars(records).values() if isinstance(item, RecordType))
     return {item.type_name.replace("_", ""): item for item in found}
 

@@ -106,17 +106,13 @@ def parse_fixed(record_type: RecordType, buffer: U8, start: int) -> Struct:
 
 def value_at(parsed: Any, path: str) -> Any:
     """Return a field or instance of a parsed structure by its dotted name; a list if it is repeated."""
-    return _value(parsed, path.split("."))
-
-
-def _value(item: Any, path: list[str]) -> Any:
-    for number, name in enumerate(path):
-        if isinstance(item, list):
-            return [_value(member, path[number:]) for member in item]
-        item = getattr(item, name)
-    if isinstance(item, list):
-        return [int(member) for member in item]
-    return item if isinstance(item, bool | bytes) else int(item)
+    first, _, rest = path.partition(".")
+    value = getattr(parsed, first)
+    if rest:
+        return [value_at(member, rest) for member in value] if isinstance(value, list) else value_at(value, rest)
+    if isinstance(value, list):
+        return [int(member) for member in value]
+    return value if isinstance(value, bool | bytes) else int(value)
 
 
 def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:

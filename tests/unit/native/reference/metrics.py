@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.access.trace import interleave_touches
 from layoutscope.metrics.scatter import Pieces, edge_distance
-from layoutscope.structs.arrays import dense_codes, first_places, interleave
+from layoutscope.structs.arrays import dense_codes, first_places, ranges, starts_of
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ def plain_merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
     """Order touches by their places; the twin of the kernel."""
-    return interleave_touches([first, second], interleave([first_counts, second_counts]))
+    together = np.stack([first_counts, second_counts], axis=1)
+    # Row by row, the array of lengths has the runs in their merged order.
+    start = starts_of(together.ravel()).reshape(together.shape)
+    return interleave_touches([first, second], [ranges(start[:, part], together[:, part]) for part in range(2)])
 
 
 def plain_inversions(permutation: NDArray[np.int64]) -> int:

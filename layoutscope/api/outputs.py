@@ -170,8 +170,10 @@ def disk_in(path: Path) -> str:
     images, and those are removed by hand.
     """
     from layoutscope.image.cache import compression_of
+    from layoutscope.image.containers.udif import udif_trailer_at
     from layoutscope.image.raw import RawFile
-    from layoutscope.image.signatures import peek, signature_of, trailer_of, udif_trailer_at
+    from layoutscope.image.signatures import signature_of
+    from layoutscope.image.source import peek, trailer_of
     from layoutscope.partition import find_volumes
 
     try:

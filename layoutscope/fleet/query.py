@@ -165,8 +165,8 @@ def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) ->
         finally:
             working.release()
 
-    Thread(target=run, name=THREAD_NAME, daemon=True).start()
     try:
+        Thread(target=run, name=THREAD_NAME, daemon=True).start()
         while not working.acquire(timeout=POLL_INTERVAL_S):
             limits.check()
     except BaseException:

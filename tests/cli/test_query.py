@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
@@ -476,14 +477,18 @@ def test_a_signal_at_any_moment_is_the_error_that_is_raised(monkeypatch):
     """Also within the wait for DuckDB's thread, whose locks stay usable."""
     monkeypatch.setattr(query, "POLL_INTERVAL_S", 1e-6)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+    def start_timer(seconds):
+        signal.setitimer(signal.ITIMER_REAL, seconds, LONG_S)
+
     try:
-        for number in range(1500):
+        for number in range(600):
             interrupted = threading.Event()
-            connection = SimpleNamespace(interrupt=interrupted.set)
+            # Set within the wait, for the start of a thread is a wait as well; again, if one waits without end.
+            limits = SimpleNamespace(check=partial(next, map(start_timer, [0.0001 + number * 1e-7]), None))
             begin = monotonic()
-            signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 1e-7, LONG_S)  # again, where it waits without end
             with pytest.raises(KeyboardInterrupt):
-                query.run_interruptibly(SimpleNamespace(check=lambda: None), connection, interrupted.wait)
+                query.run_interruptibly(limits, SimpleNamespace(interrupt=interrupted.set), interrupted.wait)
             assert monotonic() - begin < LONG_S
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -23,7 +23,7 @@ from layoutscope.structs.recordtypes import Field, RecordType
 from tests.fields.grammars import types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from layoutscope.tables import VolumeLayout
@@ -120,28 +120,24 @@ def _camel(name: str) -> str:
 def watched() -> Iterator[Sightings]:
     """Look over the shoulders of bulk decoding and the grammars for a while."""
     sightings = Sightings()
-    parse, in_place, from_rows = grammar.parse, bulk._gather_in_place, bulk._gather_from_rows
+    parse, gather_from = grammar.parse, bulk._gather_from
 
-    def watching(cls: Any, data: Any, *, structure: str, image_offset: int = 0, params: tuple[Any, ...] = ()) -> Any:
-        found = parse(cls, data, structure=structure, image_offset=image_offset, params=params)
+    def watching(cls: Any, data: Any, *, structure: str, image_offset: int = 0) -> Any:
+        found = parse(cls, data, structure=structure, image_offset=image_offset)
         sightings.parsed(found, image_offset)
         return found
 
-    def watching_gather(make: Callable[..., bulk.Gather]) -> Callable[..., bulk.Gather]:
-        def gathering(record_type: RecordType, buffer: Any, positions: Any) -> bulk.Gather:
-            gather = make(record_type, buffer, positions)
-            if len(positions):
-                sightings.gathered(record_type, gather)
-            return gather
+    def watching_gather(record_type: RecordType, buffer: Any, positions: Any, num_fields: int) -> bulk.Gather:
+        gather = gather_from(record_type, buffer, positions, num_fields)
+        if len(positions):
+            sightings.gathered(record_type, gather)
+        return gather
 
-        return gathering
-
-    grammar.parse = watching
-    bulk._gather_in_place, bulk._gather_from_rows = watching_gather(in_place), watching_gather(from_rows)
+    grammar.parse, bulk._gather_from = watching, watching_gather
     try:
         yield sightings
     finally:
-        grammar.parse, bulk._gather_in_place, bulk._gather_from_rows = parse, in_place, from_rows
+        grammar.parse, bulk._gather_from = parse, gather_from
 
 
 def look_at(sightings: Sightings, path: Path, **options: Any) -> None:

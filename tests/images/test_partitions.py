@@ -42,7 +42,7 @@ from layoutscope import scan as scan_path
 from layoutscope.cli.application import app
 from layoutscope.errors import FormatError, ImageError, LockedError, UnsupportedError, UsageError
 from layoutscope.image import MemorySource, RawFile, Window, open_image
-from layoutscope.image.signatures import udif_trailer_at
+from layoutscope.image.containers.udif import udif_trailer_at
 from layoutscope.image.source import ReadCounter, Source
 from layoutscope.partition import find_volumes
 from layoutscope.partition.corestorage import read_physical_volume

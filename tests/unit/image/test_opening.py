@@ -73,7 +73,7 @@ def test_bytes_are_no_text():
     assert not any(map(is_text, (b"abc\x00", b"abc\x01", b"\xff\xfe")))
 
 
-NAMED = [signature for signature in SIGNATURES if not signature.reader]
+NAMED = [signature for signature in SIGNATURES if signature.open is None]
 """Supported formats have tests of their own."""
 
 
@@ -81,7 +81,7 @@ NAMED = [signature for signature in SIGNATURES if not signature.reader]
 def test_containers_are_named_with_advice(tmp_path, signature):
     """Each container is recognised by its bytes alone; the message says what to do."""
     data = bytearray(b"\x01" * 8192)
-    place = signature.head_offset if signature.head_offset is not None else 8192 - 512 + signature.trailer_offset
+    place = signature.offset % 8192
     data[place : place + len(signature.magic)] = signature.magic
     (tmp_path / "image.raw").write_bytes(data)
     with pytest.raises(UnsupportedError) as caught:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.structs.arrays import heads, interleave, is_head, lengths_of, ordinals, owners, ranges, starts_of
+from layoutscope.structs.arrays import heads, is_head, lengths_of, ordinals, owners, ranges, starts_of
 
 COUNTS = np.array([2, 0, 3, 1])
 """Four owners; the second has no items."""
@@ -36,15 +36,3 @@ def test_runs_are_the_concatenated_ranges(runs):
     start = np.array([first for first, _ in runs], np.int64)
     count = np.array([length for _, length in runs], np.int64)
     assert ranges(start, count).tolist() == [first + i for first, length in runs for i in range(length)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
-def test_interleaved_places_fill_the_whole(groups):
-    """Both parts together fill each place once, and a group's parts are contiguous."""
-    counts = [np.array([pair[i] for pair in groups], np.int64) for i in range(2)]
-    places = interleave(counts)
-    assert sorted(np.concatenate(places).tolist()) == list(range(int(sum(map(np.sum, counts)))))
-    merged = np.empty(sum(map(len, places)), np.int64)
-    for part, place in enumerate(places):
-        merged[place] = np.repeat(np.arange(len(groups)), counts[part]) * 2 + part
-    assert merged.tolist() == sorted(merged.tolist())

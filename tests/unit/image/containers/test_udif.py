@@ -16,9 +16,8 @@ from layoutscope import scan
 from layoutscope.errors import FormatError, UnreadError, UnsupportedError
 from layoutscope.image import MemorySource
 from layoutscope.image.containers import placed as placed_module
-from layoutscope.image.containers.udif import adc, lzfse_length, open_udif
+from layoutscope.image.containers.udif import adc, lzfse_length, open_udif, udif_trailer_at
 from layoutscope.image.opening import unwrap
-from layoutscope.image.signatures import udif_trailer_at
 
 ZEROS, PLAIN, IGNORED, ADC, ZLIB, BZIP2, LZFSE, LZMA, COMMENT, END = (
     0, 1, 2, 0x80000004, 0x80000005, 0x80000006, 0x80000007, 0x80000008, 0x7FFFFFFE, 0xFFFFFFFF,

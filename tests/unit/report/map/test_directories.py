@@ -71,6 +71,11 @@ def test_folders_of_one_number_on_two_volumes_are_two_boxes():
     }
     assert found["whole"] == {"seconds": 9.0, "entries": 4, "bytes": 740}
     assert (found["shown"], found["total"]) == (4, 4)
+    # Directories and volumes are shown by number.
+    layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
+    called, walks = {0: "volume 1", 1: "volume 2"}, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]
+    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
+    assert set(found["name"]) == {"volume 1 /", "volume 2 /", "directory 16"}
 
 
 def test_the_root_is_one_box():
@@ -82,25 +87,11 @@ def test_the_root_is_one_box():
         "0:16": ("0:2", "home", 1.0, 1, 700),
         "0:77": (None, "directory 77", 0.0, 1, 9),
     }
-
-
-def test_no_name_stands_where_names_are_left_out():
-    """Directories and volumes are shown by number."""
-    layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
-    called, walks = {0: "volume 1", 1: "volume 2"}, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]
-    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
-    assert set(found["name"]) == {"volume 1 /", "volume 2 /", "directory 16"}
-
-
-def test_reads_that_no_directory_caused_have_a_box_of_their_own():
-    """With that box, all boxes together make up the walk."""
+    # With that box, all boxes together make up the walk.
     found = directories(MapDisk("", "", [_layout("Home", *HOME)], 0, 1, 1, [_walk(0, (0, 2.0), (2, 1.0))]), names=True)
     assert _boxes(found)["0:0"] == (None, "no directory", 2.0, 0, 0)
     assert found["whole"]["seconds"] == 3.0
-
-
-def test_a_directory_that_lies_in_itself_is_a_top():
-    """Damage can create cycles of directories, which no treemap can draw; their descendants become tops as well."""
+    # Damage can create cycles of directories, which no treemap can draw; their descendants become tops as well.
     circle = ((5, 6, "x", "directory", 0), (6, 5, "y", "directory", 0), (5, 7, "z", "directory", 0))
     found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
     parents = dict(zip(found["id"], found["parent"], strict=True))

@@ -53,8 +53,6 @@ from layoutscope.structs.records import (
 from layoutscope.structs.records import KVLOC as DISK_KVLOC
 from tests.apfs import check_container
 from tests.cases import for_each
-from tests.fields.faults import found_on, outcomes
-from tests.fields.places import fields_in_use
 
 BLOCK_BYTES = 4096
 
@@ -798,33 +796,27 @@ def test_a_map_whose_keys_do_not_ascend_is_one_cause_at_its_node(victims):
         assert after.entries.height == before.entries.height
 
 
-# Fields of rare structures, on images of the scenarios that have them.
+# Fields of rare structures.
 
 
-HELD = {
-    "jumpstart": (
-        *("version", "len_efi_file", "reserved", "magic", "num_extents"),
-        *("obj_phys.subtype", "obj_phys.type_and_flags", "obj_phys.oid"),
-    ),
-}
-"""Fields that have rules, by scenario."""
-KINDS = {"jumpstart": "efi_jumpstart"}
+@pytest.fixture(scope="module")
+def boot(tmp_path_factory):
+    """A container with an EFI jumpstart, as the victims are."""
+    path = tmp_path_factory.mktemp("boot") / "disk.img"
+    return {"jumpstart": (path, write(SCENARIOS["jumpstart"], path))}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("scenario", HELD)
-def test_changes_of_rare_structures_are_found(scenario, tmp_path):
-    """Every change of a field with a rule is found; without a change there are no findings."""
-    path = tmp_path / "disk.img"
-    write(SCENARIOS[scenario], path)
-    objects = fields_in_use(path)[KINDS[scenario]].values()
-    fields = [several[0] for found in objects for name, several in found.items() if name.endswith(HELD[scenario])]
-    assert len({each.address for each in fields}) >= len(HELD[scenario])
-    assert found_on(path) == set()
-    missed = [each for each in outcomes(path, fields, "little") if not each.codes and each.change != "exchange"]
-    # The driver may end anywhere in its last block.
-    assert {each.field.address.rpartition(".")[2] for each in missed} <= {"len_efi_file"}
-    assert {each.change for each in missed} <= {"bit", "plus", "minus"}
+JUMPSTART = objects.JUMPSTART
+BOOT_FIELDS = ("magic", "version", "len_efi_file", "num_extents", "reserved")
+BOOT_CASES = [*(getattr(JUMPSTART, name) for name in BOOT_FIELDS), JUMPSTART.hdr.oid, JUMPSTART.hdr.subtype]
+
+
+@for_each("field", BOOT_CASES)
+def test_strange_value_in_a_boot_record_is_found(field, boot):
+    """Each field of the EFI jumpstart but its transaction: at the field, its start, or the extent that it adds."""
+    with planted(Fault("boot", "", "", "", changed(at.region("efi-jumpstart", -1), field), "jumpstart"), boot) as image:
+        found = {item.image_offset // BLOCK_BYTES for item in findings(image.path)}
+    assert image.where // BLOCK_BYTES in found
 
 
 BAG = [

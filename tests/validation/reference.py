@@ -1,10 +1,10 @@
 """Predictions for the reference measurements: published times row by row, next to those of layoutscope.
 
-``python -m tests.validation.evidence reference`` writes ``results/reference.json``, from which docs/evidence.md is made.
-No images of the measured volumes exist, so the predictions use plans of volumes, ``macos-hfsplus`` and ``macos-apfs``,
-and are labelled so. For the ratio only, one prediction uses real images of 200,000 files made by the Linux drivers. The
-article's times are those of `tests.validation.article`. Every parameter is in a drive profile, a host profile or a plan,
-with its reason, and was fixed before anything was compared. Misses are shown.
+``python -m tests.validation.evidence reference`` writes ``results/reference.json``, from which docs/evidence.md is
+made. No images of the measured volumes exist, so the predictions use plans of volumes, ``macos-hfsplus`` and ``macos-
+apfs``, and are labelled so. For the ratio only, one prediction uses real images of 200,000 files made by the Linux
+drivers. The article's times are those of `tests.validation.article`. Every parameter is in a drive profile, a host
+profile or a plan, with its reason, and was fixed before anything was compared. Misses are shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
 performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+from functools import partial
 
 import polars as pl
 import pytest
@@ -42,6 +42,7 @@ from layoutscope.structs.records import APFS_SUPERBLOCK
 from tests.apfs import read_layouts
 from tests.cases import for_each
 from tests.losses.victim import rows_of
+from tests.sparse import copy_zeroed
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))
@@ -187,17 +188,7 @@ def regions(sound):
 @pytest.fixture
 def without(sound, tmp_path):
     """Return a function that zeroes blocks of a copy."""
-
-    def make(*places):
-        path = tmp_path / "damaged.img"
-        subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", sound, path], check=True)
-        with path.open("r+b") as file:
-            for at in places:
-                file.seek(at)
-                file.write(bytes(BLOCK))
-        return path
-
-    return make
+    return partial(copy_zeroed, sound, tmp_path / "damaged.img")
 
 
 def place(regions, kind, owner):
@@ -311,12 +302,7 @@ def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
     whole = layoutscope.scan(image, drives=())
     regions = whole.parts[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
     places = regions.filter(pl.col("type") == "container-superblock")["image_offset"].to_list()
-    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
-    with path.open("r+b") as file:
-        for at in places:
-            file.seek(at)
-            file.write(bytes(BLOCK))
-    result = layoutscope.scan(path, drives=(), sweep=True)
+    result = layoutscope.scan(copy_zeroed(image, path, *places), drives=(), sweep=True)
     found = [volume.layout for volume in result.parts if volume.layout.facts.volume is not None]
     assert [layout.facts.name for layout in found] == ["SnapAPFS"]
     assert names_of(result) == names_of(whole)

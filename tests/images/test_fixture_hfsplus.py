@@ -138,9 +138,9 @@ def test_disk_as_it_lies_is_the_state_before_the_transactions(name):
 
 
 @pytest.mark.full
-@for_each("fault", FAULTS)
+@for_each("fault", FAULTS[::3])
 def test_grammars_agree_on_the_nodes_around_a_fault(fault):
-    """With any fault planted, reading ends with tables, and the grammars read their nodes alike."""
+    """With a fault planted, reading ends with tables, and the grammars read their nodes alike; every third is tried."""
     whole, expected = rendered(fault.scenario)
     image = bytearray(whole)
     fault.apply(image, expected)

@@ -71,7 +71,7 @@ def test_why_one_walk_is_far_off(shared):
 
 
 @pytest.mark.images
-@pytest.mark.parametrize("name", DISKSIM)
+@pytest.mark.parametrize("name", [DISKSIM[0], *(pytest.param(name, marks=pytest.mark.slow) for name in DISKSIM[1:])])
 def test_what_is_saved_comes_out_again(name, shared):
     """A new measurement gives the curve and workload errors in the docs; reads are drawn with a fixed seed."""
     again = judge(Witness(shared), name, 0.0)

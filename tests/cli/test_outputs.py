@@ -24,11 +24,12 @@ from fixtures.apfs.scenarios import SCENARIOS as APFS
 from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope import inputs
-from layoutscope.api.outputs import disk_in
+from layoutscope import inputs, ownfiles
+from layoutscope.api.outputs import OutputError, disk_in, open_output
 from layoutscope.cli import running
 from layoutscope.errors import UsageError
 from layoutscope.fleet.query import write_answer
+from layoutscope.image.split import refuse_part
 from layoutscope.progress import Step
 from layoutscope.units import format_bytes
 from tests.cases import for_each
@@ -85,19 +86,20 @@ def refused(run, before, *words):
 
 
 @for_each("verb", VERBS)
-@for_each("way", ["same", "dots", "symlink", "hard link"])
+@for_each("way", ["same", "dots", "symlink", "hard link", "volume"])
 def test_the_image_is_never_the_output(run, tmp_path, verb, way):
     """For every command that writes and every name of the image."""
     disk = small_disk(tmp_path / "disk.img")
     (tmp_path / "folder").mkdir()
     other = tmp_path / "other.img"
     shutil.copyfile(disk, other) if "{other}" in VERBS[verb] else other.touch()
-    target = {"same": disk, "dots": tmp_path / "folder" / ".." / disk.name}.get(way, tmp_path / "alias")
+    target = {"same": disk, "volume": disk, "dots": tmp_path / "folder" / ".." / disk.name}.get(way, tmp_path / "alias")
     if way == "symlink":
         target.symlink_to(disk)
     elif way == "hard link":
         target.hardlink_to(disk)
-    words = [word.format(image=disk, target=target, other=other) for word in VERBS[verb]]
+    image = f"{disk}:1" if way == "volume" else disk
+    words = [word.format(image=image, target=target, other=other) for word in VERBS[verb]]
     assert "input" in refused(run, [disk, other], *words)
 
 
@@ -105,7 +107,6 @@ def test_the_image_is_never_the_output(run, tmp_path, verb, way):
 def test_an_image_that_is_open_for_writing_is_protected(disk, writer):
     """The library may write into an open file, which may be the image; another file is accepted."""
     pytest.importorskip("duckdb")
-    import layoutscope
 
     def write_to(file):
         if writer == "table":
@@ -130,67 +131,35 @@ def test_an_image_that_is_open_for_writing_is_protected(disk, writer):
     write_to(io.BytesIO())
 
 
-def test_an_image_opened_through_a_link_is_protected(run, disk, tmp_path):
-    """The output names the file, the image the link."""
-    link = tmp_path / "link"
-    link.symlink_to(disk)
-    refused(run, [disk], "export", link, "--table", "nodes", "-o", disk)
+def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):
+    """A library call that scans, then writes the map over the image, is refused too."""
+    with pytest.raises(UsageError, match="read as input"):
+        layoutscope.scan(disk, drives=()).map(disk, force=True)
 
 
-def test_later_parts_of_a_split_image_are_protected(run, disk, tmp_path):
-    """Later parts are inputs like the first one."""
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    parts = [folder / f"disk.{number:03}" for number in (1, 2, 3, 4)]
-    data = disk.read_bytes()
-    length = len(data) // 4
-    for number, part in enumerate(parts):
-        part.write_bytes(data[number * length :][:length])
-    refused(run, parts, "export", parts[0], "--table", "nodes", "-o", parts[2])
-
-
-def test_bands_of_a_bundle_are_protected(run, tmp_path):
-    """Also bands that were not opened, and files that do not exist yet."""
+def test_all_parts_of_an_image_are_protected(run, disk, tmp_path):
+    """Later parts, bands that were not opened, files of a bundle or capture that do not exist yet, and links."""
     import plistlib
 
-    bundle = tmp_path / "disk.sparsebundle"
+    data, folder, bundle = disk.read_bytes(), tmp_path / "parts", tmp_path / "disk.sparsebundle"
+    folder.mkdir()
     (bundle / "bands").mkdir(parents=True)
-    data = small_disk(tmp_path / "disk.img").read_bytes()
     length = len(data) // 4
     (bundle / "Info.plist").write_bytes(plistlib.dumps({"size": len(data), "band-size": length}))
     for number in range(4):
-        (bundle / "bands" / f"{number:x}").write_bytes(data[number * length :][:length])
-    for name in ("bands/3", "bands/4", "nodes.csv"):
-        refused(run, [bundle], "export", bundle, "--table", "nodes", "-o", bundle / name)
-
-
-def test_tables_of_a_capture_are_protected(run, disk, tmp_path):
-    """A capture is an input like any image, and is not overwritten by itself."""
-    capture = tmp_path / "disk.lscope"
+        for path in (folder / f"disk.{number + 1:03}", bundle / "bands" / f"{number:x}"):
+            path.write_bytes(data[number * length :][:length])
+    parts, capture, link = sorted(folder.iterdir()), tmp_path / "disk.lscope", tmp_path / "link"
+    link.symlink_to(disk)
     assert run("scan", disk, "--save", capture).exit_code == 0
+    table = ("--table", "nodes", "-o")
+    refused(run, [disk], "export", link, *table, disk)
+    refused(run, parts, "export", parts[0], *table, parts[2])
+    for name in ("bands/3", "bands/4", "nodes.csv"):
+        refused(run, [bundle], "export", bundle, *table, bundle / name)
     for name in ("0/nodes.parquet", "manifest.json", "new.csv"):
-        refused(run, [capture], "export", capture, "--table", "nodes", "-o", capture / name)
+        refused(run, [capture], "export", capture, *table, capture / name)
     refused(run, [capture], "scan", capture, "--save", capture)
-
-
-def test_files_that_say_how_to_read_are_protected(run, disk, tmp_path):
-    """A password file, a drive profile and a list of paths."""
-    secret, listed, profile = (tmp_path / name for name in ("secret", "list", "drive.toml"))
-    secret.write_text("password")
-    listed.write_text("a\nb\n")
-    profile.write_text(run("drives", "show", "sata-ssd", "--toml").stdout or "x")
-    refused(run, [secret, disk], "export", disk, "--table", "nodes", "--password-file", secret, "-o", secret)
-    refused(run, [listed, disk], "trace", disk, "--order", "paths", "--paths", listed, "-o", listed)
-
-
-def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):
-    """A library call that scans, then writes the map over the image, is refused too."""
-    from layoutscope import scan
-    from layoutscope.errors import UsageError
-
-    result = scan(disk, drives=())
-    with pytest.raises(UsageError, match="read as input"):
-        result.map(disk, force=True)
 
 
 def test_what_is_no_regular_file_is_not_replaced(run, disk, tmp_path):
@@ -297,38 +266,46 @@ FREE_NAMES = {
 }
 
 
-@pytest.mark.parametrize("case", SET_NAMES)
-def test_no_output_becomes_a_part_of_a_set(run, disk, tmp_path, case):
-    """For every command that writes, and each name that readers of such sets would take for a part."""
-    there, wanted = SET_NAMES[case]
-    (tmp_path / "set").mkdir()
-    for name in there:
-        (tmp_path / "set" / name).write_bytes(b"part")
-    for name in wanted:
-        for words in (("export", disk, "--table", "nodes", "-o"), ("scan", disk, "--save")):
-            told = refused(run, [*(tmp_path / "set" / each for each in there)], *words, tmp_path / "set" / name)
-            assert "has the name of a part of" in told, name
-            assert f"beside {there[0]}" in told
-
-
-@pytest.mark.parametrize("case", FREE_NAMES)
-def test_other_names_beside_a_set_are_free(tmp_path, case):
-    """Only names that a reader would take for a part are refused."""
-    from layoutscope.image.split import refuse_part
-
-    there, wanted = FREE_NAMES[case]
-    for name in there:
-        (tmp_path / name).write_bytes(b"part")
-    for name in wanted:
-        refuse_part(tmp_path / name)
-
-
-def test_a_link_that_leads_to_itself_is_no_part_of_a_set(tmp_path):
-    """It is next to the new file, and has a name like that of a part."""
-    from layoutscope.image.split import refuse_part
-
+@for_each("case", {**SET_NAMES, **{f"{case}, free": names for case, names in FREE_NAMES.items()}}.items())
+def test_no_output_becomes_a_part_of_a_set(tmp_path, case):
+    """Each name that readers of such sets would take for a part is refused, and no other one."""
+    name, (there, wanted) = case
+    for part in there:
+        (tmp_path / part).write_bytes(b"part")
     (tmp_path / "loop").symlink_to("loop")
-    refuse_part(tmp_path / "zero")
+    for path in (tmp_path / each for each in (*wanted, "zero")):
+        if name.endswith("free") or path.name == "zero":
+            refuse_part(path)
+        else:
+            with pytest.raises(UsageError, match="has the name of a part of") as caught:
+                refuse_part(path)
+            assert f"beside {there[0]}" in str(caught.value)
+
+
+PLACES = {
+    "export": ("export", "{image}", "--table", "nodes", "-o", "{target}", "--force"),
+    "scan --save": ("scan", "{image}", "--save", "{target}", "--force"),
+    "export of all": ("export", "{image}", "--table", "all", "-o", "{target}"),
+    "batch": ("batch", "{image}", "-o", "{target}"),
+    "cache": ("scan", "fixtures/images/hfsplus-scattered.img.zst", "--cache-dir", "{target}"),
+}
+"""Commands by what they write."""
+
+
+@for_each("words", PLACES.values())
+def test_no_command_writes_a_part_of_a_set_or_into_a_bundle(run, tmp_path, words):
+    """Neither files nor folders."""
+    disk, bundle = small_disk(tmp_path / "disk.img"), tmp_path / "a.sparsebundle"
+    bundle.mkdir()
+    (tmp_path / "xaa").write_bytes(b"part")
+    places = {bundle / "14": "is inside of"}
+    if "--force" in words:
+        places[tmp_path / "xab"] = "has the name of a part of"
+    for target, said in places.items():
+        result = run(*(word.format(image=disk, target=target) for word in words))
+        assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (2, True, 1), result.stderr
+    assert names(tmp_path) == ["a.sparsebundle", "disk.img", "xaa"]
+    assert names(bundle) == []
 
 
 @pytest.mark.parametrize("long", ["\N{PARTY POPPER}" * 62 + ".csv", "\u3042" * 83 + ".csv", "x" * 251 + ".csv"])
@@ -347,8 +324,8 @@ def test_results_may_be_numbered(run, disk, tmp_path):
         assert run("trace", disk, "-o", tmp_path / f"trace.00{number}", "--format", "csv").exit_code == 0
 
 
-def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
-    """Files, captures and batches, at any depth, are refused; so are damaged bundles, and other folders as a whole."""
+def test_no_output_gets_into_a_bundle(tmp_path):
+    """At any depth; so are damaged bundles, and other folders as a whole, but no other folder of bands."""
     for name, files in {
         "a.sparsebundle": (),
         "renamed": ("Info.plist", "bands/0"),
@@ -365,22 +342,14 @@ def test_no_output_gets_into_a_bundle(run, disk, tmp_path):
         for inner in ("", "bands", "bands/deep"):
             folder = tmp_path / name / inner
             folder.mkdir(parents=True, exist_ok=True)
-            for words in (("export", disk, "--table", "nodes", "-o"), ("scan", disk, "--save")):
-                assert "is inside of" in refused(run, [tmp_path / name, disk], *words, folder / "14"), (name, inner)
-            for words in (("batch", disk, "-o"), ("export", disk, "--table", "all", "-o")):
-                result = run(*words, folder / "14")
-                assert (result.exit_code, "is inside of" in result.stderr) == (2, True), (name, inner, result.stderr)
-                assert not (folder / "14").exists()
-            cached = run("scan", ROOT / "fixtures/images/hfsplus-scattered.img.zst", "--cache-dir", folder / "15")
-            assert (cached.exit_code, (folder / "15").exists()) == (2, False), cached.stderr
+            with pytest.raises(UsageError, match="is inside of"):
+                refuse_part(folder / "14")
     (tmp_path / "music" / "bands" / "ABBA").mkdir(parents=True)
-    assert run("export", disk, "--table", "nodes", "-o", tmp_path / "music" / "a.csv").exit_code == 0
+    refuse_part(tmp_path / "music" / "a.csv")
 
 
 def test_places_of_the_system_take_no_output(run, disk, tmp_path, monkeypatch):
     """Devices, processes and settings are refused; /dev/shm holds ordinary files."""
-    from layoutscope import ownfiles
-
     for name in ("dev/shm", "proc", "plain"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "dev" / "stdout").symlink_to(tmp_path / "plain" / "log")
@@ -393,43 +362,26 @@ def test_places_of_the_system_take_no_output(run, disk, tmp_path, monkeypatch):
     assert run("export", disk, "--table", "nodes", "-o", tmp_path / "dev" / "shm" / "a.csv").exit_code == 0
 
 
-def test_a_foreign_folder_with_a_manifest_stays(run, disk, tmp_path):
-    """Many programs write a manifest.json; only our own captures are ever replaced."""
-    folder = tmp_path / "extension"
+def test_a_capture_with_other_files_stays(run, disk, tmp_path):
+    """Files and folders that a user put into a capture, one in place of a table, the image, and a foreign manifest."""
+    folder, capture = tmp_path / "extension", tmp_path / "disk.lscope"
     (folder / "js").mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"name": "my browser extension"}))
     (folder / "js" / "work.js").write_text("work()")
     assert "belongs to no capture" in refused(run, [folder], "scan", disk, "--save", folder)
-
-
-@pytest.mark.parametrize("stranger", ["notes.txt", "0/notes.txt", "work"])
-def test_a_capture_with_other_files_stays(run, disk, tmp_path, stranger):
-    """Files that a user put into a capture are kept."""
-    capture = tmp_path / "disk.lscope"
-    assert run("scan", disk, "--save", capture).exit_code == 0
-    if "." in stranger:
-        (capture / stranger).write_text("mine")
-    else:
-        (capture / stranger).mkdir()
-    assert stranger.split("/")[-1] in refused(run, [capture, disk], "scan", disk, "--save", capture)
-
-
-def test_a_folder_in_the_place_of_a_table_stays(run, disk, tmp_path):
-    """An empty folder with the name of a file of the capture still belongs to the user."""
-    capture = tmp_path / "disk.lscope"
-    assert run("scan", disk, "--save", capture).exit_code == 0
-    (capture / "0" / "nodes.parquet").unlink()
-    (capture / "0" / "nodes.parquet").mkdir()
-    assert "is an empty folder" in refused(run, [capture, disk], "scan", disk, "--save", capture)
-
-
-def test_a_folder_that_holds_the_image_stays(run, tmp_path):
-    """A capture folder with the image in it is not removed."""
-    capture = tmp_path / "disk.lscope"
-    disk = small_disk(tmp_path / "disk.img")
-    assert run("scan", disk, "--save", capture).exit_code == 0
-    moved = disk.rename(capture / "disk.img")
-    refused(run, [capture], "scan", moved, "--save", capture)
+    for stranger in ("notes.txt", "0/notes.txt", "work/", "0/nodes.parquet/", "disk.img"):
+        assert run("scan", disk, "--save", capture).exit_code == 0
+        place, image = capture / stranger, disk
+        if stranger == "disk.img":
+            image = disk.rename(place)
+        elif stranger.endswith("/"):
+            place.unlink(missing_ok=True)
+            place.mkdir()
+        else:
+            place.write_text("mine")
+        told = refused(run, [capture], "scan", image, "--save", capture)
+        assert ("is an empty folder" if "parquet" in stranger else place.name) in told
+        shutil.rmtree(capture)
 
 
 @for_each("verb", VERBS)
@@ -457,12 +409,10 @@ def test_nothing_is_written_through_a_link(run, tmp_path, verb, leads_to):
 @pytest.mark.usefixtures("marks")
 def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     """If the new one cannot be renamed into place, the old one is still there unchanged."""
-    from layoutscope import scan
-    from layoutscope.api.outputs import OutputError
     from layoutscope.api.save import save
 
     capture = tmp_path / "disk.lscope"
-    result = scan(disk, drives=())
+    result = layoutscope.scan(disk, drives=())
     save(result, capture)
     known = digest(capture)
 
@@ -485,8 +435,6 @@ SETS = {
 @pytest.mark.parametrize("way", SETS)
 def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, way):
     """The extents of a vmdk and later segments are inputs like the named file."""
-    import subprocess
-
     folder = tmp_path / "set"
     folder.mkdir()
     if way == "part of a vmdk":
@@ -501,16 +449,17 @@ def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, w
 
 
 def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
-    """The second device, a ddrescue map, offsets, a trace, a profile, its map, a member, a fio report."""
+    """Passwords, paths, the second device, a ddrescue map, offsets, a profile, its map, a member, a fio report."""
     from tests.unit.drive.test_sectormap import PROFILE, ROWS, packed
 
     folder = tmp_path / "beside"
     folder.mkdir()
     second = small_disk(folder / "second.img")
     texts = {
+        "secret": "password",
+        "list": "a\nb\n",
         "a.map": f"0x0 ? 1\n0x0 0x{disk.stat().st_size:x} +\n",
         "offsets": "0\n4096\n",
-        "trace.csv": "image_offset,length_bytes\n0,512\n",
         "disk.toml": PROFILE,
         "set.toml": 'kind = "stripe"\nmembers = ["disk.toml"]\n[figures]\n'
         'chunk_bytes = { value = 4096, kind = "assumed", source = "x" }\n',
@@ -521,6 +470,8 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
     (folder / "disk.map.zst").write_bytes(packed(ROWS))
     table, every = ("export", disk, "--table", "nodes"), [disk, second, *(folder / name for name in texts)]
     for name, words in {
+        "secret": (*table, "--password-file", folder / "secret"),
+        "list": ("trace", disk, "--order", "paths", "--paths", folder / "list"),
         "second.img": (*table, "--second", second),
         "a.map": (*table, "--ddrescue-map", folder / "a.map"),
         "offsets": ("trace", disk, "--order", "read", "--file", "/other", "--offsets", folder / "offsets"),
@@ -621,9 +572,6 @@ def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
 
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):
     """They are written under an unpredictable name, synced, then renamed, in this order."""
-    from layoutscope import ownfiles
-    from layoutscope.api.outputs import open_output
-
     done = []
     fsync, place = os.fsync, ownfiles.place
     monkeypatch.setattr(os, "fsync", lambda number: done.append("synced") or fsync(number))
@@ -640,9 +588,6 @@ def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypa
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks, verb):
     """File sizes are limited: one line, exit code 1, and earlier files are kept."""
-    import subprocess
-    import sys
-
     target = tmp_path / "old.txt"
     if verb == "scan --save":
         subprocess.run([sys.executable, "-m", "layoutscope", "scan", disk, "--save", target], check=True)

@@ -21,6 +21,7 @@ from layoutscope.cli.help import EXAMPLES, FOLDED, FORMS, PANELS, Verb, command_
 from layoutscope.structs.native import core as core_name
 from tests.cases import for_each
 from tests.cli.conftest import ROOT
+from tests.docs.test_screens import PRIVATE
 
 COMMANDS = sorted(OVERVIEW)
 
@@ -62,20 +63,17 @@ def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
     assert "--states: no such file" in run("inspect", "--at", "0", "--", "--states").stderr
 
 
-@for_each("name", COMMANDS)
-def test_a_help_page_is_about_30_lines(run, name):
-    """Rarely needed options are only named at the end; --help-all describes each of them."""
-    short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
-    assert len(short.splitlines()) <= 40
-    for item in options_of(name):
-        assert item.names in whole
-        assert item.names.rpartition(" ")[2] in short or item.panel in FOLDED
-
-
-def test_most_help_pages_fit_on_a_screen(run):
-    """The median length is at most 31 lines."""
-    lengths = sorted(len(run(name, "--help").stdout.splitlines()) for name in COMMANDS)
-    assert lengths[len(lengths) // 2] <= 31
+def test_a_help_page_is_about_30_lines(run):
+    """Rarely needed options are only named at the end; --help-all describes each of them. The median is 31 lines."""
+    lengths = []
+    for name in COMMANDS:
+        short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
+        lengths.append(len(short.splitlines()))
+        for item in options_of(name):
+            assert item.names in whole, name
+            assert item.names.rpartition(" ")[2] in short or item.panel in FOLDED, name
+    assert max(lengths) <= 40
+    assert sorted(lengths)[len(lengths) // 2] <= 31
 
 
 def test_parts_of_drives_hear_options_before_them(run, tmp_path):
@@ -164,20 +162,13 @@ def test_options_that_cannot_matter_are_not_shown(run, name, absent):
     assert not [option for option in absent if f"  {option} " in text]
 
 
-def test_help_shows_what_is_typed(run):
-    """Usage shows no braces and no type names of the program."""
-    for name in COMMANDS:
-        text = run(name, "--help").stdout
-        assert not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text), name
-
-
-@for_each("name", COMMANDS)
-def test_help_fits_80_columns(run, name):
-    """No line is wider than 80 columns, and none has trailing blanks."""
-    for words in ([], [name]):
-        for line in run(*words, "--help").stdout.splitlines():
-            assert len(line) <= 80
-            assert line == line.rstrip()
+@for_each("words", [[], *([name] for name in COMMANDS)])
+def test_help_fits_80_columns_and_shows_what_is_typed(run, words):
+    """No trailing blanks, braces or type names of the program, and no private terms."""
+    text = run(*words, "--help").stdout
+    assert [line for line in text.splitlines() if len(line) > 80 or line != line.rstrip()] == []
+    assert not PRIVATE.search(text)
+    assert not words or not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text)
 
 
 @for_each("name", sorted({*COMMANDS} - {"cache", "measure"}))  # a device is not an image

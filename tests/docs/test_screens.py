@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 APFS, HFS = (str(COMMITTED / f"{name}-scattered.img.zst") for name in ("apfs", "hfsplus"))
 
 COMMAND_LINES = {
-    "scan": ("scan {apfs} --details", "scan {hfs} --details", "scan damaged.img --details", "scan locked.img"),
+    "scan": (
+        "scan {apfs} --details --explain",
+        "scan {hfs} --details",
+        "scan damaged.img --details",
+        "scan locked.img",
+    ),
     "list": ("list {apfs} --format csv",),
     "plan": ("plan {apfs} --all", "plan {hfs}"),
     "map": ("map {apfs} -o map.html",),
@@ -73,6 +78,7 @@ SENTENCES = {
 
 LABEL = re.compile(r"^ *([A-Z]?[a-z]+(?: [a-z]+){0,3}): ", re.MULTILINE)
 VERDICT = re.compile(r"^ *([A-Z]{2,})(?::| on )", re.MULTILINE)
+PRIVATE = re.compile(r"\b(strewn|headroom|dearest|dearer|told|upper bound|lower bound|\bbound \d)", re.IGNORECASE)
 
 
 class Screens(NamedTuple):
@@ -136,6 +142,13 @@ def test_heads_of_tables_are_explained(screens):
     """Each head that the commands print."""
     assert len(screens.heads) > 50
     assert sorted(head for head in screens.heads if not is_explained(head)) == []
+
+
+def test_screens_are_in_plain_words_and_lines(screens):
+    """Without private terms of the project, as are the pages about them; lines end without blanks and control codes."""
+    pages = {name: (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/concepts.md", "docs/glossary.md")}
+    assert [(name, found) for name, text in (pages | screens.texts).items() if (found := PRIVATE.findall(text))] == []
+    assert [verb for verb, text in screens.texts.items() if re.search(r" \n|\x1b", text)] == []
 
 
 def test_heads_in_the_code_are_explained():

@@ -27,22 +27,17 @@ COMMANDS = sorted(OVERVIEW)
 
 
 def test_help_lists_fifteen_commands_and_their_parts(run):
-    """The overview lists each command that is not part of another one, and the parts as they are typed."""
+    """In groups: for new users, for developers, for data; parts of other commands are shown as they are typed."""
     text = run("--help").stdout
     shown = [name for group in GROUPS.values() for name in group]
     assert len(shown) == 15
+    places = [text.index(f"\n{title}:\n") for title in GROUPS]
+    assert places == sorted(places)
+    assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
     assert all(f"\n  {name} " in text for name in shown)
     assert all(form in " ".join(text.split()) for form in FORMS.values())
     assert {*shown, *PARTS} == {*COMMANDS}
     assert {*PARTS} - {*FORMS} == {"verify", "cache"}
-
-
-def test_commands_are_in_groups(run):
-    """Commands for new users come first, then those for developers, then those for data."""
-    text = run("--help").stdout
-    places = [text.index(f"\n{title}:\n") for title in GROUPS]
-    assert places == sorted(places)
-    assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -178,22 +173,13 @@ def test_every_command_is_a_verb_of_the_library(name):
 
 
 def test_version(run):
-    """The version is that of the package."""
-    assert run("--version").stdout == f"layoutscope {layoutscope.__version__}\n"
-
-
-@pytest.mark.parametrize("words", [["--version", "--verbose"], ["--verbose", "--version"]])
-def test_verbose_version_names_the_core(run, words):
-    """It shows which build of the C core runs."""
-    version, core = run(*words).stdout.splitlines()
-    assert version == f"layoutscope {layoutscope.__version__}"
-    assert core == f"core: {core_name()}"
-
-
-@pytest.mark.parametrize("words", [["--verbose"], ["--verbose", "scan"]])
-def test_verbose_is_about_the_version(run, words):
-    """Alone, or before a command, it is a usage error."""
-    assert run(*words).exit_code == 2
+    """That of the package; verbose names the build of the C core, and is a usage error elsewhere."""
+    version = f"layoutscope {layoutscope.__version__}\n"
+    assert run("--version").stdout == version
+    for words in (["--version", "--verbose"], ["--verbose", "--version"]):
+        assert run(*words).stdout == f"{version}core: {core_name()}\n"
+    for words in (["--verbose"], ["--verbose", "scan"]):
+        assert run(*words).exit_code == 2
 
 
 TABLES = {"polars", "plotly", "layoutscope.zstd", "kaitaistruct"}
@@ -237,40 +223,41 @@ def program(tmp_path):
     return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
-def completed(program, line, shell="bash"):
-    """Return the completions of the last word of a line, as the shell's script requests them."""
-    words = line.split(" ")
-    asked = {
-        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_LAYOUTSCOPE_COMPLETE": "complete_bash"},
-        "zsh": {"_TYPER_COMPLETE_ARGS": line, "_LAYOUTSCOPE_COMPLETE": "complete_zsh"},
-        "fish": {
-            "_TYPER_COMPLETE_ARGS": line,
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-            "_LAYOUTSCOPE_COMPLETE": "complete_fish",
-        },
-    }[shell]
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
+COMPLETING = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
+
+
+def completed(program, **asked):
+    """Return what the program tells a shell's script."""
     run = subprocess.run(
-        [sys.executable, "-c", code], env={**program, **asked}, capture_output=True, text=True, check=False, cwd=ROOT
+        [sys.executable, "-c", COMPLETING],
+        env={**program, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
     )
     return run.stdout
 
 
 @pytest.mark.parametrize(
-    ("line", "found", "not_found"),
+    ("shell", "line", "found", "not_found"),
     [
-        ("layoutscope sc", "scan", "check"),
-        ("layoutscope predict --or", "--order", "--host"),
-        ("layoutscope predict --order f", "fts", "names"),
-        ("layoutscope export --table no", "node_views", "extents"),
-        ("layoutscope scan --host m", "macos", "linux"),
-        ("layoutscope predict --what-if o", "outer-zone", "packed"),
+        ("bash", "layoutscope sc", "scan", "check"),
+        ("zsh", "layoutscope predict --or", "--order", "--host"),
+        ("fish", "layoutscope predict --order f", "fts", "names"),
+        ("bash", "layoutscope export --table no", "node_views", "extents"),
+        ("zsh", "layoutscope scan --host m", "macos", "linux"),
+        ("fish", "layoutscope predict --what-if o", "outer-zone", "packed"),
     ],
 )
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_verbs_options_and_choices_are_completed(program, shell, line, found, not_found):
-    """Each shell gets the possible words, and nothing else."""
-    told = completed(program, line, shell)
+    """Each shell gets the possible words for the last one, as its script asks for them, and nothing else."""
+    asked = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    told = completed(program, _LAYOUTSCOPE_COMPLETE=f"complete_{shell}", **asked)
     assert found in told
     assert not_found not in told
 
@@ -281,11 +268,9 @@ SIGNS = {"bash": "complete -o", "zsh": "#compdef layoutscope", "fish": "complete
 @pytest.mark.parametrize(("shell", "sign"), SIGNS.items())
 def test_each_shell_has_its_script(program, shell, sign):
     """Each shell gets the script that a user adds to a start-up file."""
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
-    asked = {**program, "_LAYOUTSCOPE_COMPLETE": f"source_{shell}"}
-    run = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert sign in run.stdout
-    assert "_LAYOUTSCOPE_COMPLETE=complete_" in run.stdout
+    shown = completed(program, _LAYOUTSCOPE_COMPLETE=f"source_{shell}")
+    assert sign in shown
+    assert "_LAYOUTSCOPE_COMPLETE=complete_" in shown
 
 
 def test_no_start_up_file_is_written(program, tmp_path):
@@ -304,8 +289,7 @@ def test_bash_completes_with_the_script(program, tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
-    (tmp_path / "layoutscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+    (tmp_path / "layoutscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{COMPLETING}" "$@"\n')
     script = """
         eval "$(_LAYOUTSCOPE_COMPLETE=source_bash layoutscope)"
         COMP_WORDS=(layoutscope checkp); COMP_CWORD=1

@@ -197,48 +197,6 @@ COMMON = {"start", "kind", "close", "apart", "together", "turn", "rates", "befor
 ONE_DISK = {"tracks", "stream", "paced", "skips", "late", "behind", "pairs"}
 
 
-@TIMED
-@pytest.mark.parametrize(
-    ("changes", "steps"),
-    [
-        # The reads of a disk in descending order come from the platter; those of the file are as fast as from a buffer.
-        ({"$keeps = $took < 0.001": "$keeps = 0", "$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"turn-wide"}),
-        ({"$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"arrival"}),
-        ({"$free > $pairs / 5": "1"}, COMMON),
-    ],
-)
-def test_the_steps_of_a_disk_are_those_of_the_plan(mac, changes, steps):
-    """With a disk's times perl reads what `drives measure` reads: for one disk, one with track buffering, and a set."""
-    script = layoutscope.kit()
-    # The track length is measured by the clock; a busy computer makes it too short to choose two places.
-    fixed = {
-        "< 0.002": "< 0",
-        "sleep(0.025)": "1",
-        "> 1.2 * $best": ">= 0",
-        "@{$place[$number]};": "($place[$number][0], 1 << 20);",
-    }
-    for old, new in (fixed | changes).items():
-        assert old in script
-        script = script.replace(old, new)
-    begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")
-    disk = f"{mac['KIT_DEV']}/rdisk4"
-    done = subprocess.run(
-        ["perl", "-", disk, str(SIZE)], input=script[begin:end], capture_output=True, text=True, check=True
-    )
-    assert not done.stderr
-    log = read_log(done.stdout, "log")
-    assert {step for step in log.step.tolist() if not step.startswith("streams")} - {"edge"} == steps
-    assert "streams1" in log.step
-    assert (len(log.of("close")), len(log.of("apart")), len(log.of("together"))) == (48, 96, 48)
-    assert len(log.of("uniform")) == 400
-    assert len(log.of("turn")) == (100 if "turn-wide" in steps else 600)
-    if "tracks" in steps:
-        assert len(log.of("pairs")) == 2880
-        places = log.of("tracks").offset
-        # Places alternate where reads take turns; else one place is read in descending order before the next.
-        assert (places[1] > places[0]) == ("arrival" in steps)
-
-
 ASKING = {
     # Where the script reads, waits or looks at the clock it asks the test, which uses a model drive.
     "sysseek($file, $offset, 0) or": "1 or",
@@ -284,15 +242,27 @@ def perl_reads(drive, folder):
 @TIMED
 @pytest.mark.parametrize(("on_arrival", "mirror"), [("none", None), ("track", None), ("none", "nearest")])
 def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):
-    """A model drive: revolution, buffering on arrival, overhead, look-ahead and streams, within a minute."""
+    """A model drive: revolution, buffering on arrival, overhead, look-ahead and streams, within a minute.
+
+    With a disk's times perl reads what `drives measure` reads: for one disk, one with track buffering, and a set.
+    """
     profile = layoutscope.load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9, on_arrival=on_arrival)
     drive = FakeDrive(profile, mirror=mirror)
-    found = fit_log_text(perl_reads(drive, tmp_path), "log", "mine").profile
+    text = perl_reads(drive, tmp_path)
     assert drive.now_ms < 60_000
+    log = read_log(text, "log")
+    steps = COMMON if mirror else COMMON | ONE_DISK | {"arrival" if on_arrival == "track" else "turn-wide"}
+    assert {step for step in log.step.tolist() if not step.startswith("streams")} - {"edge"} == steps
+    assert "streams1" in log.step
+    assert [len(log.of(step)) for step in ("close", "apart", "together", "uniform")] == [48, 96, 48, 400]
+    found = fit_log_text(text, "log", "mine").profile
     assert found.number("rpm") == pytest.approx(7200, rel=1e-4)
     assert found.number("read_hit_ms") == pytest.approx(0.17, abs=0.03)  # includes two looks at the clock
     assert f"Looks like {'a mirror' if mirror else 'one disk'}" in found.note
     if not mirror:
+        places = log.of("tracks").offset
+        # Places alternate where reads take turns; else one place is read in descending order before the next.
+        assert (places[1] > places[0]) == (on_arrival == "track")
         assert (found.text("on_arrival", ""), found.text("look_ahead", "")) == (on_arrival, "segment")
         assert found.number("segments") == 41
         assert found.number("segment_sectors") == pytest.approx(3164, rel=0.02)

@@ -190,17 +190,18 @@ def test_a_what_if_that_changes_nothing_says_why(predicted, run, image, apfs_ima
 def test_a_volume_like_that(run, image):
     """Its range is separate from that of the layout, and wider by placement; halves are those of the drive."""
     asked = ("predict", image, "--drive", "generic-7200", "--json", "--host", "linux")
-    (plain,) = json.loads(run(*asked).stdout)["volumes"][0]["drives"]
+    (plain,), (found,), (later,) = (
+        json.loads(run(*asked, *more).stdout)["volumes"][0]["drives"]
+        for more in ((), ("--placement", "unknown"), ("--start-offset", "2TB"))
+    )
     assert (plain["volume_interval"], plain["halves_s"]) == (None, [])
-    (found,) = json.loads(run(*asked, "--placement", "unknown").stdout)["volumes"][0]["drives"]
     assert found["interval"] == plain["interval"]
     volume = found["volume_interval"]
     assert (volume["of"], volume["draws"]) == ("volume", 64)
     assert volume["shares"]["placement"] > 0
     assert sum(volume["shares"].values()) <= 1
     outer, inner = found["halves_s"]
-    at = json.loads(run(*asked, "--start-offset", "2TB").stdout)["volumes"][0]["drives"][0]["nominal_s"]
-    assert outer < inner == pytest.approx(at, rel=0.02)
+    assert outer < inner == pytest.approx(later["nominal_s"], rel=0.02)
 
 
 def test_a_part_costs_no_more_than_the_whole_and_a_warm_start_no_reads(predicted, image):
@@ -349,15 +350,11 @@ def test_paths_that_are_missing_stand_in_json_and_over_all_orders(run, image, tm
     """A missing path counts once; the table of all orders lists it, too."""
     (tmp_path / "list").write_text("Users/jo\nUsers/jo/none\n")
     words = ("--drive", "sata-ssd", "--paths", tmp_path / "list")
-    (volume,) = json.loads(run("predict", image, "--order", "paths", *words, "--json").stdout)["volumes"]
-    assert volume["missing_paths"] == ["Users/jo/none"]
-    (case,) = json.loads(run("predict", image, "--order", "all", *words, "--json").stdout)["orders"]
-    assert case["missing_paths"] == ["Users/jo/none"]
-    text = run("predict", image, "--order", "all", *words).stdout
-    assert (
-        "\n1 path of the list is not on the volume. The existing part of each path is looked up:\n  Users/jo/none\n"
-        in text
-    )
+    for order, key in (("paths", "volumes"), ("all", "orders")):
+        (case,) = json.loads(run("predict", image, "--order", order, *words, "--json").stdout)[key]
+        assert case["missing_paths"] == ["Users/jo/none"]
+    said = "\n1 path of the list is not on the volume. The existing part of each path is looked up:\n  Users/jo/none\n"
+    assert said in run("predict", image, "--order", "all", *words).stdout
 
 
 # ``predict --order all``: every order of a volume in one table.
@@ -438,16 +435,6 @@ def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image
         assert told["drives"][0]["seconds_per_1000"] is None
 
 
-def test_the_image_is_read_once(monkeypatch, image):
-    """All orders together open the image once and read it as often as a single order."""
-    opened, times = reading.open_volumes, []
-    monkeypatch.setattr("layoutscope.api.predict.open_volumes", lambda *words: times.append(1) or opened(*words))
-    together = predict(image, workload={"order": "all"})
-    assert len(times) == 1
-    assert together.image.reads == predict(image).image.reads
-    assert together.orders[0].orders
-
-
 def test_the_table_is_no_wider_than_a_terminal(run, image, monkeypatch):
     """At 80 columns no cell wraps, so each order is on one line."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -504,15 +491,6 @@ def test_the_last_program_that_changed_a_volume_counts(filesystem, image):
         assert choose_host(told, "linux") == ("linux", "asked")
 
 
-def test_every_verb_takes_the_same_host(reference_image):
-    """Predictions, plans and traces of a volume that Linux wrote, and of one with an unknown writer."""
-    for image, host in ((reference_image("driver/hfsplus-frag.img"), "linux"), (APFS, "macos")):
-        one, other = (trace(image, host=name) for name in (None, host))
-        assert one.image_offset.tolist() == other.image_offset.tolist()
-        assert predict(image, drives="sata-ssd").volumes[0].walk.host == host
-        assert plan(image, drive="sata-ssd").volumes[0].host == host
-
-
 def test_a_comparison_has_one_host(reference_image):
     """The common host where both agree, macOS otherwise; or the requested one."""
     linux = [reference_image(f"driver/{name}-frag.img") for name in ("apfs", "hfsplus")]
@@ -529,8 +507,13 @@ def choices(images, **options):
     return [(walk.host, walk.host_from) for walk in walks]
 
 
-def test_the_screen_and_the_json_name_it(run):
-    """The line above the times names it."""
+def test_every_verb_takes_the_same_host_and_names_it(reference_image, run):
+    """Predictions, plans and traces of a volume that Linux wrote, and of one with an unknown writer."""
+    for image, host in ((reference_image("driver/hfsplus-frag.img"), "linux"), (APFS, "macos")):
+        one, other = (trace(image, host=name) for name in (None, host))
+        assert one.image_offset.tolist() == other.image_offset.tolist()
+        assert predict(image, drives="sata-ssd").volumes[0].walk.host == host
+        assert plan(image, drive="sata-ssd").volumes[0].host == host
     assert "modelled as macOS " in run("scan", APFS).stdout
     assert "modelled as Linux " in run("scan", APFS, "--host", "linux").stdout
     (walk,) = (item["walk"] for item in json.loads(run("scan", APFS, "--json").stdout)["volumes"] if item["walk"])
@@ -545,10 +528,17 @@ def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
     assert any(note.startswith(told) for note in found.notes) == is_told
 
 
-def test_images_of_two_writers_are_read_once(reference_image, monkeypatch):
-    """The host is chosen between reading and modeling."""
-    read, opened = [], scanning.open_volumes
-    monkeypatch.setattr(scanning, "open_volumes", lambda path, *more: read.append(path) or opened(path, *more))
+def test_images_are_read_once(monkeypatch, image, reference_image):
+    """All orders together read an image as often as one; the host is chosen between reading and modeling."""
+    opened, read = reading.open_volumes, []
+    for place in ("predict", "scan"):
+        note = lambda path, *more: read.append(path) or opened(path, *more)  # noqa: E731
+        monkeypatch.setattr(f"layoutscope.api.{place}.open_volumes", note)
+    together = predict(image, workload={"order": "all"})
+    assert read == [image]
+    assert together.image.reads == predict(image).image.reads
+    assert together.orders[0].orders
+    read.clear()
     images = [reference_image("aged/apfs-20000-c00.img"), reference_image("apple/plaso_spotlight10.13.raw")]
     assert set(compare(images, drives=()).hosts) == {"macos"}
     assert read == images

@@ -139,15 +139,6 @@ def test_what_came_between_two_images_and_rules(run, image, changed_count):
     assert run("check", image, "--rule", "valence-differs").stdout.endswith("\nclean for valence-differs only\n")
 
 
-@pytest.mark.parametrize(
-    "options", [("--json", "--format", "csv"), ("--explain", "--json"), ("--rule", "no-such-rule"), ("--format", "xml")]
-)
-def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
-    """Exit code 2, and nothing on standard output."""
-    result = run("check", image, *options)
-    assert (result.exit_code, result.stdout) == (2, "")
-
-
 def test_what_is_not_read_is_named(run, reference_image, image):
     """A clean result applies to the volumes that are read; others on the disk are named, with and without JSON."""
     path = reference_image("apple/hfsinspect_MBR.raw")

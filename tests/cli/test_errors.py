@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.report.tables import FORMATS
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS
+from tests.cases import for_each
 from tests.cli.conftest import ROOT
 
 
@@ -184,33 +186,81 @@ def test_choices_are_what_the_library_knows(offered, known):
     assert sorted(offered) == sorted(known)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["scann", "x"], 2, "Did you mean 'scan'?"),
-        (["drives", "--jsn"], 2, "No such option: --jsn (did you mean '--json'?)"),
-        (
-            ["predict", "x", "--order", "fst"],
-            2,
-            "unknown order 'fst' (did you mean 'fts'?). Choose from: fts, readdir-stat",
-        ),
-        (["predict", "x", "--what-if", "packd"], 2, "did you mean 'packed'?"),
-        (["export", "x", "--table", "nods"], 2, "did you mean 'nodes'?"),
-        (["scan", "x", "--host", "macosx"], 2, "did you mean 'macos'?"),
-        (["drives", "generic-720"], 2, "did you mean 'generic-7200'?"),
-        (["disk.img"], 2, "disk.img: no such file or verb. Write: layoutscope scan IMAGE"),
-    ],
-)
-def test_misspelt_words_are_suggested(run, words, code, said):
-    """Commands, options, orders, what-ifs, tables, operating systems and drives: each error suggests a similar word."""
-    result = run(*words)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert said in " ".join(result.stderr.split())
+WRONG = """
+scann x: Did you mean 'scan'?
+drives --jsn: No such option: --jsn (did you mean '--json'?)
+disk.img: disk.img: no such file or verb. Write: layoutscope scan IMAGE
+drives generic-720: did you mean 'generic-7200'?
+scan IMAGE --volume Scatered: did you mean 'Scattered'?
+scan IMAGE --drive abacus: unknown drive profile
+scan IMAGE --host vms: unknown host 'vms'
+scan x --host macosx: did you mean 'macos'?
+scan IMAGE --partition 7: no volume in partition 7
+scan IMAGE --volume Nowhere: no volume 'Nowhere'
+scan IMAGE --volume-at 12: no volume starts at byte 12
+scan IMAGE --volume-at soon: not a number of bytes
+scan IMAGE --volume-at -1: not a number of bytes
+predict x --order fst: unknown order 'fst' (did you mean 'fts'?). Choose from: fts, readdir-stat
+predict x --what-if packd: did you mean 'packed'?
+predict IMAGE --order zigzag: unknown order 'zigzag'
+predict IMAGE --order paths: needs its paths
+predict IMAGE --order read: needs its file
+predict IMAGE --order read --file /Users: '/Users' is a directory
+predict IMAGE --what-if magic: unknown what-if 'magic'
+predict IMAGE --start /no/such: no file at '/no/such'
+predict IMAGE --memory lots: not a number of bytes
+predict IMAGE --placement unknown --order all: one order that covers the whole volume
+predict IMAGE --placement unknown --start /Users: one order that covers the whole volume
+predict IMAGE --order all --what-if ssd: one order
+predict IMAGE --order all --ncdu costs: one order
+trace IMAGE --order all: unknown order 'all'
+plan IMAGE --order names: names
+plan IMAGE --drive no-such-drive: no-such-drive
+plan IMAGE --drive '': unknown drive profile ''. Choose from:
+plan IMAGE --start-offset far: 'far' is not a number of bytes
+plan IMAGE --lasts 0: 0 is not in the range x>=1
+plan IMAGE --lasts 5 --order copy: is forecast for the order fts alone
+forecast IMAGE --workload replaec: unknown workload 'replaec' (did you mean 'replace'?). Choose from: replace,
+forecast IMAGE --share 0: more than 0 and at most 1: it is 0
+forecast IMAGE --share 1.5: it is 1.5
+forecast IMAGE --seeds 65: 65 is not in the range 1<=x<=64
+forecast IMAGE --drive nosuch: nosuch
+export x --table nods: did you mean 'nodes'?
+export IMAGE --table chairs: unknown table 'chairs'
+export IMAGE --table nodes --format xls: unknown format 'xls'
+export IMAGE --table nodes -o /no/such/folder/x.csv: folder does not exist
+export IMAGE --table all: Name a folder
+export IMAGE --table all -o FILE: is not a folder
+export IMAGE --format bodyfile --table nodes: leave the table out
+export IMAGE --format bodyfile -o a.csv: ends as csv does
+export IMAGE --format csv --table nodes -o a.dfxml: ends as dfxml does
+export IMAGE --format folded -o a.speedscope.json: ends as speedscope does
+export IMAGE: no table was named
+export IMAGE --format csv: no table was named
+inspect IMAGE: give exactly one place
+inspect IMAGE --at 0 --lba 0: give exactly one place
+inspect IMAGE --node catalog: is not a node
+inspect IMAGE --node catalog:999999: no node catalog:999999
+inspect IMAGE --at 1TiB: is outside the image
+inspect IMAGE --cnid 4000000000: no file with the number
+inspect IMAGE --path /no/such: no file at '/no/such'
+check IMAGE --json --format csv: layoutscope:
+check IMAGE --explain --json: layoutscope:
+check IMAGE --rule no-such-rule: layoutscope:
+check IMAGE --format xml: layoutscope:
+"""
+"""Command lines that cannot be, and the reason."""
 
 
-def test_a_misspelt_volume_is_suggested(run, image):
-    """The error lists the volumes of the image and suggests the intended one."""
-    assert "did you mean 'Scattered'?" in run("scan", image, "--volume", "Scatered").stderr
+@for_each("line, reason", [line.split(": ", 1) for line in WRONG.strip().splitlines()])
+def test_what_cannot_be_asked_is_refused(run, image, tmp_path, monkeypatch, line, reason):
+    """Exit code 2, what is wrong, valid or similar words, and nothing on standard output or in the folder."""
+    monkeypatch.chdir(tmp_path)
+    places = {"IMAGE": image, "FILE": __file__}
+    result = run(*(places.get(word, word) for word in shlex.split(line)))
+    assert (result.exit_code, result.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert reason in " ".join(result.stderr.split())
+    assert result.stderr.count("\n") == 1 or "not in the range" in reason or line.startswith(("scann", "drives --jsn"))
 
 
 def test_an_image_alone_is_scanned(run, image):

@@ -116,29 +116,6 @@ def test_documents_follow_the_ending(run, image, tmp_path):
     assert run("export", image, "--format", "bodyfile").stdout.count("\n") == read_layouts(image)[0].entries.height
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--table", "chairs"], "unknown table 'chairs'"),
-        (["--table", "nodes", "--format", "xls"], "unknown format 'xls'"),
-        (["--table", "nodes", "-o", "/no/such/folder/x.csv"], "folder does not exist"),
-        (["--table", "all"], "Name a folder"),
-        (["--table", "all", "-o", __file__], "is not a folder"),
-        (["--format", "bodyfile", "--table", "nodes"], "leave the table out"),
-        (["--format", "bodyfile", "-o", "a.csv"], "ends as csv does"),
-        (["--format", "csv", "--table", "nodes", "-o", "a.dfxml"], "ends as dfxml does"),
-        (["--format", "folded", "-o", "a.speedscope.json"], "ends as speedscope does"),
-        ([], "no table was named"),
-        (["--format", "csv"], "no table was named"),
-    ],
-)
-def test_what_cannot_be_written_is_refused(run, image, words, reason):
-    """Unknown values, places that cannot be, and a form that contradicts the file name: nothing is written."""
-    result = run("export", image, *words)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-
-
 def by_name(frame):
     """Compare categories by their strings: their codes depend on the order of first use."""
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))

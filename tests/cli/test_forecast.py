@@ -74,23 +74,6 @@ def test_ten_thousand_cycles_are_followed_in_forty_steps(run):
     assert "followed" not in few
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--workload", "replaec"), "unknown workload 'replaec' (did you mean 'replace'?). Choose from: replace, "),
-        (("--share", "0"), "more than 0 and at most 1: it is 0"),
-        (("--share", "1.5"), "it is 1.5"),
-        (("--seeds", "65"), "65 is not in the range 1<=x<=64"),
-        (("--drive", "nosuch"), "nosuch"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(run, words, told):
-    """One line says what is wrong, and lists the valid values."""
-    result = run("forecast", HFSPLUS, *words)
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
-
-
 def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
     """The macOS driver was not compared, Linux drivers were. Both notes mention narrow ranges; one draw is singular."""
     told = {

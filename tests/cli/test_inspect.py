@@ -99,25 +99,6 @@ def test_data_leads_to_its_file(inspected, layout):
     assert owner["facts"]["path"].startswith("/")
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ([], "give exactly one place"),
-        (["--at", "0", "--lba", "0"], "give exactly one place"),
-        (["--node", "catalog"], "is not a node"),
-        (["--node", "catalog:999999"], "no node catalog:999999"),
-        (["--at", "1TiB"], "is outside the image"),
-        (["--cnid", "4000000000"], "no file with the number"),
-        (["--path", "/no/such"], "no file at '/no/such'"),
-    ],
-)
-def test_wrong_places_are_usage_errors(run, image, words, reason):
-    """Unknown places are refused in one line, with exit code 2."""
-    result = run("inspect", image, *words)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert reason in result.stderr
-
-
 @pytest.mark.parametrize("options", [[], ["--no-journal"]])
 def test_records_are_those_of_the_state_that_was_asked_for(run, tmp_path, options):
     """With a pending journal, inspect shows the bytes after its replay, or with --no-journal those before it."""

@@ -45,24 +45,6 @@ def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image, tmp
     assert "there is nothing to save" not in run("plan", APFS).stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--order", "names"), "names"),
-        (("--drive", "no-such-drive"), "no-such-drive"),
-        (("--drive", ""), "unknown drive profile ''. Choose from:"),
-        (("--start-offset", "far"), "'far' is not a number of bytes"),
-        (("--lasts", "0"), "0 is not in the range x>=1"),
-        (("--lasts", "5", "--order", "copy"), "is forecast for the order fts alone"),
-    ],
-)
-def test_what_cannot_be_planned_is_refused(run, words, said):
-    """Exit code 2, and the reason."""
-    done = run("plan", APFS, *words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-
-
 def test_what_is_quick_on_every_drive_is_said_to_be_first(run, tmp_path):
     """A short listing is noted before its remedies; one above a second on some drives is not."""
     small, said = tmp_path / "small.img", "Under a second: nothing to improve."

@@ -259,32 +259,6 @@ def test_ncdu_file_has_every_directory(run, image, tmp_path):
     assert len(sizes) > 100
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--order", "zigzag"], "unknown order 'zigzag'"),
-        (["--order", "paths"], "needs its paths"),
-        (["--order", "read"], "needs its file"),
-        (["--what-if", "magic"], "unknown what-if 'magic'"),
-        (["--start", "/no/such"], "no file at '/no/such'"),
-        (["--memory", "lots"], "not a number of bytes"),
-        # Nodes of a directory would be looked up but not read, so a time would be meaningless.
-        (["--order", "read", "--file", "/Users"], "'/Users' is a directory"),
-        # A list of paths, or a part, may not exist on another volume.
-        (["--placement", "unknown", "--order", "all"], "one order that covers the whole volume"),
-        (["--placement", "unknown", "--start", "/Users"], "one order that covers the whole volume"),
-        (["--order", "all", "--what-if", "ssd"], "one order"),
-        (["--order", "all", "--ncdu", "costs"], "one order"),
-    ],
-)
-def test_wrong_wishes_are_usage_errors(run, image, options, reason):
-    """Unknown and ambiguous values are refused in one line, with exit code 2; a trace has one order."""
-    assert "unknown order 'all'" in run("trace", image, "--order", "all").stderr
-    result = run("predict", image, *options)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert reason in result.stderr
-
-
 @pytest.mark.parametrize("file_format", ["csv", "fio", "blkparse"])
 def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
     """Replay reads the output of trace as the same reads, and finds that all of them were predicted."""

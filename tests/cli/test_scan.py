@@ -92,26 +92,6 @@ def test_drives_are_chosen_by_name(run, image):
     assert predictions[0]["causes_s"]["seek"] == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--drive", "abacus"], "unknown drive profile"),
-        (["--host", "vms"], "unknown host 'vms'"),
-        (["--partition", "7"], "no volume in partition 7"),
-        (["--volume", "Nowhere"], "no volume 'Nowhere'"),
-        (["--volume-at", "12"], "no volume starts at byte 12"),
-        (["--volume-at", "soon"], "not a number of bytes"),
-        (["--volume-at", "-1"], "not a number of bytes"),
-    ],
-)
-def test_wrong_wishes_are_usage_errors(run, image, options, reason):
-    """Unknown values are refused in one line, with exit code 2."""
-    result = run("scan", image, *options)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_partition_and_volume_choose(run, image):
     """The one volume of the image is found by partition, name, number and address."""
     whole = json.loads(run("scan", image, "--json").stdout)["volumes"]

@@ -65,22 +65,16 @@ def test_other_file_system(run, tmp_path, peer):
     assert "ext" in one_line(run("scan", target), 1)
 
 
-def test_denied_by_the_system(run, tmp_path, monkeypatch):
-    """A permission error of the system is one line, whichever user runs the test."""
+def test_denied_by_the_system(run, image, monkeypatch):
+    """One line, whichever user runs the test; nothing checks permissions before a file is opened."""
+    monkeypatch.setattr("os.access", lambda *_args, **_options: False)
+    assert run("scan", image).exit_code == 0
 
     def deny(*_args, **_options):
         raise PermissionError(13, "Permission denied")
 
-    target = tmp_path / "locked.img"
-    target.write_bytes(bytes(4096))
     monkeypatch.setattr("layoutscope.image.raw.os.open", deny)
-    assert "permission denied" in one_line(run("scan", target), 1)
-
-
-def test_only_the_reader_says_what_may_be_read(run, image, monkeypatch):
-    """Nothing checks permissions before a file is opened, so there is one error with one exit code."""
-    monkeypatch.setattr("os.access", lambda *_args, **_options: False)
-    assert run("scan", image).exit_code == 0
+    assert "permission denied" in one_line(run("scan", image), 1)
 
 
 @pytest.mark.parametrize(
@@ -153,37 +147,29 @@ def test_a_full_disk_is_one_line(image, words):
 # Words on the command line: choices, old spellings, suggestions, images without a command.
 
 
-def choices(command, flag):
-    """Return the choices of an option, from its help."""
+CHOICES = {
+    "trace --order": ORDERS,
+    "predict --order": [*ORDERS, "all"],
+    "plan --order": PLANNED,
+    "scan --host": HOSTS,
+    "export --table": [*EXPORTED, ALL],
+    "export --format": [*FORMATS, *DOCUMENT_FORMATS],
+    "trace --format": TRACE_FORMATS,
+    "replay --format": FORMS,
+    "series --by": ORDERINGS,
+    "predict --placement": PLACEMENTS,
+}
+
+
+@for_each("typed, known", CHOICES.items())
+def test_choices_are_what_the_library_knows(typed, known):
+    """Help lists exactly the choices of the library; what-ifs are completed."""
+    command, flag = typed.split()
     made = typer.main.get_command(app).commands[command]
     context = made.make_context(command, [], resilient_parsing=True)
     (option,) = [item for item in describe_options(made, context) if flag in item.names.split(", ")]
-    return option.choices
-
-
-@pytest.mark.parametrize(
-    ("offered", "known"),
-    [
-        (choices("trace", "--order"), ORDERS),
-        (choices("predict", "--order"), [*ORDERS, "all"]),
-        (choices("plan", "--order"), PLANNED),
-        (choices("scan", "--host"), HOSTS),
-        (choices("export", "--table"), [*EXPORTED, ALL]),
-        (choices("export", "--format"), [*FORMATS, *DOCUMENT_FORMATS]),
-        (choices("trace", "--format"), TRACE_FORMATS),
-        (choices("replay", "--format"), [*FORMS]),
-        (choices("series", "--by"), ORDERINGS),
-        (choices("predict", "--placement"), PLACEMENTS),
-        (complete_what_if(""), [*WHAT_IFS]),
-    ],
-    ids=[
-        *("orders", "orders and all", "planned orders", "hosts", "tables", "export formats", "traces", "replay"),
-        *("orderings", "placements", "what-ifs"),
-    ],
-)
-def test_choices_are_what_the_library_knows(offered, known):
-    """Help lists exactly the choices of the library."""
-    assert sorted(offered) == sorted(known)
+    assert sorted(option.choices) == sorted(known)
+    assert sorted(complete_what_if("")) == sorted(WHAT_IFS)
 
 
 WRONG = """
@@ -264,32 +250,31 @@ def test_what_cannot_be_asked_is_refused(run, image, tmp_path, monkeypatch, line
 
 
 def test_an_image_alone_is_scanned(run, image):
-    """Without a command an image is scanned, with options."""
+    """With options; after two hyphens, a file whose name looks like an old option is opened under its name."""
     assert run(image, "--json").stdout == run("scan", image, "--json").stdout
+    assert rename_options("scan", ["--", "--map-file"]) == ["--", "--map-file"]
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (["replay", "TRACE", "--cache", "off"], ["replay", "TRACE", "--buffer", "off"]),
-        (["predict", "IMAGE", "--cache=64KiB"], ["predict", "IMAGE", "--memory=64KiB"]),
-        (["predict", "IMAGE", "--starts-at", "4096"], ["predict", "IMAGE", "--start-offset", "4096"]),
-        (["predict", "IMAGE", "--from", "/"], ["predict", "IMAGE", "--start", "/"]),
-        (
-            ["trace", "IMAGE", "--order", "paths", "--list", "LIST"],
-            ["trace", "IMAGE", "--order", "paths", "--paths", "LIST"],
-        ),
-        (["scan", "IMAGE", "--map-file", "MAP"], ["scan", "IMAGE", "--ddrescue-map", "MAP"]),
-        (["drives", "fit", "mine", "--figure", "rpm"], ["drives", "fit", "mine", "--datasheet", "rpm"]),
+        ("replay TRACE --cache off", "--buffer off"),
+        ("predict IMAGE --cache=64KiB", "--memory=64KiB"),
+        ("predict IMAGE --starts-at 4096", "--start-offset 4096"),
+        ("predict IMAGE --from /", "--start /"),
+        ("trace IMAGE --order paths --list LIST", "--paths LIST"),
+        ("scan IMAGE --map-file MAP", "--ddrescue-map MAP"),
+        ("drives fit mine --figure rpm", "--datasheet rpm"),
     ],
 )
 def test_old_spellings_do_the_same_and_say_so(run, image, tmp_path, old, new):
-    """An old option works like its new name and prints one line about it."""
+    """An old option, the last one, works like its new name and prints one line about it."""
     (tmp_path / "list").write_text("/\n")
     (tmp_path / "walk.csv").write_text("image_offset,length_bytes\n4096,4096\n81920,4096\n")
     (tmp_path / "disk.map").write_text(f"0x0 +\n0x0 0x{image.stat().st_size:x} +\n")
     files = {"IMAGE": image, "TRACE": tmp_path / "walk.csv", "LIST": tmp_path / "list", "MAP": tmp_path / "disk.map"}
-    before, after = (run(*(files.get(word, word) for word in words)) for words in (old, new))
+    typed = old, f"{old[: old.rindex('--')]}{new}"
+    before, after = (run(*(files.get(word, word) for word in words.split())) for words in typed)
     assert (before.stdout, before.exit_code) == (after.stdout, after.exit_code)
     told = before.stderr.removesuffix(after.stderr)
     assert told.count("\n") == 1
@@ -308,8 +293,3 @@ def test_every_old_spelling_has_a_new_one_that_exists(run):
             assert any(f"  {new} " in text for text in texts), new
             # An option that keeps its name means something else there, and is not an old spelling.
             assert new == old or not any(f"  {old} " in text for text in texts if command), old
-
-
-def test_what_stands_behind_two_hyphens_is_no_option():
-    """A file whose name looks like an old option is opened under its name."""
-    assert rename_options("scan", ["--", "--map-file"]) == ["--", "--map-file"]

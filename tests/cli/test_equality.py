@@ -152,7 +152,7 @@ def test_differences_are_listed_by_kinds_of_lines(tmp_path):
     (tmp_path / "new" / "a.img" / "plan.txt").write_text("exit 0\n")
     differing, kinds = compare(tmp_path / "old", tmp_path / "new")
     assert differing == ["a.img/plan.txt", "a.img/scan.txt", "b.img/scan.txt"]
-    assert {kind.line: len(kind.files) for kind in kinds.values()} == {
+    assert {line: len(files) for line, files in kinds.items()} == {
         "+ new line": 2,
         "- a.img has 3 files": 1,
         "- b.img has 3 files": 1,

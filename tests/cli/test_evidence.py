@@ -406,12 +406,7 @@ def test_calls_that_touch_are_told_from_those_that_read(line):
     assert is_harmless('write(2</dev/pts/0>, "wrote of /e/a", 13) = 13', "/e")
 
 
-WITHOUT = {
-    "explain": ("explain", "node"),
-    "drives": ("drives",),
-    "cache": ("cache",),
-    "kit": ("kit", "-o", "{out}.sh"),
-}
+WITHOUT = {"explain": ("explain", "node"), "drives": ("drives",), "cache": ("cache",), "kit": ("kit", "-o", "{out}.sh")}
 """The other commands, except ``report``, which reads the output of ``batch``."""
 
 

@@ -426,10 +426,7 @@ def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     assert names(tmp_path) == ["disk.img", "disk.lscope"]
 
 
-SETS = {
-    "part of a vmdk": ("a.vmdk", "a-flat.vmdk"),
-    "segment of an E01": ("a.E01", "a.E02"),
-}
+SETS = {"part of a vmdk": ("a.vmdk", "a-flat.vmdk"), "segment of an E01": ("a.E01", "a.E02")}
 
 
 @pytest.mark.parametrize("way", SETS)

@@ -15,6 +15,7 @@ import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS
 from layoutscope.errors import UsageError
+from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import all_words
 from layoutscope.tables import TABLES
 from layoutscope.tables.frames import FLEET_TABLES, FRAMES
@@ -27,12 +28,7 @@ if TYPE_CHECKING:
 APFS, HFS = (str(COMMITTED / f"{name}-scattered.img.zst") for name in ("apfs", "hfsplus"))
 
 COMMAND_LINES = {
-    "scan": (
-        "scan {apfs} --details --explain",
-        "scan {hfs} --details",
-        "scan damaged.img --details",
-        "scan locked.img",
-    ),
+    "scan": ("scan {apfs} --details", "scan {hfs} --details", "scan damaged.img --details", "scan locked.img"),
     "list": ("list {apfs} --format csv",),
     "plan": ("plan {apfs} --all", "plan {hfs}"),
     "map": ("map {apfs} -o map.html",),
@@ -147,6 +143,7 @@ def test_heads_of_tables_are_explained(screens):
 def test_screens_are_in_plain_words_and_lines(screens):
     """Without private terms of the project, as are the pages about them; lines end without blanks and control codes."""
     pages = {name: (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/concepts.md", "docs/glossary.md")}
+    pages |= {name: definition.text for name, definition in DEFINITIONS.items()}
     assert [(name, found) for name, text in (pages | screens.texts).items() if (found := PRIVATE.findall(text))] == []
     assert [verb for verb, text in screens.texts.items() if re.search(r" \n|\x1b", text)] == []
 

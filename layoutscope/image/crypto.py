@@ -82,9 +82,9 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
     return key
 
 
-def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Derive a key from a password: PBKDF2 with HMAC-SHA-256."""
-    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
+def password_key(password: str, salt: bytes, iterations: int, length_bytes: int, digest: str = "sha256") -> bytes:
+    """Derive a key from a password: PBKDF2 with HMAC."""
+    return hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations, length_bytes)
 
 
 SMALL_BYTES: Final = 32 * 1024

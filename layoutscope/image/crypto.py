@@ -31,12 +31,12 @@ _FEEDBACK: Final = np.uint64(0x87)
 
 
 def decrypt_units(key: bytes, data: U8, numbers: NDArray[np.uint64]) -> U8:
-    """Decrypt units with AES-XTS."""
+    """Decrypt units of one size with AES-XTS."""
     half = len(key) // 2
     blank = np.zeros((len(numbers), 2), _WORD)
     blank[:, 0] = numbers
     low, high = np.frombuffer(_aes(key[half:], blank.tobytes(), encrypt=True), _WORD).reshape(-1, 2).T.astype(np.uint64)
-    count = UNIT_BYTES // AES_BLOCK_BYTES
+    count = len(data) // AES_BLOCK_BYTES // max(len(numbers), 1)
     # the masks of all AES blocks of all units
     masks = np.empty((len(numbers), count, 2), _WORD)
     for number in range(count):
@@ -82,9 +82,9 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
     return key
 
 
-def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Derive a key from a password: PBKDF2 with HMAC-SHA-256."""
-    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
+def password_key(password: str, salt: bytes, iterations: int, length_bytes: int, digest: str = "sha256") -> bytes:
+    """Derive a key from a password: PBKDF2 with HMAC."""
+    return hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations, length_bytes)
 
 
 SMALL_BYTES: Final = 32 * 1024

@@ -16,9 +16,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding
+from layoutscope.image.crypto import decrypt_units
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import crc32c
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.image.source import Source
-    from layoutscope.structs.arrays import U8
     from layoutscope.structs.grammar import CoreStorage
 
     Blocks = list[tuple[int, int, bytes]]
@@ -134,10 +134,9 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=get_value(text, "com.apple.corestorage.lvg.name", "string"))
         blocks, reports = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
-    except (FormatError, ValueError):
-        # AES-XTS refuses two equal keys.
+    except FormatError:
         return volume
-    except ImportError:
+    except UnsupportedError:
         return replace(volume, reason=NO_LIBRARY)
     volumes = tuple(_read_logical_volumes(blocks, header.len_block, stretch.size_bytes))
     # The logical volumes of a group may be spread over several physical volumes.
@@ -259,6 +258,8 @@ def _decrypt_metadata(
     findings: list[Finding] = []
     num_copies = 0
     key = bytes(header.key) + bytes(header.physical_volume_id)
+    if header.key == header.physical_volume_id:
+        raise FormatError("AES-XTS takes no two equal keys", structure=WHAT, image_offset=stretch.origin)
     for block in (descriptor.primary_block, descriptor.secondary_block):
         start = block * header.len_block
         try:
@@ -266,7 +267,11 @@ def _decrypt_metadata(
         except FormatError:
             continue
         num_copies += 1
-        units = _decrypt_units(stored, key)
+        # The identifier of the volume is the second key of XTS; units count from the start of the metadata. Those that
+        # were never written are zeros, and stay so.
+        units, numbers = stored.copy(), np.flatnonzero(stored.any(axis=1))
+        plain = decrypt_units(key, stored[numbers].reshape(-1), numbers.astype(np.uint64))
+        units[numbers] = plain.reshape(-1, UNIT_BYTES)
         head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
         # Anything but a block has another header.
         is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
@@ -292,18 +297,6 @@ def _decrypt_metadata(
     # The later of two blocks of one transaction counts as newer.
     found = sorted(found, key=lambda block: block[0])[::-1]
     return [block[1:] for block in found], findings
-
-
-def _decrypt_units(stored: U8, key: bytes) -> U8:
-    """Decrypt the units that were written; the others are zeros, and stay so."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    units = stored.copy()
-    for number in np.flatnonzero(units.any(axis=1)).tolist():
-        # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
-        worker = Cipher(algorithms.AES(key), modes.XTS(number.to_bytes(16, "little"))).decryptor()
-        units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
-    return units
 
 
 def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:

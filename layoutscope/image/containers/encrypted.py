@@ -8,7 +8,6 @@ has a header with any number of keys; version 1 (``cdsaencr``) has a trailer, an
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.crypto import load_ciphers
+from layoutscope.image.crypto import load_ciphers, password_key
 from layoutscope.image.source import Source, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
@@ -98,7 +97,7 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
     ):
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
-    secret = _derive_wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
+    secret = password_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds, WRAP_KEY_BYTES, "sha1")
     unwrapped = []
     for data, length in wrapped:
         # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
@@ -190,11 +189,7 @@ def _strip_padding(plain: bytes) -> bytes | None:
 
 def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
     """Decrypt data that a password wraps, including the padding."""
-    return _decrypt_cbc(_derive_wrapping_key(password, salt, rounds), iv, wrapped)
-
-
-def _derive_wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
-    return hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
+    return _decrypt_cbc(password_key(password, salt, rounds, WRAP_KEY_BYTES, "sha1"), iv, wrapped)
 
 
 def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:

@@ -11,8 +11,8 @@ import numpy as np
 
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
-from layoutscope.checks.hfsplus.comparison import check_leaf_count, check_tree_header
 from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW, list_levels
+from layoutscope.checks.hfsplus.scan import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.btree import pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (

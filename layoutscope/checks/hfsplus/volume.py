@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.checks.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
-from layoutscope.checks.hfsplus.comparison import are_outside, check_counts, overflow_blocks
 from layoutscope.checks.hfsplus.records import TYPES
+from layoutscope.checks.hfsplus.scan import are_outside, check_counts, overflow_blocks
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK

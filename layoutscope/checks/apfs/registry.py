@@ -22,7 +22,7 @@ from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.layout import lone_half_layout
 from layoutscope.filesystems.apfs.reader import read_container
 from layoutscope.filesystems.contract import Checked, Unchecked
-from layoutscope.findings import FindingLog, replace_refined
+from layoutscope.findings import FindingLog
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -271,10 +271,7 @@ UNOPENED: Final = Checked((), len(VOLUME_CHECKS))
 
 
 def check_container(request: VolumeRequest, without: Collection[str] = ()) -> dict[str, Checked]:
-    """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself.
-
-    The check uses the contents of an earlier reading, or reads the container.
-    """
+    """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself."""
     contents: ContainerContents | None = request.take_up()
     if contents is None:
         alone = FindingLog()
@@ -318,8 +315,9 @@ def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Fin
     # Reading reports a whole structure, a check the exact byte; a finding without an address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}
-
-    def is_refined(item: Finding) -> bool:
-        return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
-
-    return list(dict.fromkeys(replace_refined(coarse, fine, is_refined)))
+    unrefined = (
+        item
+        for item in coarse
+        if (item.code, item.structure) not in exact and (item.image_offset is not None or item.code not in codes)
+    )
+    return list(dict.fromkeys((*unrefined, *fine)))

@@ -150,13 +150,6 @@ def from_error(error: FormatError, *, code: str = "structure-invalid") -> Findin
     return Finding(code, "error", error.structure, error.image_offset, error.reason, *sides, device=error.device)
 
 
-def replace_refined(
-    coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]
-) -> list[Finding]:
-    """Replace findings of the reader that a check reports more precisely."""
-    return [*(item for item in coarse if not is_refined(item)), *fine]
-
-
 class FindingLog(Struct, frozen=True):
     """The findings of the readers of one part of an image.
 

@@ -39,7 +39,7 @@ def test_finding_has_address_field_and_both_sides():
     buffer[14 + 9] = 7
     log = FindingLog()
     declared = rules("node-invalid", (NODE_DESCRIPTOR.height, ZERO, "has a height"), level="error")
-    at = lambda row, plus: log.at(f"node {row}", 14 * row + plus)  # noqa: E731
+    at = lambda row, byte: log.at(f"node {row}", byte)  # noqa: E731
     check_fields(NODE_DESCRIPTOR, buffer, np.array([0, 14]), declared, at)
     (found,) = log.findings
     assert (found.structure, found.image_offset, found.message) == ("node 1", 23, "height: has a height")
@@ -50,7 +50,7 @@ def test_finding_has_address_field_and_both_sides():
     buffer[at] = 1
     log = FindingLog()
     declared = rules("node-invalid", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
-    check_fields(HEADER_NODE, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
+    check_fields(HEADER_NODE, buffer, np.zeros(1, np.int64), declared, lambda _, byte: log.at("node", byte))
     assert [(item.image_offset, item.message) for item in log.findings] == [(at, "header.reserved3[2]: reserved")]
     # An array of expected values has a row per structure, and every item of the structure must equal it.
     want = fieldrules.equals(np.array([1, 2]))
@@ -62,7 +62,7 @@ def test_rules_that_are_not_asked():
     # A field without a known expected value gives no finding.
     log = FindingLog()
     declared, buffer = rules("node-invalid", (NODE_DESCRIPTOR.height, None, "differs")), np.ones(14, np.uint8)
-    check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
+    check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, byte: log.at("node", byte))
     assert log.findings == []
     # Only a check needs the rules of fields, so a scan does not load them.
     program = (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.checks.hfsplus.comparison import are_outside, overflow_blocks
+from layoutscope.checks.hfsplus.scan import are_outside, overflow_blocks
 from layoutscope.filesystems.hfsplus.catalog import find_orphaned_threads
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent
 

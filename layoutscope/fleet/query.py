@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, open_output, without_write_events
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
+from layoutscope.fleet.limits import machine_memory_bytes, resident_bytes
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
-from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
 from layoutscope.options import LISTENER_OPTIONS, QueryLimits, QueryOptions, ReadOptions, fill, leave_out
 from layoutscope.report.json import result_json

@@ -36,8 +36,6 @@ from layoutscope.fleet import engines
 from layoutscope.fleet.engines import (
     MAX_SOURCES,
     FleetJob,
-    FleetLimits,
-    FleetSource,
     WorkerPool,
     attempt,
     attempt_on_dask_worker,
@@ -256,13 +254,12 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
 def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     """Dask's settings for its workers would make every large buffer of a reader be mapped again."""
     from layoutscope.fleet import engines
-    from layoutscope.fleet.engines import FleetLimits
 
     seen = []
     begin = subprocess.Popen
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setattr(engines.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
-    engines.Worker(FleetLimits(1 << 30, 60.0)).close()
+    engines.Worker(1 << 30).close()
     assert "MALLOC_TRIM_THRESHOLD_" not in seen[0]["env"]
     assert seen[0]["env"]["PATH"] == os.environ["PATH"]
 
@@ -379,7 +376,7 @@ import time
 from layoutscope.fleet import engines
 attempt = getattr(engines.attempt, "original", engines.attempt)  # Dask may load this file twice
 def hold(job, workers):
-    while job.source.path.endswith("disk 9.img.zst"):
+    while job.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
     return attempt(job, workers)
 hold.original = attempt
@@ -486,7 +483,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
 @pytest.mark.full
 def test_workers_of_another_version_read_nothing(tmp_path):
     """Rows of two versions would be mixed; here the client has a version that does not exist."""
-    job = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
+    job = FleetJob(str(HFS), str(tmp_path), 1 << 32, 60.0)
     document = attempt_on_dask_worker(job, "0.0")
     assert document["status"] == "failed"
     assert document["message"].endswith("and the batch is of 0.0")
@@ -828,8 +825,8 @@ def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
     """If others have space, it is a row; a source that failed for another reason does not end a batch either."""
     if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
         pytest.skip("this disk is too full")
-    job = FleetJob(FleetSource("large.img"), str(tmp_path), FleetLimits(1 << 30, 60.0))
-    document = {"path": job.source.path, "status": "failed", "message": "its results cannot be written: "}
+    job = FleetJob("large.img", str(tmp_path), 1 << 30, 60.0)
+    document = {"path": job.path, "status": "failed", "message": "its results cannot be written: "}
     FleetFolder(tmp_path).check_room({**document, "message": document["message"] + "no space left on device"})
 
 
@@ -843,17 +840,14 @@ def test_what_failed_for_another_reason_ends_nothing_on_a_full_disk(tmp_path):
             folder.check_room({**failed, "message": "its results cannot be written: no space left on device"})
 
 
-LIMITS = FleetLimits(4 << 30, 200.0)
-
-
 def begun(folder):
     FleetFolder(folder).begin(resume=False)
     FleetFolder(folder).prepare({})
     return folder
 
 
-def job(path, folder, limits=LIMITS):
-    return FleetJob(FleetSource(str(path)), str(folder), limits, {"orders": ["fts"], "hash_names": False})
+def job(path, folder, seconds=200.0):
+    return FleetJob(str(path), str(folder), 4 << 30, seconds, None, {"orders": ["fts"], "hash_names": False})
 
 
 def below(pid):
@@ -947,7 +941,7 @@ def test_a_worker_ends_with_its_owner(is_read):
 def test_time_begins_when_a_process_is_ready(tmp_path, workers):
     """A source's time limit excludes the start of processes."""
     fleet = begun(tmp_path / "fleet")
-    row = attempt(job(HFS, fleet, FleetLimits(4 << 30, 0.001)), workers)
+    row = attempt(job(HFS, fleet, 0.001), workers)
     assert (row["status"], row["message"], row["capture"]) == (
         "failed",
         "took longer than 0.001 s, and was ended",

@@ -12,7 +12,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import UsageError
-from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, draw_strip, fleet_page
+from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, draw_strip, fleet_page
 from layoutscope.units import format_seconds, format_share
 from tests.cli.conftest import IMAGES
 
@@ -49,7 +49,7 @@ def test_the_first_sentence_counts_and_names_the_slowest():
     """Source states are counted, and the median is given if three volumes have one."""
     cards = [card("a"), card("b"), card("c", seconds=4.0)]
     fleet = fleet_of(*cards, counts={"complete": 3, "damaged": 0, "failed": 2})
-    said = Ranking(fleet).headline()
+    said = fleet.headline()
     assert said.startswith("5 sources: 3 complete, 2 failed. The slowest of 3 volumes is c of c.img: 4.00 s")
     assert said.endswith("for 1,000 entries on a disk, 4.0 times the median.")
 
@@ -85,7 +85,7 @@ def test_what_is_damaged_is_called_so_beside_its_time():
 )
 def test_the_first_sentence_compares_only_what_can_be_compared(cards, said, unsaid):
     """Neither a median of two, nor a rank of one, nor a volume of a few files."""
-    found = Ranking(fleet_of(*cards)).headline()
+    found = fleet_of(*cards).headline()
     assert said in found
     assert unsaid not in found
 

@@ -36,8 +36,6 @@ from layoutscope.fleet import engines
 from layoutscope.fleet.engines import (
     MAX_SOURCES,
     FleetJob,
-    FleetLimits,
-    FleetSource,
     WorkerPool,
     attempt,
     attempt_on_dask_worker,
@@ -244,7 +242,7 @@ def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     begin = subprocess.Popen
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setattr(engines.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
-    engines.Worker(FleetLimits(1 << 30, 60.0)).close()
+    engines.Worker(1 << 30).close()
     assert "MALLOC_TRIM_THRESHOLD_" not in seen[0]["env"]
     assert seen[0]["env"]["PATH"] == os.environ["PATH"]
 
@@ -345,7 +343,7 @@ import time
 from layoutscope.fleet import engines
 attempt = getattr(engines.attempt, "original", engines.attempt)  # Dask may load this file twice
 def hold(job, workers):
-    while job.source.path.endswith("disk 9.img.zst"):
+    while job.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
     return attempt(job, workers)
 hold.original = attempt
@@ -437,7 +435,7 @@ def test_what_a_lost_worker_or_one_of_another_version_brings_counts_not(tmp_path
     with pytest.raises(FileNotFoundError, match="another batch has taken its place"):
         folder.commit({**row, "status": "failed"}, late / "capture.lscope")
     assert files_of(folder.path) == before
-    other = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
+    other = FleetJob(str(HFS), str(tmp_path), 1 << 32, 60.0)
     document = attempt_on_dask_worker(other, "0.0")
     assert (document["status"], document["message"].endswith("and the batch is of 0.0")) == ("failed", True)
 
@@ -768,7 +766,10 @@ def test_only_what_does_not_fit_anywhere_ends_a_batch(tmp_path):
     """A source that is too large where others have space is a row; a nearly full disk takes the rows of others."""
     if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
         pytest.skip("this disk is too full")
-    too_large = {"status": "failed", "message": "its results cannot be written: no space left on device"}
+    job = FleetJob("large.img", str(tmp_path), 1 << 30, 60.0)
+    too_large = {
+        "path": job.path, "status": "failed", "message": "its results cannot be written: no space left on device"
+    }  # fmt: skip
     FleetFolder(tmp_path).check_room(too_large)
     with small_disk(tmp_path / "small", "64k") as small:
         folder = FleetFolder(small)
@@ -778,17 +779,14 @@ def test_only_what_does_not_fit_anywhere_ends_a_batch(tmp_path):
             folder.check_room(too_large)
 
 
-LIMITS = FleetLimits(4 << 30, 200.0)
-
-
 def begun(folder):
     FleetFolder(folder).begin(resume=False)
     FleetFolder(folder).prepare({})
     return folder
 
 
-def job(path, folder, limits=LIMITS):
-    return FleetJob(FleetSource(str(path)), str(folder), limits, {"orders": ["fts"], "hash_names": False})
+def job(path, folder, seconds=200.0):
+    return FleetJob(str(path), str(folder), 4 << 30, seconds, None, {"orders": ["fts"], "hash_names": False})
 
 
 def below(pid):
@@ -882,9 +880,9 @@ def test_a_worker_ends_with_its_owner(is_read):
 def test_time_begins_when_a_process_is_ready(tmp_path, workers, monkeypatch):
     """A source's time limit excludes the start of processes; the row names what took too long."""
     fleet = begun(tmp_path / "fleet")
-    row = attempt(job(HFS, fleet, FleetLimits(4 << 30, 0.001)), workers)
-    said = "took longer than 0.001 s, and was ended"
-    assert (row["status"], row["message"], row["capture"]) == ("failed", said, None)
+    row = attempt(job(HFS, fleet, 0.001), workers)
+    message = "took longer than 0.001 s, and was ended"
+    assert (row["status"], row["message"], row["capture"]) == ("failed", message, None)
     assert attempt(job(HFS, fleet), workers)["status"] == "complete"
     workers.end()
     monkeypatch.setattr(engines, "START_WAIT_S", 0.001)

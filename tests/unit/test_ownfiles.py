@@ -61,7 +61,7 @@ WRITERS = {
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "cli/application.py: formatter.write_text": "a page of help",
     "cli/help.py: formatter.write_text": "a page of help",
-    "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "fleet/limits.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
     "structs/build.py: source.write_text": "a temporary folder of its own",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",

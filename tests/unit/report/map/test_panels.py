@@ -173,5 +173,5 @@ def test_volumes_of_one_name_are_told_apart(tmp_path):
         (disk,) = disks([replace(result, parts=tuple(same))], names=names)
         assert list(disk.called.values()) == called
         assert {walk.name for walk in disk.walks} == set(called[:2])
-        tops = [name for name in directories(disk, names=names)["name"] if name.endswith(" /")]
+        tops = [name for _, _, name, _ in directories(disk, names=names)[0] if name.endswith(" /")]
         assert tops == [f"{name} /" for name in called[:2]]

@@ -434,16 +434,19 @@ class FleetViews:
     def _repair_view(self, name: str) -> bool:
         """Make the view of one table again after a failure; return whether it differs.
 
-        Columns that captures of earlier versions lack are null. If none is found that was unknown before, each file is
-        read, and those that cannot be are left out.
+        Columns that captures of earlier versions lack are null. If that does not suffice, each file is read, and those
+        that cannot be are left out.
         """
-        before = self._files[name], dict(self._lacking)
+        files, lacking = self._files[name], dict(self._lacking)
         with suppress(duckdb().Error):
-            self._note_columns(name, self._files[name])
-        if self._lacking == before[1]:
-            self._files[name] = [path for path in self._files[name] if self._is_readable(name, path)]
+            self._note_columns(name, files)
+        if self._lacking != lacking:
+            with suppress(duckdb().Error):
+                self._create_capture_view(name)
+                return True
+        self._files[name] = [path for path in files if self._is_readable(name, path)]
         self._create_capture_view(name)
-        return before != (self._files[name], self._lacking)
+        return files != self._files[name] or self._lacking != lacking
 
     def _note_columns(self, name: str, paths: list[str]) -> None:
         """Find out which columns some files lack; only their footers are read."""

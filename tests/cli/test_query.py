@@ -462,6 +462,7 @@ def test_a_signal_at_any_moment_is_the_error_that_is_raised(monkeypatch):
             signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 1e-7, LONG_S)
             with pytest.raises(KeyboardInterrupt):
                 query.run_interruptibly(SimpleNamespace(check=lambda: None), connection, interrupted.wait)
+            interrupted.set()  # for a signal that came while the thread began
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

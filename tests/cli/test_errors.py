@@ -246,7 +246,11 @@ def test_what_cannot_be_asked_is_refused(run, image, tmp_path, monkeypatch, line
     result = run(*(places.get(word, word) for word in shlex.split(line)))
     assert (result.exit_code, result.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert reason in " ".join(result.stderr.split())
-    assert result.stderr.count("\n") == 1 or "not in the range" in reason or line.startswith(("scann", "drives --jsn"))
+    assert (
+        result.stderr.count("\n") == 1
+        or "not in the range" in reason
+        or line.startswith(("scann", "drives --jsn", "disk"))
+    )
 
 
 def test_an_image_alone_is_scanned(run, image):

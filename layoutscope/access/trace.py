@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
+from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def columns(
     )
 
 
-class FixedPlaces(Struct, frozen=True):
+class FixedPlaces(Rows, frozen=True):
     """Places that are each read with one request, unchanged; arrays of shape (n,)."""
 
     kind: str  # the content: a region type or a tree
@@ -214,9 +215,6 @@ class FixedPlaces(Struct, frozen=True):
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.image_offset)
-
     def cut(self, largest: int) -> FixedPlaces:
         """Cut places into requests of at most the given size, each place from its own start."""
         count = -(-self.length_bytes // largest)
@@ -224,10 +222,6 @@ class FixedPlaces(Struct, frozen=True):
         nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
         length = np.minimum(self.length_bytes[source] - nth * largest, largest)
         return FixedPlaces(self.kind, self.device[source], self.image_offset[source] + nth * largest, length)
-
-    def chosen(self, places: NDArray[np.bool_] | NDArray[np.int64] | slice) -> FixedPlaces:
-        """Return the selected places."""
-        return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
 
 
 MountStep: TypeAlias = "FixedPlaces | tuple[NDArray[np.int32], str]"

@@ -16,7 +16,7 @@ from layoutscope.aging.layouts import (
     place_evenly,
     place_grown,
 )
-from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, RecordWrites, SplitRule, apply_edits, grow_tree
+from layoutscope.aging.trees import BALANCED, NOWHERE, NodeRule, apply_edits, grow_tree
 from layoutscope.aging.volume import (
     AgingVolume,
     Policy,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.trees import NodeTouches
+    from layoutscope.aging.trees import Edits, NodeTouches, SplitRule
     from layoutscope.aging.volume import Cycle
 
     I64 = NDArray[np.int64]
@@ -141,7 +141,7 @@ class HfsPlusVolume(AgingVolume):
         # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
         deleted = self.trees[CATALOG].select_records(gone, gone_turn)
-        return Edits(*inserted, *deleted, begin, longer, turn[temporary])
+        return inserted, deleted, (begin, longer, turn[temporary])
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
         """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""
@@ -246,11 +246,11 @@ def split_rule(host: str) -> SplitRule:
         # fs/hfsplus/brec.c, hfs_bnode_split: records stay until they reach the middle of the node. The middle is
         # counted with the descriptor; two bytes per record of the node and the descriptor are then subtracted again.
         room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
-        return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
+        return NODE_BYTES - NODE_HEAD, room, TABLE_ENTRY, 0
     # BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft: the first records of a full node move to its
     # left neighbour until both hold the same amount. If the new record still does not fit, half of the records move to
     # a new node on the left.
-    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
+    return NODE_BYTES - NODE_HEAD, BALANCED, 0, 0
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
@@ -296,7 +296,7 @@ def _lay_out(layout: VolumeLayout, rule: SplitRule | None) -> VolumeLayout:
         "size_bytes": NODE_BYTES,
         "used_bytes": None,
     }
-    first_leaf = len(number) - len(levels[0].block)
+    first_leaf = len(number) - len(levels[0][1])
     thread_row, entry_row = ((part + first_leaf).astype(np.uint32) for part in np.split(leaf, 2))
     counts = np.bincount(np.maximum(find(own, parent), 0), minlength=len(own))
     rows = {
@@ -334,7 +334,7 @@ def _fill_by_driver(
     made = np.argsort(own, kind="stable")
     written = np.stack([made, made + count], axis=1).ravel()
     none = np.zeros(2 * count, np.int64)
-    writes = RecordWrites(rank[written], size[written], none, np.arange(2 * count), none)
+    writes = rank[written], size[written], none, np.arange(2 * count), none
     levels = grow_tree(writes, (rule, rule), index_bytes[order])
     born = np.concatenate([level.born for level in levels])
     depth = np.repeat(np.arange(len(levels)), [len(level.born) for level in levels])

@@ -86,7 +86,7 @@ class Case:
         """The same with the node of each read."""
         return locate_reads(self.layout, self.reads)
 
-    @cached_property
+    @property
     def descent(self) -> Descent:
         """The directories in the order of the walk."""
         return self.model.descend(ROOT_ID)
@@ -135,7 +135,7 @@ class Case:
 
     def forget(self) -> None:
         """Drop values computed from the layout; they are computed again when they are needed."""
-        for name in ("model", "by_node", "descent"):
+        for name in ("model", "by_node"):
             self.__dict__.pop(name, None)
 
     def _moved(self, layout: VolumeLayout) -> Case:

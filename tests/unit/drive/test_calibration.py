@@ -91,7 +91,7 @@ def test_it_is_known_better_by_more_reads(found):
     """Few and late reads give a less certain walk than many."""
     walk = [(k * 40_960, 4096) for k in range(300)]
     pairs = np.flatnonzero(found.log.step == "pairs")
-    few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
+    few = found.log.take(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
     known = []
     for log in (few, found.log):
         tracks, curve = fit_disk(log)
@@ -113,11 +113,11 @@ def test_segments_are_counted(found, drive):
     """Three reads are held when reads come back, last one first; between two and four streams agree with that."""
     assert found.profile.number("segments") == drive.number("segments") == 3
     assert count_streams(found.log) == (2, 4)
-    without_back = found.log.where(found.log.step != "back")
+    without_back = found.log.take(found.log.step != "back")
     assert count_segments(without_back) == 2
     assert "Streams that are read ahead at once: 3." in found.profile.note
     told = np.char.startswith(found.log.step, "streams")
-    assert count_segments(without_back.where(~told[found.log.step != "back"])) == UNKNOWN_SEGMENTS
+    assert count_segments(without_back.take(~told[found.log.step != "back"])) == UNKNOWN_SEGMENTS
 
 
 @pytest.mark.full
@@ -177,7 +177,7 @@ def test_arms_are_counted(profile, mirror, kind):
     plan.arms()
     found, free, pairs = count_arms(plan.log)
     assert found == kind, (free, pairs)
-    assert count_arms(plan.log.where(np.arange(len(plan.log)) > 0))[0] == UNTRIED
+    assert count_arms(plan.log.take(np.arange(len(plan.log)) > 0))[0] == UNTRIED
 
 
 class OneAtATime(FakeDrive):
@@ -295,7 +295,7 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     assert one.profile.text("on_arrival", "") == "track"
     assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
     assert one.profile.number("segments") == 3
-    assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
+    assert one.held_back == pytest.approx({"uniform": 1, "walk": 1}, abs=0.05)
     assert curve_error(drive, *fit_disk(one.log)) < CURVE_MUST
     assert keeping.now_ms < 1000 * LONGEST_S
     again = judge_log(read_log(one.log.text(), "log"), "mine")
@@ -304,11 +304,10 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
 
 def test_what_was_held_back_speaks_for_the_profile(found):
     """400 random reads are within 3 % on the mean, 300 of a synthetic walk within 5 %, and the note says so."""
-    uniform, walk = found.held_back
-    assert (uniform.step, walk.step, walk.reads) == ("uniform", "walk", 300)
-    assert uniform.ratio == pytest.approx(1, abs=0.03)
-    assert walk.ratio == pytest.approx(1, abs=0.05)
-    assert f"{walk.ratio:.3f} times" in found.profile.note
+    assert (list(found.held_back), len(found.log.of("walk"))) == (["uniform", "walk"], 300)
+    assert found.held_back["uniform"] == pytest.approx(1, abs=0.03)
+    assert found.held_back["walk"] == pytest.approx(1, abs=0.05)
+    assert f"{found.held_back['walk']:.3f} times" in found.profile.note
 
 
 def test_a_profile_that_is_off_says_so(found):
@@ -501,9 +500,9 @@ def test_segments_are_told_though_the_computer_is_late():
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """Figures that these steps measure are left unset; the turn and the seeks are still found."""
     for gone in (("rates",), ("again",), ("again", "hits")):
-        part = found.log.where(~np.isin(found.log.step, gone))
+        part = found.log.take(~np.isin(found.log.step, gone))
         assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
-    assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)[0]) == np.inf
+    assert longest_step_ms(found.log.take(found.log.step != "rates"), fit_disk(found.log)[0]) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])

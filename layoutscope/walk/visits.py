@@ -168,7 +168,7 @@ READS_OF_NODE: Final = 16
 
 
 def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Find the reads in the kernel; None if paths of a damaged volume loop, or if a small cache reads too often."""
+    """Find the reads in the kernel; None if a small cache reads too often."""
     limit, rows = model.node_cache_bytes, len(model.nodes)
     none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
     if limit is None:
@@ -181,8 +181,6 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
         begun = read_lacking_limited(limited, visits.way, model, known, limit)
         cache = *limited[:3], limit, none[2], none[2], *limited[3:]
         rows *= READS_OF_NODE
-    if begun is None:
-        return None
     at_us = clock_at(visits.way, begun[1])
     node, cause, directory_id = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)
     searches = [*visits.listed.causes, *visits.looked_up.causes]
@@ -242,7 +240,6 @@ def metadata_reads(
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
     """Apply the host's cache to a walk that runs once."""
     made = requests(model)
-    # The kernel refuses paths that form loops; these are followed with all touches laid out.
     reads, at_us = find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
     if model.node_cache_bytes is not None:
         return request_reads(model, made, reads, at_us)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.access.trace import nothing, touches
+from layoutscope.structs.native import RefusedError
 from layoutscope.walk import visits as module
 from layoutscope.walk.visits import Searches, Visits
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
@@ -90,10 +92,11 @@ def test_the_same_is_read_at_the_same_time(given_walk):
 
 @EXAMPLES
 @given(given_walk=walks(with_loops=True))
-def test_ways_that_are_loops_are_walked_in_python(given_walk):
+def test_ways_that_are_loops_are_refused(given_walk):
     """What the kernel accepts equals the plain result; the kernel refuses loops."""
-    ours = module.find_reads_natively(*given_walk)
-    assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
+    with suppress(RefusedError):
+        ours = module.find_reads_natively(*given_walk)
+        assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
 
 
 @EXAMPLES
@@ -103,7 +106,8 @@ def test_hostile_walks_touch_nothing_outside(data, given_walk):
     with pytest.MonkeyPatch.context() as patch:
         calls = []
         patch.setattr(module, "VISIT_ONCE", SimpleNamespace(attempt=lambda *arguments: calls.append(arguments)))
-        module.find_reads_natively(*given_walk)
+        with suppress(RefusedError):
+            module.find_reads_natively(*given_walk)
     if not calls:
         return
     given_arguments = calls[0]

@@ -171,7 +171,7 @@ def file_reads(
     A cache of limited size holds or evicts a piece as a whole.
     """
     needed, window = concatenate([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
-    made = requests(model).append_requests(parts.device, parts.image_offset, parts.length_bytes)
+    made = requests(model).append_requests([parts])
     known, size = list_mount_cached_nodes(model), len(model.nodes) + len(parts)
     room = model.host.cache_bytes
     if room is None:

@@ -31,7 +31,7 @@ from layoutscope.walk.directories import (
     type_asks_for_stat,
 )
 from layoutscope.walk.readahead import PAGE_BYTES, file_map, pieces, sequential_windows
-from layoutscope.walk.visits import clock_at, join_places, name_places, read_pages_once, request_reads, requests
+from layoutscope.walk.visits import read_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -217,10 +217,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
         return needed, np.concatenate([np.full(len(begun), -1), 2 * turn[number > 0], when, 2 * turn[is_streamed]])
 
     needed = stat_in_turn(model, start_id, free_entries)
-    made = requests(model).append_requests(*join_places(pieces))
-    reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
-    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
-    return name_places(trace, reads.node[source] - len(nodes), pieces)
+    return read_places(model, needed, pieces, list_mount_cached_nodes(model))
 
 
 class LeastWritten(Displayed, Struct, frozen=True):

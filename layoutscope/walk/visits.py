@@ -319,13 +319,9 @@ class Requests(Struct, frozen=True):
         count = self.start[units + 1] - self.start[units]
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
-    def append_requests(
-        self,
-        device: NDArray[np.uint8],
-        image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
-        length_bytes: NDArray[np.int64],
-    ) -> Requests:
+    def append_requests(self, pieces: Sequence[FixedPlaces]) -> Requests:
         """Number further requests (pieces of files) after the nodes, each as its own unit."""
+        device, image_offset, length_bytes = join_places(pieces)
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),
@@ -421,11 +417,22 @@ def mount(model: Model) -> AccessTrace:
         else:
             node, cause = step
             needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
-    made = requests(model).append_requests(*join_places(pieces))
-    whole = concatenate(needed)
-    reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
-    trace, source = request_reads(model, made, reads, clock_at(whole, touch))
-    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
+    return read_places(model, concatenate(needed), pieces, np.empty(0, np.int32))
+
+
+def read_places(model: Model, needed: Touches, pieces: Sequence[FixedPlaces], known: NDArray[np.int32]) -> AccessTrace:
+    """Make the reads of nodes and of fixed places, which are numbered after the nodes; each is read once."""
+    made = requests(model).append_requests(pieces)
+    size = len(model.nodes) + sum(map(len, pieces))
+    reads, touch = read_pages_once(made, needed, model, size, known)
+    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
+    # The column of trees records what is stored at each fixed place.
+    kinds = list(dict.fromkeys(each.kind for each in pieces))
+    names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
+    codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)
+    place, tree = reads.node[source] - len(model.nodes), trace.tree.copy()
+    tree[place >= 0] = codes[place[place >= 0]]
+    return replace(trace, tree=tree, trees=tuple(names))
 
 
 def fsck(model: Model) -> AccessTrace:
@@ -449,16 +456,6 @@ def join_places(pieces: Sequence[FixedPlaces]) -> tuple[NDArray[np.uint8], I64, 
     device = np.concatenate([none, *(each.device for each in pieces)]).astype(np.uint8)
     offset = np.concatenate([none, *(each.image_offset for each in pieces)]).astype(np.int64)
     return device, offset, np.concatenate([none, *(each.length_bytes for each in pieces)]).astype(np.int64)
-
-
-def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
-    """Record in the column of trees what is stored at each fixed place."""
-    kinds = list(dict.fromkeys(each.kind for each in pieces))
-    names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
-    codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)
-    tree = trace.tree.copy()
-    tree[place >= 0] = codes[place[place >= 0]]
-    return replace(trace, tree=tree, trees=tuple(names))
 
 
 def leaves(model: Model) -> Touches:

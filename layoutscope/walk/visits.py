@@ -6,7 +6,7 @@ the native core asks the cache for each touch as it comes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -222,19 +222,30 @@ def metadata_reads(
     uncounted: int = 0,
 ) -> AccessTrace:
     """Apply the host's cache to touches of metadata."""
-    known = list_mount_cached_nodes(model)
-    needed = concatenate([touched for touched, _ in passes])
     made = requests(model)
-    room = model.node_cache_bytes
+    reads, thread, at_us = read_passes(model, made, passes, model.node_cache_bytes, uncounted)
+    return request_reads(model, made, reads, at_us, thread)[0]
+
+
+def read_passes(
+    model: Model,
+    made: Requests,
+    passes: Sequence[tuple[Touches, NDArray[Any]]],  # the touches of each pass, and a value for each of them
+    room: int | None,  # memory for nodes and pieces; None if all fit
+    uncounted: int = 0,
+    piece_bytes: NDArray[np.int64] | None = None,  # as in `read_limited`
+) -> tuple[Touches, NDArray[Any], NDArray[np.float64]]:
+    """Find the reads of the counted passes, the values of their touches, and the host's times as in `request_reads`."""
+    needed, known = concatenate([touched for touched, _ in passes]), list_mount_cached_nodes(model)
     if room is None:
-        reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
+        reads, touch = read_pages_once(made, needed, model, known)
     else:
-        reads, touch = read_limited(needed, model, known, room)
+        reads, touch = read_limited(needed, model, known, room, piece_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
-    thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
     touch = touch[counted]
-    return request_reads(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
+    beside = passes[0][1] if len(passes) == 1 else np.concatenate([each for _, each in passes])
+    return reads[counted], beside[touch], clock_at(needed, touch, begin)
 
 
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
@@ -248,10 +259,10 @@ def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
 
 
 def read_pages_once(
-    made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
+    made: Requests, needed: Touches, model: Model, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches as :func:`read_once` does; a page that several nodes share is read only with the first of them."""
-    reads, touch = read_once(needed, model, size)
+    reads, touch = read_once(needed, model, len(made.unit))
     new = _lacking(made, reads.node, known)
     return reads[new], touch[new]
 
@@ -423,8 +434,7 @@ def mount(model: Model) -> AccessTrace:
 def read_places(model: Model, needed: Touches, pieces: Sequence[FixedPlaces], known: NDArray[np.int32]) -> AccessTrace:
     """Make the reads of nodes and of fixed places, which are numbered after the nodes; each is read once."""
     made = requests(model).append_requests(pieces)
-    size = len(model.nodes) + sum(map(len, pieces))
-    reads, touch = read_pages_once(made, needed, model, size, known)
+    reads, touch = read_pages_once(made, needed, model, known)
     trace, source = request_reads(model, made, reads, clock_at(needed, touch))
     # The column of trees records what is stored at each fixed place.
     kinds = list(dict.fromkeys(each.kind for each in pieces))

@@ -235,7 +235,6 @@ Insertion in key order leaves nodes half full: a full node is split in two, and 
 FANOUT: Final = 60
 """Children of an index node: keys with names of typical length, in nodes that are also half full."""
 
-_HEAD_BYTES: Final = 24
 FIRST_NODE: Final = 1
 """The first node number assigned: the header has 0."""
 
@@ -317,11 +316,7 @@ def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
     """
     if is_of_catalog:
         return np.lexsort((table["entry_rank"].signed(), table["parent_id"].data))
-    heads = table.texts("name").heads(_HEAD_BYTES)
-    heads[(heads >= ord("A")) & (heads <= ord("Z"))] += ord("a") - ord("A")
-    # Eight letters as one number, with the first letter in the highest byte.
-    words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
-    return np.lexsort((*words.T[::-1], table["parent_id"].data))
+    return table.texts("name").order_by_text(table["parent_id"].data, ignores_case=True)
 
 
 def _fill_by_driver(

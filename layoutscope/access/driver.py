@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from layoutscope.access.trace import group_by_kind
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import Rows, ranges, starts_of
+from layoutscope.structs.arrays import Rows, index_of, ranges, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -307,17 +307,12 @@ and the numbers of these."""
 
 
 def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
-    order = np.argsort(entries.group_id, kind="stable")
-    ids = entries.group_id[order]
-    directories = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
-    begins, counts = entries.group_start[:-1][order], np.diff(entries.group_start)[order]
+    groups, directories = index_of(entries.group_id), np.flatnonzero(entries.is_directory & ~entries.is_hidden)
+    begins, counts = entries.group_start, np.append(np.diff(entries.group_start), 0)
 
     def find_group(wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the start and the number of each directory's entries, both 0 if it has none."""
-        if not len(ids):
-            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
-        place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-        found = ids[place] == wanted
+        place, found = groups.find(wanted)
         return np.where(found, begins[place], 0), np.where(found, counts[place], 0)
 
     entry, parent = np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64)

@@ -70,8 +70,7 @@ class TreeLevel:
 
     def place_nodes(self, bound: I64) -> TreeLevel:
         """Return the level with new first keys; nodes whose first key existed keep their id, block and transaction."""
-        old = np.minimum(np.searchsorted(self.bound, bound), len(self) - 1)
-        same = self.bound[old] == bound
+        old, same = match(self.bound, bound)
         kept = [np.where(same, values[old], NOWHERE) for values in (self.ident, self.block, self.xid)]
         return TreeLevel(bound, *kept)
 

@@ -154,8 +154,7 @@ class Cycle:
 
     def turn_of(self, ident: I64) -> I64:
         """Return the turns in which files are replaced or deleted, by their numbers."""
-        order = np.argsort(self.old.ident)
-        return self.old_turn[order[np.searchsorted(self.old.ident[order], ident)]]
+        return self.old_turn[find(self.old.ident, ident)]
 
 
 def plan_cycle(

@@ -19,7 +19,7 @@ from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenate, regions_of, touches
 from layoutscope.display import Displayed, Struct
-from layoutscope.structs.arrays import ranges
+from layoutscope.structs.arrays import match, ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
 from layoutscope.walk.data import FileTouches, merge_by_turn
 from layoutscope.walk.directories import (
@@ -271,10 +271,8 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
     file, at = _files(model, entries)
-    place = np.searchsorted(file, table["file_id"].data)
-    place = np.minimum(place, max(len(file) - 1, 0))
-    is_here = (offset >= 0) & (file[place] == table["file_id"].data) if len(file) else np.zeros(len(offset), bool)
-    rows = np.flatnonzero(is_here)
+    place, is_here = match(file, table["file_id"].data)
+    rows = np.flatnonzero((offset >= 0) & is_here)
     entry = at[place[rows]]
     order = np.lexsort((-table["logical_offset"].data[rows], turn[entry]))
     rows, entry = rows[order], entry[order]

@@ -7,7 +7,7 @@ A file system describes its driver as data (:class:`Driver`) and as functions. T
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from msgspec import field
@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from layoutscope.access.trace import group_by_kind
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import ranges, starts_of
+from layoutscope.structs.arrays import Rows, index_of, ranges, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -144,21 +144,26 @@ class Costs(Struct, frozen=True):
         return replace(self, **times)
 
 
-class DriverProperties(Protocol):
+class DriverProperties(Struct, frozen=True):
     """The properties of a file system's driver on one host, which users may change by name."""
 
-    @property
-    def costs(self) -> Costs:
-        """Host time."""
+    costs: Costs  # host time
 
 
 P = TypeVar("P", bound=DriverProperties)
 
+KnownProperties: TypeAlias = "Mapping[str, tuple[tuple[Any, str], tuple[Any, str]]]"
+"""Each property's value and its source, on Linux and macOS."""
 
-class PlainProperties(Struct, frozen=True):
-    """Properties of a driver of which only the costs are known."""
 
-    costs: Costs  # host time
+def values_by_host(known: KnownProperties) -> dict[str, dict[str, Any]]:
+    """Return the value of each property, by host."""
+    return {host: {name: on[at][0] for name, on in known.items()} for at, host in enumerate(("linux", "macos"))}
+
+
+def sources_of(known: KnownProperties) -> dict[str, tuple[str, str]]:
+    """Return the source of each property's value, on Linux and macOS."""
+    return {name: (linux, macos) for name, ((_, linux), (_, macos)) in known.items()}
 
 
 class HostProfile(Struct, frozen=True):
@@ -249,7 +254,7 @@ class Model(Struct, frozen=True):
         return self.nodes.tree_code(self.main_tree)
 
 
-class Descent(Struct, frozen=True):
+class Descent(Rows, frozen=True):
     """Directories in the order of the walk; arrays of shape (n_directories,)."""
 
     directory_id: NDArray[np.uint64]  # CNID or oid
@@ -259,14 +264,6 @@ class Descent(Struct, frozen=True):
     count: NDArray[np.int64]
     turn: NDArray[np.int64]  # position among all entries of the walk, including files, in depth-first order
     under: NDArray[np.int64]  # number of entries at any depth below
-
-    def __len__(self) -> int:
-        return len(self.entry)
-
-    def take(self, rows: NDArray[np.int64]) -> Descent:
-        """Return some of the directories, in the order given."""
-        places = (each[rows] for each in (self.entry, self.first, self.count, self.turn, self.under))
-        return Descent(self.directory_id[rows], *places)
 
 
 def descend(entries: EntryTable, start_id: int) -> Descent:
@@ -310,17 +307,12 @@ and the numbers of these."""
 
 
 def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
-    order = np.argsort(entries.group_id, kind="stable")
-    ids = entries.group_id[order]
-    directories = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
-    begins, counts = entries.group_start[:-1][order], np.diff(entries.group_start)[order]
+    groups, directories = index_of(entries.group_id), np.flatnonzero(entries.is_directory & ~entries.is_hidden)
+    begins, counts = entries.group_start, np.append(np.diff(entries.group_start), 0)
 
     def find_group(wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the start and the number of each directory's entries, both 0 if it has none."""
-        if not len(ids):
-            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
-        place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-        found = ids[place] == wanted
+        place, found = groups.find(wanted)
         return np.where(found, begins[place], 0), np.where(found, counts[place], 0)
 
     entry, parent = np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64)

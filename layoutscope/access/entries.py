@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import match, order_of
+from layoutscope.structs.arrays import distinct, match, order_of
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, LIVE_STATES
 
@@ -386,6 +386,9 @@ def _sum_to_tops(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]
 
 NO_NODE = np.int32(-1)
 
+MAX_LEVEL: Final = 30
+"""Highest level of a node that a walk goes through; trees have fewer than 16, and the kernels follow 64 nodes."""
+
 
 class NodeTable(Struct, frozen=True):
     """Nodes of one layout; arrays of shape (n_nodes,) unless stated otherwise."""
@@ -461,6 +464,13 @@ def node_table(layout: VolumeLayout) -> NodeTable:
     # that no sound tree has are omitted.
     parent, mapper = table.nodes_of(nodes["parent_row"]), table.nodes_of(nodes["locator_row"])
     parent[~walked] = NO_NODE
-    parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
+    above = table.level[parent]
+    parent[(parent >= 0) & ((above <= table.level) | (above > MAX_LEVEL))] = NO_NODE
     mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
+    # What maps others is not mapped itself, nor are the nodes above it.
+    maps = distinct(mapper[mapper >= 0])
+    while len(maps):
+        mapper[maps] = NO_NODE
+        maps = distinct(parent[maps])
+        maps = maps[maps >= 0]
     return replace(table, parent=parent, mapper=mapper)

@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from layoutscope.display import Displayed, Struct
+from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ tree, such as a header, a checkpoint or a bitmap; a checker's pass."""
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 
 
-class Touches(Struct, frozen=True):
+class Touches(Rows, frozen=True):
     """Leaves in the order in which they are needed; arrays of shape (n_touches,)."""
 
     node: NDArray[np.int32]  # node; file data have the numbers after those of the nodes
@@ -125,12 +126,9 @@ class Touches(Struct, frozen=True):
     directory_id: NDArray[np.uint64]  # directory whose enumeration needs it
     host_us: NDArray[np.float32]  # host time from this touch to the next
 
-    def __len__(self) -> int:
-        return len(self.node)
-
     def __getitem__(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Touches:
         """Select touches."""
-        return Touches(self.node[places], self.cause[places], self.directory_id[places], self.host_us[places])
+        return self.take(places)
 
 
 def touches(
@@ -156,15 +154,15 @@ def concatenate(parts: Sequence[Touches]) -> Touches:
         return nothing()
     if len(parts) == 1:
         return parts[0]
-    return Touches(*(np.concatenate(each) for each in zip(*map(_columns, parts), strict=True)))
+    return Touches.join(parts)
 
 
 def interleave_touches(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
     """Interleave touches so that element j of part i is at ``places[i][j]`` of the result."""
     total = sum(len(part) for part in parts)
-    whole = [np.empty(total, column.dtype) for column in _columns(nothing())]
+    whole = [np.empty(total, column.dtype) for column in astuple(nothing())]
     for part, place in zip(parts, places, strict=True):
-        for column, own in zip(whole, _columns(part), strict=True):
+        for column, own in zip(whole, astuple(part), strict=True):
             column[place] = own
     return Touches(*whole)
 
@@ -176,17 +174,13 @@ def merge_alternating(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
     """Interleave touches by groups: those of group 0 of both, then those of group 1 of both, and so on."""
-    dtypes = [column.dtype for column in _columns(first)]
-    parts = [list(map(np.ascontiguousarray, _columns(part), dtypes)) for part in (first, second)]
+    dtypes = [column.dtype for column in astuple(first)]
+    parts = [list(map(np.ascontiguousarray, astuple(part), dtypes)) for part in (first, second)]
     whole = [np.empty(len(first) + len(second), dtype) for dtype in dtypes]
     counts = [np.ascontiguousarray(each, np.int64) for each in (first_counts, second_counts)]
     widths = np.array([column.itemsize for column in whole])
     MERGE_RUNS(*counts, widths, *parts, whole)
     return Touches(*whole)
-
-
-def _columns(part: Touches) -> tuple[NDArray[Any], ...]:
-    return part.node, part.cause, part.directory_id, part.host_us
 
 
 def columns(
@@ -205,7 +199,7 @@ def columns(
     )
 
 
-class FixedPlaces(Struct, frozen=True):
+class FixedPlaces(Rows, frozen=True):
     """Places that are each read with one request, unchanged; arrays of shape (n,)."""
 
     kind: str  # the content: a region type or a tree
@@ -214,9 +208,6 @@ class FixedPlaces(Struct, frozen=True):
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.image_offset)
-
     def cut(self, largest: int) -> FixedPlaces:
         """Cut places into requests of at most the given size, each place from its own start."""
         count = -(-self.length_bytes // largest)
@@ -224,10 +215,6 @@ class FixedPlaces(Struct, frozen=True):
         nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
         length = np.minimum(self.length_bytes[source] - nth * largest, largest)
         return FixedPlaces(self.kind, self.device[source], self.image_offset[source] + nth * largest, length)
-
-    def chosen(self, places: NDArray[np.bool_] | NDArray[np.int64] | slice) -> FixedPlaces:
-        """Return the selected places."""
-        return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
 
 
 MountStep: TypeAlias = "FixedPlaces | tuple[NDArray[np.int32], str]"

@@ -23,17 +23,7 @@ from layoutscope.aging.layouts import (
     place_grown,
     to_rows,
 )
-from layoutscope.aging.trees import (
-    NAME,
-    NOWHERE,
-    Edits,
-    NodeRule,
-    NodeTouches,
-    RecordWrites,
-    SplitRule,
-    apply_edits,
-    grow_tree,
-)
+from layoutscope.aging.trees import HALF_OF_RECORDS, NAME, NOWHERE, NodeRule, apply_edits, grow_tree
 from layoutscope.aging.volume import (
     AgingVolume,
     Policy,
@@ -60,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.trees import AgingTree, GrownLevel
+    from layoutscope.aging.trees import AgingTree, Edits, GrownLevel, NodeTouches, RecordWrites, SplitRule
     from layoutscope.aging.volume import AgingEntries, Cycle, CycleWork, Data, TreeRows
 
     I64 = NDArray[np.int64]
@@ -185,25 +175,25 @@ class ApfsVolume(AgingVolume):
 
     def _update_object_map(self, before: I64, touched: NodeTouches) -> Edits:
         """Number new nodes in the order of their writes, and return the object map's edits for all written nodes."""
-        tree = self.trees["fs"]
-        ident, node, new = tree.join("ident"), tree.places_of(touched), tree.list_new_nodes(touched)
+        tree, (node, turn) = self.trees["fs"], touched
+        ident, new = tree.join("ident"), tree.list_new_nodes(touched)
         ident[new] = self.next_oid + np.arange(len(new))
         self.next_oid += len(new)
         self.trees["fs"] = tree.with_nodes(ident=ident)
         born = np.zeros(len(ident), np.int64)
-        born[node[::-1]] = touched.turn[::-1]
+        born[node[::-1]] = turn[::-1]
         gone = distinct(before[~is_among(before, ident)])
         gone = gone[is_among(gone, self.trees["omap"].key)] if "omap" in self.trees else NO_KEYS
         kept = ~is_among(node, new)
-        return Edits(
-            ident[new], np.full(len(new), MAP_BYTES), born[new], gone, np.zeros_like(gone), ident[node][kept],
-            np.zeros(int(kept.sum()), np.int64), touched.turn[kept],
-        )  # fmt: skip
+        inserted = ident[new], np.full(len(new), MAP_BYTES), born[new]
+        # Records that only change take no more room.
+        changed = ident[node[kept]], np.zeros(int(kept.sum()), np.int64), turn[kept]
+        return inserted, (gone, np.zeros_like(gone)), changed
 
     def _place(self, cycle: Cycle, events: list[tuple[str, NodeTouches]], batch: I64, freed: I64) -> None:
         """Give blocks to data and nodes, transaction by transaction."""
         self.data, old = self.data.split_off(cycle.old.ident)
-        num_extents = len(self.data.ident)
+        num_extents = len(self.data)
         old_turn = 2 * cycle.turn_of(old.ident) + 1
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
         holding, num_freed, num_written = [freed], len(freed), int(need.sum())
@@ -212,7 +202,7 @@ class ApfsVolume(AgingVolume):
             self.xid += 1
             mine = np.arange(first // 2, min(stop // 2, len(need)))
             going = (old_turn >= first) & (old_turn < stop)
-            nodes = [(name, touched.between(first, stop)) for name, touched in events]
+            nodes = [(name, _select_turns(touched, first, stop)) for name, touched in events]
             deleted = old.start[going], old_turn[going] - first
             given, replaced = self._write_transaction(nodes, (2 * mine - first, need[mine]), deleted, stop - first)
             self.data = self.data.with_blocks(np.repeat(cycle.new.ident[mine], need[mine]), given)
@@ -222,7 +212,7 @@ class ApfsVolume(AgingVolume):
                 holding.append(released)
             else:
                 self._wait(released)
-        extents = len(self.data.ident) - num_extents
+        extents = len(self.data) - num_extents
         inside = int(np.maximum(need - 1, 0).sum())
         self.broken_share = (extents - int((need > 0).sum())) / inside if inside else 0.0
         self.a_file = (num_freed / cycle.num_turns, num_written / cycle.num_turns)
@@ -252,8 +242,8 @@ class ApfsVolume(AgingVolume):
         turns: int,
     ) -> tuple[I64, I64]:
         """Allocate a transaction's blocks; return the data blocks in file order, and the replaced node blocks."""
-        starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
-        own_turn = np.concatenate([touched.turn for _, touched in nodes])
+        starts = np.cumsum([0] + [len(turn) for _, (_, turn) in nodes])
+        own_turn = np.concatenate([turn for _, (_, turn) in nodes])
         (file_turn, need), (gone, gone_turn) = written, deleted
         takes = [(own_turn, np.ones_like(own_turn)), (file_turn, need)]
         if "extentref" in self.trees and not self.policy.at_commit:
@@ -265,8 +255,8 @@ class ApfsVolume(AgingVolume):
             takes.append((extra, np.ones_like(extra)))
         given = self._allocate_in_order(takes)
         replaced = [
-            self._move_nodes(name, touched, given[NODES][a:b])
-            for (name, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
+            self._move_nodes(name, node, given[NODES][a:b])
+            for (name, (node, _)), a, b in zip(nodes, starts, starts[1:], strict=False)
         ]
         references = self._write_references(given[DATA], written, deleted, given[REFERENCES], turns)
         return given[DATA], np.concatenate([*replaced, references])
@@ -301,11 +291,11 @@ class ApfsVolume(AgingVolume):
             found.append(first[first < np.iinfo(np.int64).max])
         return np.sort(np.concatenate(found))
 
-    def _move_nodes(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
+    def _move_nodes(self, name: str, node: I64, blocks: I64) -> I64:
         """Move nodes to their new blocks; return their old blocks."""
         tree = self.trees[name]
-        node, block, xid = tree.places_of(touched), tree.join("block"), tree.join("xid")
-        left = block[node[np.argsort(touched.level, kind="stable")]]
+        block, xid = tree.join("block"), tree.join("xid")
+        left = block[node]
         block[node], xid[node] = blocks, self.xid
         self.trees[name] = tree.with_nodes(block=block, xid=xid)
         found: I64 = left[left != NOWHERE]
@@ -322,14 +312,13 @@ class ApfsVolume(AgingVolume):
         gone, gone_turn = deleted
         there = is_among(gone, tree.key)
         size = np.full(len(key), REFERENCE_BYTES)
-        edits = Edits(key, size, turn, gone[there], gone_turn[there], *(NO_KEYS,) * 3)
-        self.trees["extentref"], touched, freed = apply_edits(tree, edits, np.zeros(turns, np.int64))
-        order = np.lexsort((touched.node, touched.level, *(() if self.policy.at_commit else (touched.turn,))))
-        touched = NodeTouches(touched.level[order], touched.node[order], touched.turn[order])
-        more = max(len(order) - len(spare), 0)
+        edits = (key, size, turn), (gone[there], gone_turn[there]), (NO_KEYS,) * 3
+        self.trees["extentref"], (node, changed), freed = apply_edits(tree, edits, np.zeros(turns, np.int64))
+        node = np.sort(node) if self.policy.at_commit else node[np.lexsort((node, changed))]
+        more = max(len(node) - len(spare), 0)
         late = self._take_apart(more) if self.is_apart else self._take(more)
-        blocks, left = np.concatenate([spare[: len(order)], late]), spare[len(order) :]
-        return np.concatenate([self._move_nodes("extentref", touched, blocks), freed, left])
+        blocks, left = np.concatenate([spare[: len(node)], late]), spare[len(node) :]
+        return np.concatenate([self._move_nodes("extentref", node, blocks), freed, left])
 
     def _take_apart(self, count: int) -> I64:
         """Take blocks in the lowest chunk with nodes; if it has too few, in lower chunks."""
@@ -339,6 +328,13 @@ class ApfsVolume(AgingVolume):
         while chunk > 0 and self.space.num_free_from(chunk) < count:
             chunk -= CHUNK_BLOCKS
         return self.space.take(count, max(chunk, 0))
+
+
+def _select_turns(touched: NodeTouches, first: int, stop: int) -> NodeTouches:
+    """Return the changes between two turns, with turns relative to the first of them."""
+    node, turn = touched
+    mine = (turn >= first) & (turn < stop)
+    return node[mine], turn[mine] - first
 
 
 def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
@@ -374,7 +370,7 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
     # Names that were assigned to a leaf are not separate records.
     deleted = volume.trees["fs"].select_records(gone, gone_turn)
-    return Edits(*inserted, *deleted, entry[temporary], longer, turn[temporary])
+    return inserted, deleted, (entry[temporary], longer, turn[temporary])
 
 
 def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:
@@ -568,8 +564,8 @@ def _lay_out(
 ) -> VolumeLayout:
     """Build a layout from the entries of a volume, a tree filled with them, and the object map of its nodes."""
     columns, block = build_filled_nodes({"omap": maps, "fs": tree})
-    num_maps = sum(len(level.block) for level in maps)
-    locator = num_maps - len(maps[0].block) + np.concatenate(map_leaf[::-1])
+    num_maps = sum(len(block) for _, block in maps)
+    locator = num_maps - len(maps[0][1]) + np.concatenate(map_leaf[::-1])
     columns |= {
         "node_id": np.arange(len(block)),
         "image_offset": layout.facts.image_offset + block * NODE_BYTES,
@@ -577,7 +573,7 @@ def _lay_out(
         "used_bytes": LEAF_BYTES,
         "locator_row": to_rows(np.concatenate([np.full(num_maps, NOWHERE), locator])),
     }
-    first_leaf = len(block) - len(tree[0].block)
+    first_leaf = len(block) - len(tree[0][1])
     inode_row, name_row = ((leaf + first_leaf).astype(np.uint32) for leaf in leaves)
     is_folder = table["kind"].equals("directory")
     has_data = table["kind"].equals("file") & (table["size_bytes"].filled(0) > 0)
@@ -604,7 +600,7 @@ MAX_STARTS: Final = 65_536
 KEY_AND_TABLE: Final = 8 + 8
 """Bytes of an inode record besides its value: its key, and its entry in the table of contents."""
 
-RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
+RULE: Final[SplitRule] = (NODE_BYTES - NODE_HEAD, HALF_OF_RECORDS, 0, 1)
 
 
 def copies_by_linux(
@@ -621,8 +617,9 @@ def copies_by_linux(
     writes, index_bytes, places, data = _list_writes(table)
     grown = {}
     for joins in joins_pieces:
-        own = writes._replace(lost=np.zeros_like(writes.lost)) if joins else writes
-        tree = grow_tree(own, (RULE, RULE), index_bytes)
+        record, more, lost, *when = writes
+        lost = np.zeros_like(lost) if joins else lost
+        tree = grow_tree((record, more, lost, *when), (RULE, RULE), index_bytes)
         grown[joins] = tree, *_map_nodes(tree)
     num_blocks = layout.facts.size_bytes // NODE_BYTES
     made = []
@@ -673,7 +670,7 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
     writing = np.flatnonzero(number[time] == STREAM)
     named = entry_name_bytes(letters) - NAME_VALUE_BYTES + CHILD_BYTES
     index_bytes = np.concatenate([np.full(3 * len(own), SHORT_INDEX_BYTES), named])
-    writes = RecordWrites(record[time], more[time], lost[time], np.arange(len(time)), batch[who][time])
+    writes = record[time], more[time], lost[time], np.arange(len(time)), batch[who][time]
     return writes, index_bytes[order], (inode[first], name), (need[who[time][writing]], writing)
 
 
@@ -715,7 +712,7 @@ def _map_nodes(tree: Sequence[GrownLevel]) -> tuple[list[GrownLevel], list[I64]]
     number[np.argsort(first)] = np.arange(len(first))
     more = np.zeros(len(node), np.int64)
     more[first] = MAP_BYTES
-    writes = RecordWrites(number[own], more, np.zeros_like(more), when, batch)
+    writes = number[own], more, np.zeros_like(more), when, batch
     maps = grow_tree(writes, (RULE, RULE), np.full(len(number), MAP_INDEX_BYTES))
     return maps, np.split(maps[0].node[number], starts[1:-1])
 

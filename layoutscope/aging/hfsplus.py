@@ -16,7 +16,7 @@ from layoutscope.aging.layouts import (
     place_evenly,
     place_grown,
 )
-from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, RecordWrites, SplitRule, apply_edits, grow_tree
+from layoutscope.aging.trees import BALANCED, NOWHERE, NodeRule, apply_edits, grow_tree
 from layoutscope.aging.volume import (
     AgingVolume,
     Policy,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.trees import NodeTouches
+    from layoutscope.aging.trees import Edits, NodeTouches, SplitRule
     from layoutscope.aging.volume import Cycle
 
     I64 = NDArray[np.int64]
@@ -141,7 +141,7 @@ class HfsPlusVolume(AgingVolume):
         # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
         deleted = self.trees[CATALOG].select_records(gone, gone_turn)
-        return Edits(*inserted, *deleted, begin, longer, turn[temporary])
+        return inserted, deleted, (begin, longer, turn[temporary])
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
         """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""
@@ -235,7 +235,6 @@ Insertion in key order leaves nodes half full: a full node is split in two, and 
 FANOUT: Final = 60
 """Children of an index node: keys with names of typical length, in nodes that are also half full."""
 
-_HEAD_BYTES: Final = 24
 FIRST_NODE: Final = 1
 """The first node number assigned: the header has 0."""
 
@@ -246,11 +245,11 @@ def split_rule(host: str) -> SplitRule:
         # fs/hfsplus/brec.c, hfs_bnode_split: records stay until they reach the middle of the node. The middle is
         # counted with the descriptor; two bytes per record of the node and the descriptor are then subtracted again.
         room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
-        return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
+        return NODE_BYTES - NODE_HEAD, room, TABLE_ENTRY, 0
     # BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft: the first records of a full node move to its
     # left neighbour until both hold the same amount. If the new record still does not fit, half of the records move to
     # a new node on the left.
-    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
+    return NODE_BYTES - NODE_HEAD, BALANCED, 0, 0
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
@@ -296,7 +295,7 @@ def _lay_out(layout: VolumeLayout, rule: SplitRule | None) -> VolumeLayout:
         "size_bytes": NODE_BYTES,
         "used_bytes": None,
     }
-    first_leaf = len(number) - len(levels[0].block)
+    first_leaf = len(number) - len(levels[0][1])
     thread_row, entry_row = ((part + first_leaf).astype(np.uint32) for part in np.split(leaf, 2))
     counts = np.bincount(np.maximum(find(own, parent), 0), minlength=len(own))
     rows = {
@@ -317,11 +316,7 @@ def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
     """
     if is_of_catalog:
         return np.lexsort((table["entry_rank"].signed(), table["parent_id"].data))
-    heads = table.texts("name").heads(_HEAD_BYTES)
-    heads[(heads >= ord("A")) & (heads <= ord("Z"))] += ord("a") - ord("A")
-    # Eight letters as one number, with the first letter in the highest byte.
-    words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
-    return np.lexsort((*words.T[::-1], table["parent_id"].data))
+    return table.texts("name").order_by_text(table["parent_id"].data, ignores_case=True)
 
 
 def _fill_by_driver(
@@ -334,7 +329,7 @@ def _fill_by_driver(
     made = np.argsort(own, kind="stable")
     written = np.stack([made, made + count], axis=1).ravel()
     none = np.zeros(2 * count, np.int64)
-    writes = RecordWrites(rank[written], size[written], none, np.arange(2 * count), none)
+    writes = rank[written], size[written], none, np.arange(2 * count), none
     levels = grow_tree(writes, (rule, rule), index_bytes[order])
     born = np.concatenate([level.born for level in levels])
     depth = np.repeat(np.arange(len(levels)), [len(level.born) for level in levels])

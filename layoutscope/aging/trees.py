@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class NodeRule:
     merge_share: float = 0.0
     less_per_record: int = 0  # bytes per record of the full node subtracted from the part that stays
     by_count: bool = False  # whether the share is of the records instead of the capacity
-    balances: bool = False  # as in `SplitRule`
+    balances: bool = False  # as `BALANCED` of a `SplitRule`
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ class TreeLevel:
 
     def place_nodes(self, bound: I64) -> TreeLevel:
         """Return the level with new first keys; nodes whose first key existed keep their id, block and transaction."""
-        old = np.minimum(np.searchsorted(self.bound, bound), len(self) - 1)
-        same = self.bound[old] == bound
+        old, same = match(self.bound, bound)
         kept = [np.where(same, values[old], NOWHERE) for values in (self.ident, self.block, self.xid)]
         return TreeLevel(bound, *kept)
 
@@ -120,13 +119,10 @@ class AgingTree:
         ]
         return replace(self, levels=tuple(levels))
 
-    def places_of(self, touched: NodeTouches) -> I64:
-        """Return touched nodes as indexes into all nodes, in the order of :meth:`join`."""
-        return np.cumsum([0] + [len(level) for level in self.levels])[touched.level] + touched.node
-
     def list_new_nodes(self, touched: NodeTouches) -> I64:
         """List the nodes without a number, in the order of their first writes."""
-        node = self.places_of(touched)[np.argsort(touched.turn, kind="stable")]
+        node, turn = touched
+        node = node[np.argsort(turn, kind="stable")]
         new = node[self.join("ident")[node] == NOWHERE]
         found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
         return found
@@ -238,14 +234,13 @@ def new_level() -> TreeLevel:
 GROW_LEVEL: Final = Kernel("grow_level", "lllllnnnnLLIIIILLLLILLL")
 
 
-class RecordWrites(NamedTuple):
-    """Writes to one level of a tree, in time order; arrays of shape (n_writes,)."""
+RecordWrites: TypeAlias = "tuple[I64, I64, I64, I64, I64]"
+"""Writes to one level of a tree, in time order; arrays of shape (n_writes,).
 
-    record: I64  # index of the record in key order
-    more: I64  # bytes added to its node: the whole size of a new record, the growth of an old one, or 0
-    lost: I64  # bytes left unused in the node until it is split
-    when: I64  # time on a clock shared by several trees
-    batch: I64  # number of the transaction
+The index of each record in key order. The bytes added to its node: the whole size of a new record, the growth of an old
+one, or 0. The bytes left unused in the node until it is split. The time, on a clock shared by several trees. The number
+of the transaction.
+"""
 
 
 class GrownLevel(NamedTuple):
@@ -261,65 +256,57 @@ class GrownLevel(NamedTuple):
     first: I64  # first record of each node
 
 
-@dataclass(frozen=True)
-class SplitRule:
-    """When nodes are split, and where they are cut."""
+SplitRule: TypeAlias = "tuple[int, int, int, int]"
+"""When nodes are split, and where they are cut, in the form that the kernel takes.
 
-    capacity_bytes: int  # room for records
-    stays_at_cut: bool  # whether a record exactly at the cut stays
-    # capacity that the remaining records of a full node fill, including the record that exceeds it; that record is
-    # excluded if the next one comes before it. If not given, half of the records and the middle one stay.
-    room_bytes: int | None = None
-    less_per_record: int = 0  # bytes per moved record subtracted from this capacity, for its offset
-    # whether the first records of a full node move to the node before it until both hold the same amount; if they do
-    # not fit there, to a new node in between. Fragmentation and the share that stays are then ignored.
-    balances: bool = False
-
-    @property
-    def numbers(self) -> tuple[int, int, int, int]:
-        """Arguments of the kernel: capacity, bytes that stay, less per record, whether a record at the cut stays."""
-        room = BALANCED if self.balances else HALF_OF_RECORDS if self.room_bytes is None else self.room_bytes
-        return self.capacity_bytes, room, self.less_per_record, int(self.stays_at_cut)
-
+The bytes that a node holds. The bytes that the remaining records of a full node fill, including the record that exceeds
+them; that record is excluded if the next one comes before it. The bytes per moved record subtracted from these, for its
+offset. Whether a record exactly at the cut stays, 0 or 1.
+"""
 
 HALF_OF_RECORDS, BALANCED = -1, -2
-"""Values that replace the number of bytes that stay."""
+"""Values that replace the bytes that stay.
+
+Half of the records and the middle one stay. Or the first records of a full node move to the node before it until both
+hold the same amount; if they do not fit there, to a new node in between. Then the bytes left unused count for nothing.
+"""
 
 
 def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Write records to a level of a tree sequentially, and split its nodes as its driver does.
 
-    >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
-    >>> grow_level(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
+    >>> at_end = np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int)
+    >>> grow_level(at_end, (40, HALF_OF_RECORDS, 0, 1)).node.tolist()
     [0, 0, 1, 1, 2, 2, 2, 2]
     """
-    num_records = int(writes.record.max(initial=-1)) + 1
+    (record, more, lost, _, _), (capacity_bytes, *_) = writes, rule
+    num_records = int(record.max(initial=-1)) + 1
     size = np.zeros(num_records, np.int64)
-    size[writes.record[::-1]] = writes.more[::-1]
+    size[record[::-1]] = more[::-1]
     # The numbers of nodes, and of records per node, for which the kernel gets room at first: nodes are almost never
     # less than a quarter full.
-    written = int(writes.more.sum() + writes.lost.sum())
-    most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
-    width = max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
+    written = int(more.sum() + lost.sum())
+    most = min(4 * written // max(capacity_bytes, 1), num_records) + 2
+    width = max(capacity_bytes // max(int(size.min(initial=capacity_bytes)), 1), 1) + 1
     # Each node holds a record, so this many nodes always suffice.
-    found = _run_growth(writes, rule, most, width) or _run_growth(writes, rule, num_records + 2, width)
+    found = _run_growth(writes, rule, num_records, most, width)
+    found = found or _run_growth(writes, rule, num_records, num_records + 2, width)
     if found is None:
         raise RefusedError("kernel grow_level: some records of a tree were never written, or have no size")
     return found
 
 
-def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> GrownLevel | None:
+def _run_growth(writes: RecordWrites, rule: SplitRule, num_records: int, most: int, width: int) -> GrownLevel | None:
     """Grow a level in the kernel; return None if nodes, or records per node, exceed the allocated room."""
-    num_records = int(writes.record.max(initial=-1)) + 1
     size, node = np.empty((2, num_records), np.int64)
     held = np.empty(most * width, np.int32)
     count, first, order = np.empty((3, most), np.int32)
     load, lost, born, batch = np.empty((4, most), np.int64)
-    num_takes = len(writes.record) + most
+    num_takes = len(writes[0]) + most
     by, (at, within) = np.empty(num_takes, np.int32), np.empty((2, num_takes), np.int64)
     num_taken = np.zeros(1, np.int64)
     nodes = held, count, first, order, load, lost, born, batch
-    num_nodes = GROW_LEVEL.attempt(*writes, *rule.numbers, size, node, *nodes, by, at, within, num_taken)
+    num_nodes = GROW_LEVEL.attempt(*writes, *rule, size, node, *nodes, by, at, within, num_taken)
     if num_nodes is None:
         return None
     taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))
@@ -346,42 +333,27 @@ def grow_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_by
         batch = np.zeros(len(order), np.int64)
         batch[below.taken_by[::-1]] = below.taken_in[::-1]
         none = np.zeros(len(order), np.int64)
-        levels.append(grow_level(RecordWrites(order, index_bytes[order], none, below.born[order], batch[order]), index))
+        levels.append(grow_level((order, index_bytes[order], none, below.born[order], batch[order]), index))
     return levels
 
 
 MAX_BYTES: Final = 1 << 40
 
 
-@dataclass(frozen=True)
-class NodeTouches:
-    """Nodes that change, once per transaction; arrays of shape (n,): level, index in it, turn of the first change."""
+NodeTouches: TypeAlias = "tuple[I64, I64]"
+"""Nodes that change, once per transaction: indexes in the order of :meth:`AgingTree.join`, turns of the first changes.
 
-    level: I64
-    node: I64
-    turn: I64
+A turn is the index of an operation in the cycle."""
 
-    def between(self, first: int, stop: int) -> NodeTouches:
-        """Return the changes between two turns, with turns relative to the first of them."""
-        mine = (self.turn >= first) & (self.turn < stop)
-        return NodeTouches(self.level[mine], self.node[mine], self.turn[mine] - first)
+Inserted: TypeAlias = "tuple[I64, I64, I64]"
+"""Records that are inserted: keys, bytes, turns."""
 
+Deleted: TypeAlias = "tuple[I64, I64]"
+"""Records that are deleted: keys and turns."""
 
-@dataclass(frozen=True)
-class Edits:
-    """Changes of a cycle to records; a turn is the index of an operation in the cycle."""
-
-    # key, size, turn: records that are inserted
-    key: I64
-    size: I64
-    turn: I64
-    # gone_key, gone_turn: records that are deleted
-    gone_key: I64
-    gone_turn: I64
-    # passing_key, passing_size, passing_turn: records that are inserted and deleted again, one at a time
-    passing_key: I64
-    passing_size: I64
-    passing_turn: I64
+Edits: TypeAlias = "tuple[Inserted, Deleted, Inserted]"
+"""Changes of a cycle to records: inserted ones, deleted ones, and those that are inserted and deleted again, one at a
+time."""
 
 
 def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
@@ -391,20 +363,21 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     """
     if tree.leaf.balances:
         return _apply_in_turn(tree, change)
-    tree, moved_key, moved_turn = _move_begins(tree, change)
-    gone = np.searchsorted(tree.key, np.sort(change.gone_key))
+    (new_key, new_size, new_turn), (gone_key, gone_turn), passing = change
+    tree, moved_key, moved_turn = _move_begins(tree, new_key, (gone_key, gone_turn))
+    gone = np.searchsorted(tree.key, np.sort(gone_key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
-    order = np.argsort(change.key, kind="stable")
-    place = np.searchsorted(key, change.key[order])
-    key, size = np.insert(key, place, change.key[order]), np.insert(size, place, change.size[order])
+    order = np.argsort(new_key, kind="stable")
+    place = np.searchsorted(key, new_key[order])
+    key, size = np.insert(key, place, new_key[order]), np.insert(size, place, new_size[order])
     whole = tree.levels[0].bound
     # A temporary name is inserted before the cycle deletes from its leaf, or at the end: both states are tried.
     for state in ((tree.key, tree.size), (key, size)):
-        whole = split_full(whole, *_add_passing_records(tree, change, *state), tree.leaf)
+        whole = split_full(whole, *_add_passing_records(tree, passing, *state), tree.leaf)
     before = tree.levels[0]
     bound = drop_empty_nodes(whole, key, size, tree.leaf)
-    keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
-    turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
+    keys = np.concatenate([new_key, gone_key, passing[0], moved_key])
+    turns = np.concatenate([new_turn, gone_turn, passing[2], moved_turn])
     births = _births(tree, change, bound, gone)
     levels, touches = [before.place_nodes(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
     freed = [before.freed_blocks(bound)]
@@ -420,10 +393,10 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
         freed.append(old.freed_blocks(bound))
     freed += [level.block for level in tree.levels[len(levels) :]]
     blocks = np.concatenate(freed)
-    node, turn = (np.concatenate(each) for each in zip(*touches, strict=True))
-    level = np.repeat(np.arange(len(touches)), [len(item[0]) for item in touches])
-    made = replace(tree, key=key, size=size, levels=tuple(levels))
-    return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
+    starts = np.cumsum([0] + [len(level) for level in levels[:-1]])
+    node = np.concatenate([start + node for start, (node, _) in zip(starts, touches, strict=True)])
+    turn = np.concatenate([turn for _, turn in touches])
+    return replace(tree, key=key, size=size, levels=tuple(levels)), (node, turn), blocks[blocks != NOWHERE]
 
 
 class BalancedNode:
@@ -553,12 +526,13 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     A temporary name is inserted first and deleted last: a file is renamed while it exists (cat_rename in Apple's
     driver).
     """
-    gone, none = np.zeros(len(change.gone_key), np.int64), np.zeros(len(change.passing_key), np.int64)
+    inserted, (gone_key, gone_turn), passing = change
+    # A record of no bytes is deleted.
     steps = (
-        (change.passing_key, change.passing_size, change.passing_turn),
-        (change.gone_key, gone, change.gone_turn),
-        (change.key, change.size, change.turn),
-        (change.passing_key, none, change.passing_turn),
+        passing,
+        (gone_key, np.zeros_like(gone_key), gone_turn),
+        inserted,
+        (passing[0], np.zeros_like(passing[0]), passing[2]),
     )
     key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
     order = np.argsort(turn, kind="stable")
@@ -588,15 +562,13 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
         turns.append(turn)
         freed += above.freed
     freed += [block for level in tree.levels[len(levels) :] for block in level.block.tolist()]
-    level_of = np.repeat(np.arange(len(turns)), [len(each) for each in turns])
-    node, when = np.concatenate([np.arange(len(each)) for each in turns]), np.concatenate(turns)
-    written = when != NOWHERE
+    when = np.concatenate(turns)
+    written = np.flatnonzero(when != NOWHERE)
     blocks = np.array([block for block in freed if block != NOWHERE], np.int64)
-    made = replace(tree, key=key, size=size, levels=tuple(levels))
-    return made, NodeTouches(level_of[written], node[written], when[written]), blocks
+    return replace(tree, key=key, size=size, levels=tuple(levels)), (written, when[written]), blocks
 
 
-def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
+def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[AgingTree, I64, I64]:
     """Move the first keys of leaves whose first records are deleted, and of all nodes above them.
 
     Return the tree, the new first keys, and the turns in which they became the first.
@@ -608,8 +580,9 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
     first = np.searchsorted(tree.key, bound)
     end = np.append(first[1:], len(tree.key))
     when = np.full(len(tree.key), NOWHERE)
-    when[np.searchsorted(tree.key, change.gone_key)] = change.gone_turn
-    back = is_among(tree.key, change.key)
+    gone_key, gone_turn = deleted
+    when[np.searchsorted(tree.key, gone_key)] = gone_turn
+    back = is_among(tree.key, inserted_key)
     begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else first
     new, turns = bound.copy(), []
     for node in begins[begins > 0].tolist():
@@ -633,12 +606,13 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
     return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
-def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
+def _add_passing_records(tree: AgingTree, passing: Inserted, key: I64, size: I64) -> tuple[I64, I64]:
     """Return the records plus the temporary ones, of which a leaf never holds more than one at a time."""
-    _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
-    first = first[np.argsort(change.passing_key[first])]
-    place = np.searchsorted(key, change.passing_key[first])
-    return np.insert(key, place, change.passing_key[first]), np.insert(size, place, change.passing_size[first])
+    own_key, own_size, _ = passing
+    _, first = np.unique(tree.leaf_of(own_key), return_index=True)
+    first = first[np.argsort(own_key[first])]
+    place = np.searchsorted(key, own_key[first])
+    return np.insert(key, place, own_key[first]), np.insert(size, place, own_size[first])
 
 
 def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
@@ -646,11 +620,12 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     old = tree.levels[0]
     source = old.node_of(bound)
     is_new = old.bound[source] != bound
+    inserted, (gone_key, gone_turn), passing = change
     parts = (
-        (change.passing_key, change.passing_size, change.passing_turn),
-        (np.sort(change.gone_key), -tree.size[gone], change.gone_turn[np.argsort(change.gone_key, kind="stable")]),
-        (change.key, change.size, change.turn),
-        (change.passing_key, -change.passing_size, change.passing_turn),
+        passing,
+        (np.sort(gone_key), -tree.size[gone], gone_turn[np.argsort(gone_key, kind="stable")]),
+        inserted,
+        (passing[0], -passing[1], passing[2]),
     )
     key, delta, turn = (np.concatenate(each) for each in zip(*parts, strict=True))
     step = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])

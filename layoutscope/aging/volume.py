@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
 from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
-from layoutscope.structs.arrays import distinct, find, is_among, ranges
+from layoutscope.structs.arrays import Rows, distinct, find, is_among, ranges
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
@@ -154,8 +154,7 @@ class Cycle:
 
     def turn_of(self, ident: I64) -> I64:
         """Return the turns in which files are replaced or deleted, by their numbers."""
-        order = np.argsort(self.old.ident)
-        return self.old_turn[order[np.searchsorted(self.old.ident[order], ident)]]
+        return self.old_turn[find(self.old.ident, ident)]
 
 
 def plan_cycle(
@@ -367,8 +366,7 @@ class AgingEntries:
         )
 
 
-@dataclass
-class Data:
+class Data(Rows, frozen=True):
     """Extents of files; arrays of shape (n_extents,): number of the file, first block, blocks.
 
     Extents of files that no cycle may replace have the number :data:`~layoutscope.aging.trees.NOWHERE`.
@@ -381,8 +379,7 @@ class Data:
     def split_off(self, idents: I64) -> tuple[Data, Data]:
         """Return the extents of all other files, and those of the given files."""
         mine = is_among(self.ident, idents)
-        rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
-        return rest, own
+        return self.take(~mine), self.take(mine)
 
     def blocks(self, rows: Any = slice(None)) -> I64:
         """Return the blocks of all extents, or of the selected ones."""
@@ -391,9 +388,7 @@ class Data:
     def with_blocks(self, ident: I64, blocks: I64) -> Data:
         """Return the extents followed by those of new blocks, given one file number per block."""
         cuts = np.flatnonzero((np.diff(ident, prepend=-2) != 0) | (np.diff(blocks, prepend=-2) != 1))
-        count = np.diff(cuts, append=len(blocks))
-        parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
-        return Data(*(np.concatenate(part) for part in parts))
+        return Data.join([self, Data(ident[cuts], blocks[cuts], np.diff(cuts, append=len(blocks)))])
 
 
 @dataclass(kw_only=True)

@@ -224,17 +224,16 @@ def add_note(found: Calibrated) -> Calibrated:
     said = [OF_A_FILE] if found.log.is_file else []
     said += [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]
     said += describe(found.log, found.profile)
-    of_walk = any(held.step == "walk" for held in found.held_back)
-    what = "The predicted walk of the image is" if of_walk else "Reads all over the drive are"
+    what = "The predicted walk of the image is" if "walk" in found.held_back else "Reads all over the drive are"
     said.append(f"{what} known within {found.known:.1%}.")
     shortest_us = float(np.median(found.log.ns)) / 1000
     if shortest_us < LEAST_US:
         said.append(f"Half of them took under {shortest_us:.1f} us, as no drive does: memory answered, or holes did.")
-    for held in found.held_back:
-        what = "Reads anywhere" if held.step == "uniform" else "Reads of the image's walk"
-        allowed = HELD_BACK_ERROR[held.step]
-        verdict = "" if abs(held.ratio - 1) <= allowed else f", which is off by more than {allowed:.0%}: measure again"
-        said.append(f"{what} that were held back took {held.ratio:.3f} times what was predicted{verdict}.")
+    for step, ratio in found.held_back.items():
+        what = "Reads anywhere" if step == "uniform" else "Reads of the image's walk"
+        allowed = HELD_BACK_ERROR[step]
+        verdict = "" if abs(ratio - 1) <= allowed else f", which is off by more than {allowed:.0%}: measure again"
+        said.append(f"{what} that were held back took {ratio:.3f} times what was predicted{verdict}.")
     title = f"{found.profile.title} (a file, no drive)" if found.log.is_file else found.profile.title
     return replace(found, profile=replace(found.profile, title=title, note=" ".join(said)))
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import Costs, Driver, no_places, roots
+from layoutscope.access.driver import Costs, Driver, DriverProperties, no_places, roots, sources_of, values_by_host
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import FixedPlaces, make_fixed_place, place_of, regions_of
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.units import KIB
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import HostProfile, Mounted
+    from layoutscope.access.driver import HostProfile, KnownProperties, Mounted
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
@@ -97,7 +96,7 @@ def read_ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
     owner = np.repeat(np.arange(len(blocks)), [len(part) for part in blocks])
     nth = np.concatenate([np.arange(len(part)) for part in blocks])
     for row in np.argsort(offset, kind="stable").tolist():
-        yield blocks[owner[row]].chosen(nth[row : row + 1])
+        yield blocks[owner[row]].take(nth[row : row + 1])
 
 
 def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
@@ -202,7 +201,7 @@ def _list_checked_volume(
         superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
         references = _list_snapshot_references(layout, nodes, ~live)
         for number, snapshot in enumerate(_snapshots(layout, nodes)):
-            yield superblocks.chosen(slice(number, number + 1))
+            yield superblocks.take(slice(number, number + 1))
             for rows in references[number : number + 1]:
                 yield _state(layout, nodes, "extentref", (rows, *view[1:]))
             yield _state(layout, nodes, "fs", snapshot)
@@ -270,13 +269,12 @@ def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_ca
     is_first = np.zeros(len(place), bool)
     is_first[np.unique(place, return_index=True)[1]] = True
     parts = np.split(is_first, np.cumsum([len(each) for each in blocks])[:-1])
-    return [each.chosen(part) for each, part in zip(blocks, parts, strict=True) if part.any()]
+    return [each.take(part) for each, part in zip(blocks, parts, strict=True) if part.any()]
 
 
-class ApfsProperties(Struct, frozen=True):
-    """The properties of one host's APFS driver; see :data:`HOST_SOURCES` for the source of each value."""
+class ApfsProperties(DriverProperties, frozen=True):
+    """The properties of one host's APFS driver."""
 
-    costs: Costs  # host time
     apfs_lists_backwards: bool  # whether an APFS directory is listed from its last record to its first
     apfs_looks_up_dstream: bool  # whether a new APFS inode is followed by a search for its data-stream record
     # whether a mount of APFS reads the ephemeral objects of the checkpoint, including the space manager
@@ -287,54 +285,44 @@ class ApfsProperties(Struct, frozen=True):
     apfs_fsck_year: int
 
 
-HOSTS: Final = {
-    "linux": ApfsProperties(
-        costs=Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
-        apfs_lists_backwards=True,
-        apfs_looks_up_dstream=True,
-        apfs_mount_reads_space=False,
-        apfs_mount_trims=False,
-        apfs_fsck_caches=True,
-        apfs_fsck_year=0,
+_KNOWN: Final[KnownProperties] = {
+    "apfs_lists_backwards": (
+        (True, "linux-apfs-rw 0.3.20 btree.c: a query for several records starts at the highest match"),
+        (False, "assumed: in key order"),
     ),
-    "macos": ApfsProperties(
-        costs=Costs(
-            list_us=2.0, bulk_entry_us=5.0, stat_us=15.0, search_us=6.0, node_us=30.0, vnode_us=7.0, contention=3.0
-        ),
-        apfs_lists_backwards=False,
-        apfs_looks_up_dstream=False,
-        apfs_mount_reads_space=True,
-        apfs_mount_trims=True,
-        apfs_fsck_caches=False,
-        apfs_fsck_year=2025,
+    "apfs_looks_up_dstream": (
+        (True, "linux-apfs-rw 0.3.20 inode.c; 0.3.0 does not"),
+        (False, "assumed: the inode holds the size"),
+    ),
+    "apfs_mount_reads_space": (
+        (False, "linux-apfs-rw 0.3.20 super.c: not before it writes (recorded)"),
+        (True, "Apple File System Reference, Mounting an Apple File System Partition"),
+    ),
+    "apfs_mount_trims": (
+        (False, "linux-apfs-rw 0.3.20: no trim"),
+        (True, "observed (Eclectic Light Company, 2025-06-17); that all bitmaps are read for it is assumed"),
+    ),
+    "apfs_fsck_caches": (
+        (True, "apfsck 0.2.1 maps the image; its pages stay in memory"),
+        (False, "assumed: not, since a check of all snapshots is reported to take half an hour and more"),
+    ),
+    "apfs_fsck_year": (
+        (0, "apfsck has an order of its own (recorded)"),
+        (2025, "the lines that fsck_apfs prints: 2017 tree before snapshots, 2018 extent references first, then last"),
+    ),
+}
+"""Each property but the costs: its value and its source, on Linux and macOS."""
+
+COSTS: Final = {
+    "linux": Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
+    "macos": Costs(
+        list_us=2.0, bulk_entry_us=5.0, stat_us=15.0, search_us=6.0, node_us=30.0, vnode_us=7.0, contention=3.0
     ),
 }
 
-HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
-    "apfs_lists_backwards": (
-        "linux-apfs-rw 0.3.20 btree.c: a query for several records starts at the highest match",
-        "assumed: in key order",
-    ),
-    "apfs_looks_up_dstream": (
-        "linux-apfs-rw 0.3.20 inode.c; 0.3.0 does not",
-        "assumed: the inode holds the size",
-    ),
-    "apfs_mount_reads_space": (
-        "linux-apfs-rw 0.3.20 super.c: not before it writes (recorded)",
-        "Apple File System Reference, Mounting an Apple File System Partition",
-    ),
-    "apfs_mount_trims": (
-        "linux-apfs-rw 0.3.20: no trim",
-        "observed (Eclectic Light Company, 2025-06-17); that all bitmaps are read for it is assumed",
-    ),
-    "apfs_fsck_caches": (
-        "apfsck 0.2.1 maps the image; its pages stay in memory",
-        "assumed: not, since a check of all snapshots is reported to take half an hour and more",
-    ),
-    "apfs_fsck_year": (
-        "apfsck has an order of its own (recorded)",
-        "the lines that fsck_apfs prints: 2017 tree before snapshots, 2018 extent references first, then last",
-    ),
+HOSTS: Final = {host: ApfsProperties(costs=COSTS[host], **own) for host, own in values_by_host(_KNOWN).items()}
+
+HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = sources_of(_KNOWN) | {
     "apfs": (
         "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import Costs, Driver, compose_name
+from layoutscope.access.driver import Costs, Driver, DriverProperties, compose_name, sources_of, values_by_host
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import FixedPlaces, group_by_kind, make_fixed_place, regions_of
-from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.units import KIB, MIB
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, HostProfile, Mounted
+    from layoutscope.access.driver import Descent, HostProfile, KnownProperties, Mounted
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
@@ -387,10 +386,9 @@ def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
     return spans
 
 
-class HfsplusProperties(Struct, frozen=True):
-    """The properties of one host's HFS+ driver; see :data:`HOST_SOURCES` for the source of each value."""
+class HfsplusProperties(DriverProperties, frozen=True):
+    """The properties of one host's HFS+ driver."""
 
-    costs: Costs  # host time
     # cache page of HFS+ metadata: nodes that share one are read together; 0 if each node is cached separately
     page_bytes: int
     hfs_node_cache_bytes: int | None  # memory for nodes; None for all memory of the host
@@ -403,73 +401,59 @@ class HfsplusProperties(Struct, frozen=True):
     hfs_fsck_cache_blocks: int  # blocks of 32 KiB in the cache of fsck_hfs
 
 
-HOSTS: Final = {
-    "linux": HfsplusProperties(
-        costs=Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
-        page_bytes=4 * KIB,
-        hfs_node_cache_bytes=None,
-        hfs_looks_up_thread=True,
-        hfs_stops_at_valence=True,
-        hidden_names=(FILE_LINKS_DIRECTORY,),
-        hard_link_type_unknown=True,
-        hfs_scans_bitmap=False,
-        hfs_fsck_cache_blocks=1024,
-    ),
-    "macos": HfsplusProperties(
-        costs=Costs(list_us=2.0, bulk_entry_us=2.0, stat_us=15.0, search_us=4.0, node_us=10.0, vnode_us=7.0),
-        page_bytes=0,
-        hfs_node_cache_bytes=128 * MIB,
-        hfs_looks_up_thread=False,
-        hfs_stops_at_valence=False,
-        hidden_names=(FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY),
-        hard_link_type_unknown=False,
-        hfs_scans_bitmap=True,
-        hfs_fsck_cache_blocks=65_536,
-    ),
-}
-
-WRITERS: Final = {"H+Lx": "linux", "10.0": "macos", "HFSJ": "macos", "fsck": "macos", "8.10": "macos"}
-"""Host of the last write mount, by lastMountedVersion (TN1150, Volume Header; Linux fs/hfsplus/hfsplus_raw.h)."""
-
-
-def written_by(layout: VolumeLayout) -> str:
-    """Return the name of the host that last mounted a volume."""
-    return WRITERS.get(str(layout.facts.details.get("last mounted by", "")), "")
-
-
-HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
+_KNOWN: Final[KnownProperties] = {
     "page_bytes": (
-        "Linux 6.1 fs/hfsplus/bnode.c: nodes live in the page cache of their file",
-        "Apple's hfs: a node is one buffer",
+        (4 * KIB, "Linux 6.1 fs/hfsplus/bnode.c: nodes live in the page cache of their file"),
+        (0, "Apple's hfs: a node is one buffer"),
     ),
     "hfs_node_cache_bytes": (
-        "Linux 6.1 fs/hfsplus/bnode.c: pages as those of any file",
-        "xnu bsd/dev/unix_startup.c: a header for each 8 KiB node, for 2 % of memory, 16,384 at most (6.4 GB and more)",
+        (None, "Linux 6.1 fs/hfsplus/bnode.c: pages as those of any file"),
+        (
+            128 * MIB,
+            (
+                "xnu bsd/dev/unix_startup.c: a header for each 8 KiB node, for 2 % of memory, 16,384 at most "
+                "(6.4 GB and more)"
+            ),
+        ),
     ),
     "hfs_looks_up_thread": (
-        "Linux 6.1 fs/hfsplus/inode.c, hfsplus_iget and hfsplus_find_cat",
-        "Apple's hfs hfs_lookup: the record found by name makes the vnode",
+        (True, "Linux 6.1 fs/hfsplus/inode.c, hfsplus_iget and hfsplus_find_cat"),
+        (False, "Apple's hfs hfs_lookup: the record found by name makes the vnode"),
     ),
     "hfs_stops_at_valence": (
-        "Linux 6.1 fs/hfsplus/dir.c: i_size is 2 + valence",
-        "Apple's hfs cat_getentriesattr: up to the first record of another directory",
+        (True, "Linux 6.1 fs/hfsplus/dir.c: i_size is 2 + valence"),
+        (False, "Apple's hfs cat_getentriesattr: up to the first record of another directory"),
     ),
     "hidden_names": (
-        "Linux 6.1 fs/hfsplus/dir.c: the directory of iNode files is passed over",
-        "Apple's hfs cat_getentriesattr: private directories are passed over",
+        ((FILE_LINKS_DIRECTORY,), "Linux 6.1 fs/hfsplus/dir.c: the directory of iNode files is passed over"),
+        (
+            (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY),
+            "Apple's hfs cat_getentriesattr: private directories are passed over",
+        ),
     ),
     "hard_link_type_unknown": (
-        "Linux 6.1 fs/hfsplus/dir.c: d_type from the link's mode, which is 0 in links it made",
-        "Apple's hfs: the type comes with the attributes",
+        (True, "Linux 6.1 fs/hfsplus/dir.c: d_type from the link's mode, which is 0 in links it made"),
+        (False, "Apple's hfs: the type comes with the attributes"),
     ),
     "hfs_scans_bitmap": (
-        "Linux 6.1 fs/hfsplus/super.c: neither at a mount (recorded)",
-        "Apple's hfs hfs_MountHFSPlusVolume: hfs_scan_blocks, also where it is mounted read-only",
+        (False, "Linux 6.1 fs/hfsplus/super.c: neither at a mount (recorded)"),
+        (True, "Apple's hfs hfs_MountHFSPlusVolume: hfs_scan_blocks, also where it is mounted read-only"),
     ),
     "hfs_fsck_cache_blocks": (
-        "fsck_hfs 627.40.1 cache.h: DefaultCacheBlocks (recorded)",
-        "reported of macOS, 2 GiB; its share of memory is assumed to be there",
+        (1024, "fsck_hfs 627.40.1 cache.h: DefaultCacheBlocks (recorded)"),
+        (65_536, "reported of macOS, 2 GiB; its share of memory is assumed to be there"),
     ),
+}
+"""Each property but the costs: its value and its source, on Linux and macOS."""
+
+COSTS: Final = {
+    "linux": Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
+    "macos": Costs(list_us=2.0, bulk_entry_us=2.0, stat_us=15.0, search_us=4.0, node_us=10.0, vnode_us=7.0),
+}
+
+HOSTS: Final = {host: HfsplusProperties(costs=COSTS[host], **own) for host, own in values_by_host(_KNOWN).items()}
+
+HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = sources_of(_KNOWN) | {
     "hfsplus": (
         "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (
@@ -488,6 +472,14 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 """Source of each property on (linux, macos)."""
+
+WRITERS: Final = {"H+Lx": "linux", "10.0": "macos", "HFSJ": "macos", "fsck": "macos", "8.10": "macos"}
+"""Host of the last write mount, by lastMountedVersion (TN1150, Volume Header; Linux fs/hfsplus/hfsplus_raw.h)."""
+
+
+def written_by(layout: VolumeLayout) -> str:
+    """Return the name of the host that last mounted a volume."""
+    return WRITERS.get(str(layout.facts.details.get("last mounted by", "")), "")
 
 
 def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = compose_name) -> Driver:

@@ -38,9 +38,6 @@ BEHIND = DEFINITIONS["written-behind"]
 SAMPLED_FILES: Final = 100_000
 """Approximate number of files compared on larger volumes, from a sample of the folders."""
 
-NAME_BYTES: Final = 24
-"""Names are compared by this many bytes; the order of names with equal beginnings is undefined."""
-
 CERTAIN_SIGMAS: Final = 4.0
 """Standard deviations from random order at which an order counts as the order of creation."""
 
@@ -101,9 +98,7 @@ def list_files(layout: VolumeLayout) -> tuple[Table, NDArray[np.bool_], I64 | No
     parent, names = files["parent_id"].data, files.texts("name")
     by_name = None
     if names.known is None or names.known.all():
-        # Eight bytes as one big-endian number compare like the bytes.
-        words = names.heads(NAME_BYTES).view(np.dtype(np.uint64).newbyteorder("big"))
-        by_name = np.lexsort((*words.T[::-1], parent))
+        by_name = names.order_by_text(parent)
     return files, ~is_head(parent), by_name
 
 

@@ -86,7 +86,7 @@ class Case:
         """The same with the node of each read."""
         return locate_reads(self.layout, self.reads)
 
-    @cached_property
+    @property
     def descent(self) -> Descent:
         """The directories in the order of the walk."""
         return self.model.descend(ROOT_ID)
@@ -135,7 +135,7 @@ class Case:
 
     def forget(self) -> None:
         """Drop values computed from the layout; they are computed again when they are needed."""
-        for name in ("model", "by_node", "descent"):
+        for name in ("model", "by_node"):
             self.__dict__.pop(name, None)
 
     def _moved(self, layout: VolumeLayout) -> Case:
@@ -368,9 +368,6 @@ def words_of(name: str) -> RemedyWords:
 FIRST_NUMBER: Final = 16
 """The first number that files get (TN1150, "Catalog Node IDs"; the reference of Apple's other one, inode numbers)."""
 
-HEAD_BYTES: Final = 24
-"""Names are compared by this many bytes; names that agree in them may change places."""
-
 
 def entries_in_walk_order(case: Case) -> I64:
     """Return the entries directory by directory, as a walk comes to them and lists them."""
@@ -380,11 +377,8 @@ def entries_in_walk_order(case: Case) -> I64:
 def entries_by_name(case: Case) -> I64:
     """Return the entries as a program comes to them that sorts names: each folder's by name, folders by name."""
     entries = case.model.entries
-    heads = entries.stored_names.take(np.arange(len(entries))[entries.order]).heads(HEAD_BYTES)
-    # Eight letters as one number, the first letter in the highest byte.
-    words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
     group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
-    place = np.lexsort((*words.T[::-1], group))
+    place = entries.names().order_by_text(group)
     descent = descend(entries.chosen(place), ROOT_ID)
     return place[ranges(descent.first, descent.count)]
 

@@ -626,11 +626,9 @@ def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> N
     at = place_of(table["device"].filled(0)[known], table["image_offset"].signed()[known])
     order = np.lexsort((logical, owner))
     owner, at = owner[order], at[order]
-    place = np.searchsorted(owner, file_id)
-    found = place < len(owner)
-    found[found] = owner[place[found]] == file_id[found]
+    place = find(owner, file_id)
     result = np.full(len(file_id), NOWHERE)
-    result[found] = at[place[found]]
+    result[place >= 0] = at[place[place >= 0]]
     return result
 
 

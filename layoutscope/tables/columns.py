@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _ASCII_LAST: Final = 0x7F
 _FEW_TEXTS: Final = 4
 
+COMPARED_BYTES: Final = 24
+"""Names are ordered by this many bytes; those that agree in them keep their order."""
+
 
 class Values(Displayed):
     """A column of numbers, or of words that are stored as numbers."""
@@ -209,6 +212,15 @@ class TextColumn:
         places = np.arange(len(self)) * width
         copy_pieces(np.ascontiguousarray(self.data), self._by_row(self._start), length, places, out.reshape(-1))
         return out
+
+    def order_by_text(self, group: NDArray[Any], *, ignores_case: bool = False) -> I64:
+        """Order the rows by group, and within a group by the first `COMPARED_BYTES` of their text."""
+        heads = self.heads(COMPARED_BYTES)
+        if ignores_case:
+            heads[(heads >= ord("A")) & (heads <= ord("Z"))] += ord("a") - ord("A")
+        # Eight bytes as one big-endian number compare like the bytes.
+        words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
+        return np.lexsort((*words.T[::-1], group))
 
     def num_chars(self) -> I64:
         """Count the characters of the text of each row; 0 without a text."""

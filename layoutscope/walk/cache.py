@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from layoutscope.access.trace import CODE, Touches, touches
-from layoutscope.structs.arrays import distinct, first_places
+from layoutscope.structs.arrays import distinct
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     U8 = NDArray[np.uint8]
 
 READ_ONCE: Final = Kernel("read_once", "ibbiinnBBIBL")
-
-MAX_WAY = 64
-"""Longest chain of nodes that is followed; real chains have fewer than 16, and loops in a damaged volume never end."""
-
 
 NodeCache: TypeAlias = "tuple[I32, I32, U8, U8]"
 """An unlimited cache of nodes and its contents, in the form that the kernels take.
@@ -46,34 +42,23 @@ def empty_cache(model: Model, size: int) -> NodeCache:
     return parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8)
 
 
-def read_lacking(cache: NodeCache, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
-    """Read what a cache lacks, as `read_once` does; return None if paths in a damaged volume form loops."""
+def read_lacking(cache: NodeCache, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]]:
+    """Read what a cache lacks, as `read_once` does."""
     size = len(cache[-1])
     node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
     parent, mapper, seen, state = cache
-    count = READ_ONCE.attempt(
+    count = READ_ONCE(
         np.ascontiguousarray(needed.node, np.int32), along_chain(needed, model).view(np.uint8),
         np.ascontiguousarray(needed.cause), parent, mapper,
         int(CODE["index"]), int(CODE[model.driver.locator_cause]), seen, state, node, cause, touch,
     )  # fmt: skip
-    if count is None:
-        return None
     origin = touch[:count]
     return Touches(node[:count], cause[:count], needed.directory_id[origin], needed.host_us[origin]), origin
 
 
 def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads that starts empty."""
-    return read_lacking(empty_cache(model, size), touches, model) or read_once_laid_out(touches, model, size)
-
-
-def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Find what an unlimited cache reads that starts empty, where paths form loops."""
-    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
-    place = first_places(wanted, 2 * size + 1)
-    place = place[wanted[place] < 2 * size]
-    reads, origin = add_paths(touches[place], model, size)
-    return reads, place[origin]
+    return read_lacking(empty_cache(model, size), touches, model)
 
 
 def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
@@ -135,48 +120,12 @@ def read_lacking_limited(
     return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place
 
 
-def add_paths(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
-    """Insert before each node what must be read first; every node appears once."""
-    parent = np.full(size, -1, np.int32)
-    mapper = np.full(size, -1, np.int32)
-    nodes = model.nodes
-    parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
-    origin = np.arange(len(touches))
-    pending = np.ones(len(touches), bool)
-    for _ in range(MAX_WAY):
-        if not pending.any():
-            break
-        above = np.where(pending & ~along_chain(touches, model), parent[touches.node], -1)
-        maps = np.where(pending, mapper[touches.node], -1)
-        touches, source, pending = _insert_before(touches, above, maps, CODE[model.driver.locator_cause])
-        origin = origin[source]
-    return touches, origin
-
-
-def _insert_before(
-    touches: Touches,
-    above: NDArray[np.int32],  # parent to read before each touch, -1 for none
-    maps: NDArray[np.int32],  # mapper to read before each touch, -1 for none
-    mapped: np.uint8,
-) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
-    """Insert parents and mappers before their nodes; also return the touch of each row, and which rows are new."""
-    node = np.stack([above, maps, touches.node], axis=1).ravel()
-    upward = np.where(touches.cause == mapped, mapped, CODE["index"])
-    cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
-    size = int(node.max(initial=0)) + 1
-    place = first_places(np.where(node >= 0, node, size), size + 1)
-    place = place[node[place] >= 0]
-    source = place // 3
-    result = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
-    return result, source, place % 3 < 2
-
-
 def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:
     """Return the nodes that are cached once the volume is mounted, including those on the paths to other nodes."""
     searched, read = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
     searched = searched[searched >= 0]
     ids = np.zeros(len(searched), np.uint64)
-    ways, _ = add_paths(touches(searched, "inode", ids), model, len(model.nodes))
+    ways, _ = read_once(touches(searched, "inode", ids), model, len(model.nodes))
     return distinct(np.concatenate([ways.node, read])).astype(np.int32)
 
 

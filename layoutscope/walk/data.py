@@ -12,7 +12,6 @@ from layoutscope.access.driver import turns_of
 from layoutscope.access.trace import FixedPlaces, columns, concatenate, interleave_touches
 from layoutscope.errors import UsageError
 from layoutscope.structs.arrays import ranges, starts_of
-from layoutscope.walk.cache import list_mount_cached_nodes, read_limited
 from layoutscope.walk.directories import drop_unlisted_entries, look_up_start, lookups, stat_walk, way_to
 from layoutscope.walk.readahead import (
     PAGE_BYTES,
@@ -23,7 +22,7 @@ from layoutscope.walk.readahead import (
     send,
     sequential_windows,
 )
-from layoutscope.walk.visits import clock_at, read_pages_once, request_reads, requests
+from layoutscope.walk.visits import read_passes, request_reads, requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,23 +169,15 @@ def file_reads(
 
     A cache of limited size holds or evicts a piece as a whole.
     """
-    needed, window = concatenate([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
-    made = requests(model).append_requests(parts.device, parts.image_offset, parts.length_bytes)
-    known, size = list_mount_cached_nodes(model), len(model.nodes) + len(parts)
-    room = model.host.cache_bytes
-    if room is None:
-        reads, touch = read_pages_once(made, needed, model, size, known)
-    else:
-        reads, touch = read_limited(needed, model, known, room, parts.length_bytes)
-    begin = sum(len(touched) for touched, _ in passes[:uncounted])
-    reads, touch = reads[touch >= begin], touch[touch >= begin]
-    in_turn, read = request_reads(model, made, reads, clock_at(needed, touch, begin))
+    made = requests(model).append_requests([parts])
+    reads, window, at_us = read_passes(model, made, passes, model.host.cache_bytes, uncounted, parts.length_bytes)
+    in_turn, read = request_reads(model, made, reads, at_us)
     # A segment of a request holds a page, or a block if blocks are smaller.
     segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     source, skipped_bytes, length_bytes = send(
         in_turn.image_offset,
         in_turn.length_bytes,
-        window[touch[read]],
+        window[read],
         reads.node[read] < len(model.nodes),
         holds_last=model.driver.holds_last_piece,
         sorts=model.host.elevator,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from layoutscope.access.driver import Costs, HostProfile
+from layoutscope.access.driver import Costs, HostProfile, sources_of, values_by_host
 from layoutscope.display import Displayed, Struct
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.units import KIB, MIB, parse_size
@@ -19,10 +19,10 @@ from layoutscope.units import KIB, MIB, parse_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from layoutscope.access.driver import DriverProperties
+    from layoutscope.access.driver import DriverProperties, KnownProperties
     from layoutscope.filesystems.contract import FileSystem
 
-_KNOWN: Final[dict[str, tuple[tuple[Any, str], tuple[Any, str]]]] = {
+_KNOWN: Final[KnownProperties] = {
     "node_read_bytes": (
         (4 * KIB, "block_read_full_folio of Linux 6.1 and sb_bread of linux-apfs-rw: one block a request"),
         (0, "GetBTreeBlock of Apple's hfs: buf_meta_bread of a whole node; elsewhere assumed the same"),
@@ -114,9 +114,8 @@ _KNOWN: Final[dict[str, tuple[tuple[Any, str], tuple[Any, str]]]] = {
 Linux is 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20; macOS has Apple's hfs and apfs drivers and Libc's fts.
 """
 
-LINUX: Final = HostProfile(name="linux", **{name: value for name, ((value, _), _) in _KNOWN.items()})
-MACOS: Final = HostProfile(name="macos", **{name: value for name, (_, (value, _)) in _KNOWN.items()})
-HOSTS: Final = {"linux": LINUX, "macos": MACOS}
+HOSTS: Final = {host: HostProfile(name=host, **values) for host, values in values_by_host(_KNOWN).items()}
+LINUX, MACOS = HOSTS["linux"], HOSTS["macos"]
 HOST_WORDS: Final = {"linux": "Linux", "macos": "macOS"}
 
 
@@ -142,7 +141,7 @@ def property_values(profile: HostProfile) -> dict[str, object]:
     """Return the properties of a host by name; names of costs are prefixed with the file system."""
     found: dict[str, object] = {name: value for name, value in asdict(profile).items() if name not in ("name", "own")}
     for item, own in _drivers(profile):
-        values = asdict(own)  # type: ignore[arg-type]  # a protocol cannot ask for a struct
+        values = asdict(own)
         costs = asdict(values.pop("costs"))
         found |= values | {f"{item.name}.{name}": value for name, value in costs.items()}
     return found
@@ -150,7 +149,7 @@ def property_values(profile: HostProfile) -> dict[str, object]:
 
 def sources() -> dict[str, tuple[str, str]]:
     """Return the source of each property's value, on Linux and macOS."""
-    found = {name: (linux, macos) for name, ((_, linux), (_, macos)) in _KNOWN.items()}
+    found = sources_of(_KNOWN)
     for item in filesystems():
         found |= item.host_sources
     # A cost without its own source has that of its file system.
@@ -164,15 +163,13 @@ def with_property(profile: HostProfile, name: str, value: Any) -> HostProfile:
     for item, own in _drivers(profile):
         part = name.removeprefix(f"{item.name}.")
         if part != name and part in Costs.__struct_fields__:
-            return _set_property(profile, item, own, costs=replace(own.costs, **{part: value}))
-        if hasattr(own, name):
-            return _set_property(profile, item, own, **{name: value})
+            made = replace(own, costs=replace(own.costs, **{part: value}))
+        elif hasattr(own, name):
+            made = replace(own, **{name: value})
+        else:
+            continue
+        return replace(profile, own={**profile.own, item.name: made})
     raise TypeError(f"unknown host property {name!r}")
-
-
-def _set_property(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
-    made = replace(own, **changes)  # type: ignore[type-var]  # a protocol cannot ask for a dataclass
-    return replace(profile, own={**profile.own, item.name: made})
 
 
 TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}

@@ -19,7 +19,7 @@ from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_ta
 from layoutscope.access.trace import concatenate
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.structs.arrays import first_places
+from layoutscope.structs.arrays import find, first_places, index_of
 from layoutscope.walk import data, directories, programs, visits
 from layoutscope.walk.data import FileTouches, files_in_turn, merge_by_turn, read_in_turn
 from layoutscope.walk.directories import (
@@ -113,9 +113,7 @@ def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
     own = name_bytes(table) + table.is_directory
     if not len(own):
         return own
-    order = np.argsort(descent.directory_id, kind="stable")
-    ids = descent.directory_id[order]
-    above = order[np.minimum(np.searchsorted(ids, table.parent_id), len(ids) - 1)]
+    above = find(descent.directory_id, table.parent_id)
     entry = np.maximum(descent.entry, 0)
     path = np.full(len(descent), len("./"), np.int64)
     # Directory by directory from the top: the number of rounds is the depth of the tree.
@@ -174,13 +172,10 @@ def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDAr
 
 def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the entries on the path from the start to each file; -1 before and after them."""
-    order = np.argsort(descent.directory_id, kind="stable")
-    ids = descent.directory_id[order]
-    columns, entry = [files], files
+    columns, entry, directories = [files], files, index_of(descent.directory_id)
     # No path is longer than the number of directories, but damage may create a loop.
     for _ in range(len(descent)):
-        parent = entries.parent_id[np.maximum(entry, 0)]
-        row = order[np.minimum(np.searchsorted(ids, parent), len(ids) - 1)]
+        row, _ = directories.find(entries.parent_id[np.maximum(entry, 0)])
         # The start is on every path, and is looked up before them.
         entry = np.where((entry >= 0) & (row > 0), descent.entry[row], -1)
         if not (entry >= 0).any():

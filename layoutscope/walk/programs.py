@@ -19,7 +19,7 @@ from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenate, regions_of, touches
 from layoutscope.display import Displayed, Struct
-from layoutscope.structs.arrays import ranges
+from layoutscope.structs.arrays import match, ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
 from layoutscope.walk.data import FileTouches, merge_by_turn
 from layoutscope.walk.directories import (
@@ -31,7 +31,7 @@ from layoutscope.walk.directories import (
     type_asks_for_stat,
 )
 from layoutscope.walk.readahead import PAGE_BYTES, file_map, pieces, sequential_windows
-from layoutscope.walk.visits import clock_at, join_places, name_places, read_pages_once, request_reads, requests
+from layoutscope.walk.visits import read_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -217,10 +217,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
         return needed, np.concatenate([np.full(len(begun), -1), 2 * turn[number > 0], when, 2 * turn[is_streamed]])
 
     needed = stat_in_turn(model, start_id, free_entries)
-    made = requests(model).append_requests(*join_places(pieces))
-    reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
-    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
-    return name_places(trace, reads.node[source] - len(nodes), pieces)
+    return read_places(model, needed, pieces, list_mount_cached_nodes(model))
 
 
 class LeastWritten(Displayed, Struct, frozen=True):
@@ -274,10 +271,8 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
     file, at = _files(model, entries)
-    place = np.searchsorted(file, table["file_id"].data)
-    place = np.minimum(place, max(len(file) - 1, 0))
-    is_here = (offset >= 0) & (file[place] == table["file_id"].data) if len(file) else np.zeros(len(offset), bool)
-    rows = np.flatnonzero(is_here)
+    place, is_here = match(file, table["file_id"].data)
+    rows = np.flatnonzero((offset >= 0) & is_here)
     entry = at[place[rows]]
     order = np.lexsort((-table["logical_offset"].data[rows], turn[entry]))
     rows, entry = rows[order], entry[order]

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.access.trace import FixedPlaces
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import order_of, ranges, starts_of
+from layoutscope.structs.arrays import match, order_of, ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,11 +79,9 @@ def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]
     extents = model.layout.columns("extents")
     if not len(ids):
         return extents.take(slice(0)), np.empty(0, np.int64)
-    by_id = np.argsort(ids)
-    found = extents["file_id"].data
-    place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
+    place, is_wanted = match(ids, extents["file_id"].data)
     is_resource = extents["fork"].equals("resource")
-    is_read = (ids[place] == found) & (is_resource == packed[place]) & (is_resource | extents["fork"].equals("data"))
+    is_read = is_wanted & (is_resource == packed[place]) & (is_resource | extents["fork"].equals("data"))
     return extents.take(is_read), place[is_read]
 
 

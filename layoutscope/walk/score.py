@@ -15,7 +15,7 @@ from msgspec import field
 
 from layoutscope.access.trace import place_of
 from layoutscope.display import Displayed, Struct
-from layoutscope.structs.arrays import ranges
+from layoutscope.structs.arrays import match, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,11 +64,8 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
     """Compare a real trace with a prediction."""
     size = block_size(real, predicted)
     there, here = first_blocks(real, size), first_blocks(predicted, size)
-    shared = np.isin(there, here)
     # A step is predicted if it leads to the next block of the prediction, too.
-    order = np.argsort(here)
-    place = np.minimum(np.searchsorted(here[order], there), max(len(here) - 1, 0))
-    at = np.where(shared, order[place], -2) if len(here) else np.full(len(there), -2)
+    at, shared = match(here, there)
     follows = (at[1:] == at[:-1] + 1) & shared[1:] & shared[:-1]
     missed, extra = there[~shared], here[~np.isin(here, there)]
     return Score(
@@ -94,10 +91,9 @@ def _count_by_cause(
     here, read = _blocks(predicted, block_bytes)
     if not len(here) or not len(follows):
         return {NOT_PREDICTED: (len(follows), 0)} if len(follows) else {}
-    known, first = np.unique(here, return_index=True)
-    place = np.minimum(np.searchsorted(known, there[1:]), len(known) - 1)
+    row, is_known = match(here, there[1:])
     nothing = len(predicted.causes)
-    cause = np.where(known[place] == there[1:], predicted.cause[read[first[place]]].astype(np.int64), nothing)
+    cause = np.where(is_known, predicted.cause[read[row]].astype(np.int64), nothing)
     steps = np.bincount(cause, minlength=nothing + 1)
     met = np.bincount(cause[follows], minlength=nothing + 1)
     names = (*predicted.causes, NOT_PREDICTED)

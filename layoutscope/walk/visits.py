@@ -6,7 +6,7 @@ the native core asks the cache for each touch as it comes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -168,7 +168,7 @@ READS_OF_NODE: Final = 16
 
 
 def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Find the reads in the kernel; None if paths of a damaged volume loop, or if a small cache reads too often."""
+    """Find the reads in the kernel; None if a small cache reads too often."""
     limit, rows = model.node_cache_bytes, len(model.nodes)
     none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
     if limit is None:
@@ -181,8 +181,6 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
         begun = read_lacking_limited(limited, visits.way, model, known, limit)
         cache = *limited[:3], limit, none[2], none[2], *limited[3:]
         rows *= READS_OF_NODE
-    if begun is None:
-        return None
     at_us = clock_at(visits.way, begun[1])
     node, cause, directory_id = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)
     searches = [*visits.listed.causes, *visits.looked_up.causes]
@@ -224,25 +222,35 @@ def metadata_reads(
     uncounted: int = 0,
 ) -> AccessTrace:
     """Apply the host's cache to touches of metadata."""
-    known = list_mount_cached_nodes(model)
-    needed = concatenate([touched for touched, _ in passes])
     made = requests(model)
-    room = model.node_cache_bytes
+    reads, thread, at_us = read_passes(model, made, passes, model.node_cache_bytes, uncounted)
+    return request_reads(model, made, reads, at_us, thread)[0]
+
+
+def read_passes(
+    model: Model,
+    made: Requests,
+    passes: Sequence[tuple[Touches, NDArray[Any]]],  # the touches of each pass, and a value for each of them
+    room: int | None,  # memory for nodes and pieces; None if all fit
+    uncounted: int = 0,
+    piece_bytes: NDArray[np.int64] | None = None,  # as in `read_limited`
+) -> tuple[Touches, NDArray[Any], NDArray[np.float64]]:
+    """Find the reads of the counted passes, the values of their touches, and the host's times as in `request_reads`."""
+    needed, known = concatenate([touched for touched, _ in passes]), list_mount_cached_nodes(model)
     if room is None:
-        reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
+        reads, touch = read_pages_once(made, needed, model, known)
     else:
-        reads, touch = read_limited(needed, model, known, room)
+        reads, touch = read_limited(needed, model, known, room, piece_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
-    thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
     touch = touch[counted]
-    return request_reads(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
+    beside = passes[0][1] if len(passes) == 1 else np.concatenate([each for _, each in passes])
+    return reads[counted], beside[touch], clock_at(needed, touch, begin)
 
 
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
     """Apply the host's cache to a walk that runs once."""
     made = requests(model)
-    # The kernel refuses paths that form loops; these are followed with all touches laid out.
     reads, at_us = find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
     if model.node_cache_bytes is not None:
         return request_reads(model, made, reads, at_us)[0]
@@ -251,10 +259,10 @@ def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
 
 
 def read_pages_once(
-    made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
+    made: Requests, needed: Touches, model: Model, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches as :func:`read_once` does; a page that several nodes share is read only with the first of them."""
-    reads, touch = read_once(needed, model, size)
+    reads, touch = read_once(needed, model, len(made.unit))
     new = _lacking(made, reads.node, known)
     return reads[new], touch[new]
 
@@ -322,13 +330,9 @@ class Requests(Struct, frozen=True):
         count = self.start[units + 1] - self.start[units]
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
-    def append_requests(
-        self,
-        device: NDArray[np.uint8],
-        image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
-        length_bytes: NDArray[np.int64],
-    ) -> Requests:
+    def append_requests(self, pieces: Sequence[FixedPlaces]) -> Requests:
         """Number further requests (pieces of files) after the nodes, each as its own unit."""
+        device, image_offset, length_bytes = join_places(pieces)
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),
@@ -424,11 +428,21 @@ def mount(model: Model) -> AccessTrace:
         else:
             node, cause = step
             needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
-    made = requests(model).append_requests(*join_places(pieces))
-    whole = concatenate(needed)
-    reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
-    trace, source = request_reads(model, made, reads, clock_at(whole, touch))
-    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
+    return read_places(model, concatenate(needed), pieces, np.empty(0, np.int32))
+
+
+def read_places(model: Model, needed: Touches, pieces: Sequence[FixedPlaces], known: NDArray[np.int32]) -> AccessTrace:
+    """Make the reads of nodes and of fixed places, which are numbered after the nodes; each is read once."""
+    made = requests(model).append_requests(pieces)
+    reads, touch = read_pages_once(made, needed, model, known)
+    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
+    # The column of trees records what is stored at each fixed place.
+    kinds = list(dict.fromkeys(each.kind for each in pieces))
+    names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
+    codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)
+    place, tree = reads.node[source] - len(model.nodes), trace.tree.copy()
+    tree[place >= 0] = codes[place[place >= 0]]
+    return replace(trace, tree=tree, trees=tuple(names))
 
 
 def fsck(model: Model) -> AccessTrace:
@@ -452,16 +466,6 @@ def join_places(pieces: Sequence[FixedPlaces]) -> tuple[NDArray[np.uint8], I64, 
     device = np.concatenate([none, *(each.device for each in pieces)]).astype(np.uint8)
     offset = np.concatenate([none, *(each.image_offset for each in pieces)]).astype(np.int64)
     return device, offset, np.concatenate([none, *(each.length_bytes for each in pieces)]).astype(np.int64)
-
-
-def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
-    """Record in the column of trees what is stored at each fixed place."""
-    kinds = list(dict.fromkeys(each.kind for each in pieces))
-    names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
-    codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)
-    tree = trace.tree.copy()
-    tree[place >= 0] = codes[place[place >= 0]]
-    return replace(trace, tree=tree, trees=tuple(names))
 
 
 def leaves(model: Model) -> Touches:

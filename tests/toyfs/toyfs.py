@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-from layoutscope.access.driver import Costs, Driver, PlainProperties
+from layoutscope.access.driver import Costs, Driver, DriverProperties
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.contract import Checked, PlainView
 from layoutscope.filesystems.recognition import Content
@@ -46,7 +46,7 @@ class Toy:
     )
     hosts = dict.fromkeys(
         ("linux", "macos"),
-        PlainProperties(Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=10.0)),
+        DriverProperties(Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=10.0)),
     )
     host_sources = {"toyfs": ("made up", "made up")}  # noqa: RUF012  (a mapping that nobody changes)
 

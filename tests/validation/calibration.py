@@ -92,7 +92,6 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
     if name == KEEPING:
         drive = drive.with_figures(on_arrival="track")
     found = measure_drive(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
-    (uniform,) = found.held_back
     walks = {}
     for walk in WALKS:
         reads = witness.trace(name, walk)
@@ -100,7 +99,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
         walks[walk] = told / true - 1
     return {
         "drive": name, "jitter_us": round(jitter_ms * 1000), "reads": len(found.log),
-        "seconds": float(found.log.ns.sum()) / 1e9, "known": found.known, "uniform": uniform.ratio - 1,
+        "seconds": float(found.log.ns.sum()) / 1e9, "known": found.known, "uniform": found.held_back["uniform"] - 1,
         "curve": curve_error(drive, *fit_disk(found.log)), "walks": walks,
     }  # fmt: skip
 

@@ -115,7 +115,7 @@ def fit_whole_turns(log: ReadLog) -> float:
     half = len(log) // 2
     if half < FEWEST_TURNS:
         raise UsageError("the log has too few reads to measure the rotation of the disk")
-    first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
+    first, last = log.take(np.arange(half)), log.take(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
     # The number of frequencies to try is the number of revolutions in the longest time.
@@ -159,12 +159,12 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
     if ARRIVAL in log.step:
         upwards = np.sort(part.offset)
         place = np.searchsorted(upwards[1:][np.diff(upwards) > LARGE], part.offset, side="right")
-        part = part.where(np.lexsort((-part.offset, place)))
+        part = part.take(np.lexsort((-part.offset, place)))
     ends = np.append(np.flatnonzero(np.diff(part.offset) > 0), len(part) - 1)
     rows = []
     first = 0
     for last in ends.tolist():
-        one = part.where(np.arange(first, last + 1))
+        one = part.take(np.arange(first, last + 1))
         first = last + 1
         if len(one) < SWEEP_FEWEST:
             raise UsageError("the log has too few reads to measure the tracks of the disk")
@@ -390,7 +390,7 @@ def longest_step_ms(log: ReadLog, tracks: Tracks) -> float:
 def select_buffered(log: ReadLog) -> ReadLog:
     """Return reads that the buffer served whole: repeated reads or, in logs without them, reads of what was ahead."""
     again = log.of("again") if "again" in log.step else log.of("hits")
-    return again.where(again.ms <= quick_ms(again, log.of("turn")))
+    return again.take(again.ms <= quick_ms(again, log.of("turn")))
 
 
 def hit_figures(hits: ReadLog) -> dict[str, float]:
@@ -582,28 +582,14 @@ HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 """Allowed mean error of the held-back reads: random reads, and those of a walk."""
 
 
-class HeldBack(Struct, frozen=True):
-    """Reads that were not used for the fit, with their predictions."""
-
-    step: str  # `uniform` or `walk`
-    reads: int
-    # seen_ms, predicted_ms: means
-    seen_ms: float
-    predicted_ms: float
-
-    @property
-    def ratio(self) -> float:
-        """Return seen over predicted."""
-        return self.seen_ms / self.predicted_ms
-
-
 class Calibrated(Struct, frozen=True):
     """The results of a measured drive."""
 
     profile: DriveProfile  # with its spread
     log: ReadLog  # all reads
     known: float  # half of the 90 % range of the walk (without a walk, of reads all over the drive), as a share
-    held_back: tuple[HeldBack, ...]  # evidence for or against the profile
+    # mean time of reads that were not used for the fit, as a multiple of the predicted one, by step: `uniform`, `walk`
+    held_back: dict[str, float]
     # tracks, residual_ms: distances of the pairs, and their times minus positioning and half a turn; empty on flash
     tracks: NDArray[np.float64]
     residual_ms: NDArray[np.float64]
@@ -683,7 +669,7 @@ def judge_log(log: ReadLog, name: str) -> Calibrated:
         profile=_fit_queue_window(log, replace(profile, spread=spread)),
         log=log,
         known=mean_half_range(curves, tracks.turn_ms, moves_of(log, tracks, walk)),
-        held_back=(*_compare_uniform(log, tracks, curve), *_compare_walk(log, profile)),
+        held_back=_compare_uniform(log, tracks, curve) | _compare_walk(log, profile),
         tracks=distance,
         residual_ms=times - curve.at(distance) - tracks.turn_ms / 2,
     )
@@ -730,7 +716,7 @@ def redraw_figures(
     rows = []
     random = np.random.default_rng(SEED)
     for curve in curves:
-        again = hit_figures(hits.where(random.integers(0, max(len(hits), 1), len(hits))))
+        again = hit_figures(hits.take(random.integers(0, max(len(hits), 1), len(hits))))
         seeks = np.maximum.accumulate(np.maximum(curve.at(places) - miss, 0.01))
         seeks[0] = min(seeks[0], max(step_ms, 0.01))
         rows.append([60_000 / _turn_again(log, random), again.get("read_hit_ms", 1.0), *seeks.tolist()])
@@ -743,31 +729,31 @@ def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     if "turn-wide" not in log.step:
         turn = log.of("turn")
         drawn = random.integers(0, len(turn) // 2, len(turn) // 2)
-        return fit_whole_turns(turn.where(np.append(drawn, len(turn) - 1 - drawn[::-1])))
+        return fit_whole_turns(turn.take(np.append(drawn, len(turn) - 1 - drawn[::-1])))
     steps = np.diff(log.of("turn").done_ms)
     jitter = float(np.median(np.abs(steps - np.median(steps))))
     late = np.rint(random.normal(0, jitter, len(log)) * 1e6).astype(np.int64)
     return fit_turn_ms(replace(log, ns=log.ns + late))
 
 
-def _compare_uniform(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> tuple[HeldBack, ...]:
+def _compare_uniform(log: ReadLog, tracks: Tracks, curve: SeekCurve) -> dict[str, float]:
     """Compare random reads with the sum of curve, half a revolution and transfer."""
     part = log.of("uniform")
     if not len(part):
-        return ()
+        return {}
     number = track_numbers(tracks, part.offset, log.capacity_bytes)
     transfer = part.length / np.interp(part.offset, tracks.offset, tracks.track_bytes) * tracks.turn_ms
     expected = curve.at(np.abs(np.diff(number))) + tracks.turn_ms / 2 + transfer[1:]
-    return (HeldBack("uniform", len(expected), float(part.ms[1:].mean()), float(expected.mean())),)
+    return {"uniform": float(part.ms[1:].mean()) / float(expected.mean())}
 
 
-def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
+def _compare_walk(log: ReadLog, profile: DriveProfile) -> dict[str, float]:
     """Compare the measured walk of an image with the drive model."""
     part = log.of("walk")
     if not len(part):
-        return ()
+        return {}
     expected = service(replay_of(part), profile).reads_ms.service_ms
-    return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
+    return {"walk": float(part.ms.mean()) / float(expected.mean())}
 
 
 def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
@@ -894,20 +880,20 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
         profile = replace(profile, figures={**profile.figures, "buffer_bytes": Figure(buffer, "fitted", SOURCE)})
     drawn, rows = np.random.default_rng(SEED), []
     for _ in range(DRAWS):
-        again = hit_figures(hits.where(drawn.integers(0, len(hits), len(hits))))["read_hit_ms"]
+        again = hit_figures(hits.take(drawn.integers(0, len(hits), len(hits))))["read_hit_ms"]
         seek = drawn.choice(random, len(random)).mean() - profile.turn_ms / 2 - again
         rows.append([60_000 / _turn_again(log, drawn) if turn else 1.0, again, max(seek, 0.01)])
     figures = ("rpm", "read_hit_ms", "average_seek_ms")[0 if turn else 1 :]
     error = float(NORMAL_95 * random.std() / np.sqrt(len(random)) / random.mean())
     spread = _make_spread(figures, np.array(rows)[:, -len(figures) :])
     nothing = np.empty(0)
-    return Calibrated(replace(profile, spread=spread), log, error, (), nothing, nothing)
+    return Calibrated(replace(profile, spread=spread), log, error, {}, nothing, nothing)
 
 
 def _flash(log: ReadLog, name: str) -> Calibrated:
     """Make the profile of flash: latencies by size, the rate, and the number of parallel reads."""
     sizes = np.unique(log.of("sizes").length)
-    groups = [log.where((log.step == "sizes") & (log.length == size)).ms * 1000 for size in sizes]
+    groups = [log.take((log.step == "sizes") & (log.length == size)).ms * 1000 for size in sizes]
     rates = log.of("rates")
     figures: dict[str, Any] = {
         "capacity_bytes": log.capacity_bytes,
@@ -917,7 +903,7 @@ def _flash(log: ReadLog, name: str) -> Calibrated:
     if not len(rates):
         raise UsageError("the log has no streams, which give the rate of flash")
     figures["bandwidth_mb_s"] = float(rates.length.sum() / rates.ns.sum() * 1000)
-    together = [log.where(log.step == f"depth{depth}") for depth in FLASH_DEPTHS]
+    together = [log.take(log.step == f"depth{depth}") for depth in FLASH_DEPTHS]
     taken = [float(part.ms[0]) for part in together if len(part)]
     figures["parallel_reads"] = max(int(np.rint(taken[0] / min(taken))), 1) if taken else 1
     random = np.random.default_rng(SEED)

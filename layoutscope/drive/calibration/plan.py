@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import UsageError
+from layoutscope.structs.arrays import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Readable(Protocol):
         """Let the drive read ahead for a while."""
 
 
-class ReadLog(Struct, frozen=True):
+class ReadLog(Rows, frozen=True):
     """Timed reads, in order; all arrays have shape (n_reads,)."""
 
     capacity_bytes: int  # size of the measured drive
@@ -58,9 +58,6 @@ class ReadLog(Struct, frozen=True):
     at_ns: NDArray[np.int64]
     ns: NDArray[np.int64]
     is_file: bool = False  # whether a file was measured in place of a drive
-
-    def __len__(self) -> int:
-        return len(self.ns)
 
     @property
     def ms(self) -> NDArray[np.float64]:
@@ -74,12 +71,7 @@ class ReadLog(Struct, frozen=True):
 
     def of(self, *steps: str) -> ReadLog:
         """Return the reads of some steps."""
-        return self.where(np.isin(self.step, steps))
-
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> ReadLog:
-        """Return some of the reads."""
-        columns = {name: getattr(self, name)[chosen] for name in ("step", "offset", "length", "at_ns", "ns")}
-        return replace(self, **columns)
+        return self.take(np.isin(self.step, steps))
 
     def text(self) -> str:
         """Return the log as CSV."""

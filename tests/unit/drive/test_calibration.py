@@ -78,11 +78,11 @@ def test_segments_are_counted(found, drive):
     """Three reads are held when reads come back, last one first; between two and four streams agree with that."""
     assert found.profile.number("segments") == drive.number("segments") == 3
     assert fitting.count_streams(found.log) == (2, 4)
-    without_back = found.log.where(found.log.step != "back")
+    without_back = found.log.take(found.log.step != "back")
     assert fitting.count_segments(without_back) == 2
     assert "Streams that are read ahead at once: 3." in found.profile.note
     told = np.char.startswith(found.log.step, "streams")
-    assert fitting.count_segments(without_back.where(~told[found.log.step != "back"])) == fitting.UNKNOWN_SEGMENTS
+    assert fitting.count_segments(without_back.take(~told[found.log.step != "back"])) == fitting.UNKNOWN_SEGMENTS
     # Streams are counted by their names.
     # A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned.
     rows = [("hits", 0, 4096, 0, 100_000)] * 9
@@ -137,7 +137,7 @@ def test_arms_are_counted(profile, mirror, kind):
     plan.arms()
     found, free, pairs = fitting.count_arms(plan.log)
     assert found == kind, (free, pairs)
-    assert fitting.count_arms(plan.log.where(np.arange(len(plan.log)) > 0))[0] == fitting.UNTRIED
+    assert fitting.count_arms(plan.log.take(np.arange(len(plan.log)) > 0))[0] == fitting.UNTRIED
 
 
 class OneAtATime(FakeDrive):
@@ -244,7 +244,7 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     assert one.profile.text("on_arrival", "") == "track"
     assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
     assert one.profile.number("segments") == 3
-    assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
+    assert one.held_back == pytest.approx({"uniform": 1, "walk": 1}, abs=0.05)
     assert curve_error(drive, *fitting.fit_disk(one.log)) < CURVE_MUST
     assert keeping.now_ms < 1000 * fitting.LONGEST_S
     again = fitting.judge_log(read_log(one.log.text(), "log"), "mine")
@@ -253,11 +253,10 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
 
 def test_what_was_held_back_speaks_for_the_profile(found):
     """400 random reads are within 3 % on the mean, 300 of a synthetic walk within 5 %, and the note says so."""
-    uniform, walk = found.held_back
-    assert (uniform.step, walk.step, walk.reads) == ("uniform", "walk", 300)
-    assert uniform.ratio == pytest.approx(1, abs=0.03)
-    assert walk.ratio == pytest.approx(1, abs=0.05)
-    assert f"{walk.ratio:.3f} times" in found.profile.note
+    assert (list(found.held_back), len(found.log.of("walk"))) == (["uniform", "walk"], 300)
+    assert found.held_back["uniform"] == pytest.approx(1, abs=0.03)
+    assert found.held_back["walk"] == pytest.approx(1, abs=0.05)
+    assert f"{found.held_back['walk']:.3f} times" in found.profile.note
     # Held-back reads of another drive do not match the profile.
     slower = found.log.step == "uniform"
     log = replace(found.log, ns=(found.log.ns * np.where(slower, 1.2, 1)).astype(int))
@@ -413,11 +412,11 @@ def test_segments_are_told_though_the_computer_is_late():
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """Figures that these steps measure are left unset; the turn and the seeks are still found."""
     for gone in (("again",), ("rates", "again", "hits")):
-        part = found.log.where(~np.isin(found.log.step, gone))
+        part = found.log.take(~np.isin(found.log.step, gone))
         assert fitting.judge_log(part, "mine").profile.number("rpm") == pytest.approx(
             found.profile.number("rpm"), rel=1e-3
         )
-    assert fitting.longest_step_ms(found.log.where(found.log.step != "rates"), fitting.fit_disk(found.log)[0]) == np.inf
+    assert fitting.longest_step_ms(found.log.take(found.log.step != "rates"), fitting.fit_disk(found.log)[0]) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])

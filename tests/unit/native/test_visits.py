@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.access.trace import nothing, touches
+from layoutscope.structs.native import RefusedError
 from layoutscope.walk import visits as module
 from layoutscope.walk.visits import Searches, Visits
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
@@ -87,7 +89,11 @@ def test_the_same_is_read_at_the_same_time(with_loops, data):
     The kernel refuses only loops, and caches of a limited size.
     """
     given_walk = data.draw(walks(with_loops=with_loops))
-    ours = module.find_reads_natively(*given_walk)
+    try:
+        ours = module.find_reads_natively(*given_walk)
+    except RefusedError:
+        assert with_loops
+        return
     assert ours is not None or with_loops or given_walk[1].node_cache_bytes is not None
     assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
 
@@ -99,7 +105,8 @@ def test_hostile_walks_touch_nothing_outside(data, given_walk):
     with pytest.MonkeyPatch.context() as patch:
         calls = []
         patch.setattr(module, "VISIT_ONCE", SimpleNamespace(attempt=lambda *arguments: calls.append(arguments)))
-        module.find_reads_natively(*given_walk)
+        with suppress(RefusedError):
+            module.find_reads_natively(*given_walk)
     if not calls:
         return
     given_arguments = calls[0]

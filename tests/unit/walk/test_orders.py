@@ -359,6 +359,24 @@ def test_empty_volume_has_nothing_to_read(plan):
         assert len(trace(made.layout(), order=order)) == 0
 
 
+def test_loops_of_nodes_are_left_out(plan):
+    """Nodes that locate each other, a node that is its own parent, and levels beyond any tree lead nowhere."""
+    made = plan("apfs")
+    made.node("omap", 0, 0x10000, mapper=2)
+    made.node("omap", 1, 0x20000, parent=1)
+    made.node("fs", 0, 0x30000, parent=5, mapper=0)
+    made.node("fs", 0, 0x40000, parent=4, mapper=0, rank=1)
+    made.node("fs", 30, 0x50000)
+    made.node("fs", 31, 0x60000)
+    made.node("fs", 0, 0x70000, parent=4, mapper=0, rank=2)
+    made.entry(1, 2, "root", leaf=3, kind="directory", listing_node_row=3)
+    nodes = model_of(made.layout(), host_profile("linux")).nodes
+    assert nodes.parent.tolist() == [-1, -1, -1, 4, -1, -1, 4]
+    assert nodes.mapper.tolist() == [-1, -1, -1, 0, -1, -1, 0]
+    # The mount has read the roots and the leaf with the root directory.
+    assert trace(made.layout(), order="catalog").image_offset.tolist() == [0x70000]
+
+
 def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
     """Warm, macOS: a listing of 2 directories with 3 entries and one stat, and stats of the 3 alone.
 

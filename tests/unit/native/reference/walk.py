@@ -1,4 +1,4 @@
-"""Reference for the kernel of a limited cache, in Python: the oracle of its tests."""
+"""References for the kernels of both caches, in Python: the oracles of their tests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from layoutscope.access.trace import CODE, Touches
+from layoutscope.structs.arrays import first_places
+from layoutscope.walk.cache import along_chain
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.driver import Model
     from layoutscope.walk.cache import I32, I64, U8
 
 _TARGET, _INDEX, _MAP = 0, 1, 2
@@ -70,3 +75,48 @@ def _shrink(used: OrderedDict[int, None], held: int, cache_bytes: int, size_byte
         oldest, _ = used.popitem(last=False)
         held -= int(size_bytes[oldest])
     return held
+
+
+def plain_read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+    """Find what an unlimited cache reads that starts empty; the twin of ``structs/source/order.c``."""
+    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
+    place = first_places(wanted, 2 * size + 1)
+    place = place[wanted[place] < 2 * size]
+    reads, origin = _add_paths(touches[place], model, size)
+    return reads, place[origin]
+
+
+def _add_paths(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+    """Insert before each node what must be read first; every node appears once."""
+    parent = np.full(size, -1, np.int32)
+    mapper = np.full(size, -1, np.int32)
+    nodes = model.nodes
+    parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
+    origin = np.arange(len(touches))
+    pending = np.ones(len(touches), bool)
+    for _ in range(_DEEPEST):
+        if not pending.any():
+            break
+        above = np.where(pending & ~along_chain(touches, model), parent[touches.node], -1)
+        maps = np.where(pending, mapper[touches.node], -1)
+        touches, source, pending = _insert_before(touches, above, maps, CODE[model.driver.locator_cause])
+        origin = origin[source]
+    return touches, origin
+
+
+def _insert_before(
+    touches: Touches,
+    above: NDArray[np.int32],  # parent to read before each touch, -1 for none
+    maps: NDArray[np.int32],  # mapper to read before each touch, -1 for none
+    mapped: np.uint8,
+) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
+    """Insert parents and mappers before their nodes; also return the touch of each row, and which rows are new."""
+    node = np.stack([above, maps, touches.node], axis=1).ravel()
+    upward = np.where(touches.cause == mapped, mapped, CODE["index"])
+    cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
+    size = int(node.max(initial=0)) + 1
+    place = first_places(np.where(node >= 0, node, size), size + 1)
+    place = place[node[place] >= 0]
+    source = place // 3
+    result = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
+    return result, source, place % 3 < 2

@@ -6,7 +6,7 @@ volumes made by macOS.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.structs.grammar import ApfsVolume
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.leaves import Leaf
+    from layoutscope.structs.recordtypes import RecordType
 
     Superblock = ApfsVolume.ApfsSuperblock
 
@@ -228,16 +229,16 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
     rows = rows.take(long_enough)
     if not len(rows.row):
         return
-    _check_length(rows, "key", name, key_type, shape.key_tail)
+    _check_length(rows, "key", shape, key_type)
     if name in KEY_NAMES:
         check_names(rows, name, key_type, volume)
     if rows.batch.level:
         return
     fields = None
-    if shape.has_xfields:
+    if shape.cases:
         fields = check_extended(rows, name, shape.val_type.width)
     else:
-        _check_length(rows, "val", name, shape.val_type, shape.val_tail)
+        _check_length(rows, "val", shape, shape.val_type)
         if name in VALUE_NAMES:
             start = rows.starts("val") + VALUE_NAMES[name].width
             _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
@@ -248,16 +249,20 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
     _apply_rules(rows, "val", shape.val_type, make_value_rules(rows, name, volume))
 
 
-def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
+def _check_length(rows: CheckedRows, part: Literal["key", "val"], shape: Leaf, kind: RecordType) -> None:
     """Check that a key or value is as long as its fixed part plus the variable part, whose length a field gives."""
     expected = np.full(len(rows.row), kind.width, np.int64)
     if kind is HASHED_KEY:
         expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
-    elif tail is not None:
-        expected += rows.column(part, kind, tail).astype(np.int64)
+    else:
+        for text in (*shape.texts.values(), *shape.checked):
+            if text.part == part:
+                expected += rows.column(part, kind, text.length).astype(np.int64)
     found = rows.lengths(part)
     what = "key" if part == "key" else "value"
-    rows.report(found != expected, part, f"{name}: its {what} has another length than it says", (expected, found))
+    rows.report(
+        found != expected, part, f"{shape.table}: its {what} has another length than it says", (expected, found)
+    )
 
 
 class Extended(Struct, frozen=True):

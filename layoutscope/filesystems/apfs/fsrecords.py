@@ -7,7 +7,7 @@ whose length contradicts its own length fields is damaged; a type without a shap
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from msgspec import field
@@ -66,121 +66,138 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
-    from layoutscope.structs.leaves import ItemCase, Kind
+    from layoutscope.structs.leaves import Kind
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-class RecordShape(NamedTuple):
-    """Layout of a record type: types of key and value, and the fields that give the length of the variable part."""
+def _shape(
+    name: str,  # of the grammar's ``record_type``
+    key_type: RecordType,
+    val_type: RecordType,
+    fields: tuple[RecordColumn, ...],
+    key_fields: tuple[RecordColumn, ...] = (),
+    **more: Any,
+) -> Leaf:
+    """Describe a record type: the fixed parts of key and value, and the fields that become columns."""
+    obj_id = key_type.column({J_KEY: "obj_id", FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
+    keys = {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in key_fields}}
+    columns = {column.removeprefix("fixed."): column for column in fields}
+    return Leaf(int(grammar.ApfsRecord.RecordType[name]), name, key_type, val_type, columns, keys, **more)
 
-    key_type: RecordType
-    val_type: RecordType
-    fields: tuple[RecordColumn, ...]
-    key_fields: tuple[RecordColumn, ...] = ()
-    key_tail: RecordColumn | None = None
-    val_tail: RecordColumn | None = None
-    has_xfields: bool = False
+
+def _directory_record(key_type: RecordType, *key_fields: RecordColumn) -> Leaf:
+    val = records.DREC_VAL_FIXED
+    texts = {"name": Text("key", key_type.column("len_name"))}
+    sibling = {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})}
+    return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, texts=texts, cases=sibling)
 
 
-SHAPES: Final[dict[str, RecordShape]] = {
-    "snap_metadata": RecordShape(
-        records.J_KEY,
-        records.SNAP_METADATA_VAL,
-        (
-            records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
-            records.SNAP_METADATA_VAL.fixed.sblock_oid,
-            records.SNAP_METADATA_VAL.fixed.create_time,
-            records.SNAP_METADATA_VAL.fixed.inum,
-            records.SNAP_METADATA_VAL.fixed.flags,
+_FIELDS: Final = grammar.ApfsXfields
+_STREAM: Final = {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
+
+# Columns of extended fields are zero if a record lacks the field. An inode without a stream has no data of its own: for
+# example, a directory or compressed file.
+SHAPES: Final = {
+    shape.table: shape
+    for shape in (
+        _shape(
+            "snap_metadata",
+            records.J_KEY,
+            records.SNAP_METADATA_VAL,
+            (
+                records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
+                records.SNAP_METADATA_VAL.fixed.sblock_oid,
+                records.SNAP_METADATA_VAL.fixed.create_time,
+                records.SNAP_METADATA_VAL.fixed.inum,
+                records.SNAP_METADATA_VAL.fixed.flags,
+            ),
+            texts={"name": Text("val", records.SNAP_METADATA_VAL.fixed.len_name)},
         ),
-        val_tail=records.SNAP_METADATA_VAL.fixed.len_name,
-    ),
-    "extent": RecordShape(
-        records.J_KEY,
-        records.PHYS_EXT_VAL,
-        (
-            records.PHYS_EXT_VAL.num_blocks,
-            records.PHYS_EXT_VAL.kind,
-            records.PHYS_EXT_VAL.owning_obj_id,
-            records.PHYS_EXT_VAL.has_owner,
-            records.PHYS_EXT_VAL.refcnt,
+        _shape(
+            "extent",
+            records.J_KEY,
+            records.PHYS_EXT_VAL,
+            (
+                records.PHYS_EXT_VAL.num_blocks,
+                records.PHYS_EXT_VAL.kind,
+                records.PHYS_EXT_VAL.owning_obj_id,
+                records.PHYS_EXT_VAL.has_owner,
+                records.PHYS_EXT_VAL.refcnt,
+            ),
         ),
-    ),
-    "inode": RecordShape(
-        records.J_KEY,
-        records.INODE_VAL_FIXED,
-        (
-            records.INODE_VAL_FIXED.parent_id,
-            records.INODE_VAL_FIXED.private_id,
-            records.INODE_VAL_FIXED.create_time,
-            records.INODE_VAL_FIXED.mod_time,
-            records.INODE_VAL_FIXED.num_children_or_links,
-            records.INODE_VAL_FIXED.format,
-            records.INODE_VAL_FIXED.len_uncompressed,
-            records.INODE_VAL_FIXED.has_uncompressed_size,
-            records.INODE_VAL_FIXED.is_compressed,
-            records.INODE_VAL_FIXED.is_dataless,
+        _shape(
+            "inode",
+            records.J_KEY,
+            records.INODE_VAL_FIXED,
+            (
+                records.INODE_VAL_FIXED.parent_id,
+                records.INODE_VAL_FIXED.private_id,
+                records.INODE_VAL_FIXED.create_time,
+                records.INODE_VAL_FIXED.mod_time,
+                records.INODE_VAL_FIXED.num_children_or_links,
+                records.INODE_VAL_FIXED.format,
+                records.INODE_VAL_FIXED.len_uncompressed,
+                records.INODE_VAL_FIXED.has_uncompressed_size,
+                records.INODE_VAL_FIXED.is_compressed,
+                records.INODE_VAL_FIXED.is_dataless,
+            ),
+            cases={int(_FIELDS.InodeField.dstream): (DSTREAM, _STREAM)},
         ),
-        has_xfields=True,
-    ),
-    "xattr": RecordShape(
-        records.XATTR_KEY,
-        records.XATTR_VAL,
-        (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
-        key_tail=records.XATTR_KEY.len_name,
-        val_tail=records.XATTR_VAL.fixed.len_xdata,
-    ),
-    "sibling_link": RecordShape(
-        records.SIBLING_KEY,
-        records.SIBLING_VAL,
-        (records.SIBLING_VAL.fixed.parent_id,),
-        (records.SIBLING_KEY.sibling_id,),
-        val_tail=records.SIBLING_VAL.fixed.len_name,
-    ),
-    "dstream_id": RecordShape(records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
-    "crypto_state": RecordShape(
-        records.J_KEY,
-        records.CRYPTO_VAL,
-        (records.CRYPTO_VAL.fixed.persistent_class,),
-        val_tail=records.CRYPTO_VAL.fixed.len_key,
-    ),
-    "file_extent": RecordShape(
-        records.FILE_EXTENT_KEY,
-        records.FILE_EXTENT_VAL,
-        (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
-        (records.FILE_EXTENT_KEY.logical_addr,),
-    ),
-    "dir_rec": RecordShape(
-        records.DREC_KEY,
-        records.DREC_VAL_FIXED,
-        (records.DREC_VAL_FIXED.file_id, records.DREC_VAL_FIXED.entry_type),
-        key_tail=records.DREC_KEY.len_name,
-        has_xfields=True,
-    ),
-    "dir_stats": RecordShape(records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
-    "snap_name": RecordShape(
-        records.SNAP_NAME_KEY,
-        records.SNAP_NAME_VAL,
-        (records.SNAP_NAME_VAL.snap_xid,),
-        key_tail=records.SNAP_NAME_KEY.len_name,
-    ),
-    "sibling_map": RecordShape(records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
-    "file_info": RecordShape(
-        records.FILE_INFO_KEY,
-        records.FILE_INFO_VAL,
-        (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
-        (records.FILE_INFO_KEY.lba,),
-        val_tail=records.FILE_INFO_VAL.fixed.len_hash,
-    ),
+        _shape(
+            "xattr",
+            records.XATTR_KEY,
+            records.XATTR_VAL,
+            (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
+            texts={"name": Text("key", records.XATTR_KEY.len_name)},
+            checked=(Text("val", records.XATTR_VAL.fixed.len_xdata),),
+        ),
+        _shape(
+            "sibling_link",
+            records.SIBLING_KEY,
+            records.SIBLING_VAL,
+            (records.SIBLING_VAL.fixed.parent_id,),
+            (records.SIBLING_KEY.sibling_id,),
+            texts={"name": Text("val", records.SIBLING_VAL.fixed.len_name)},
+        ),
+        _shape("dstream_id", records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
+        _shape(
+            "crypto_state",
+            records.J_KEY,
+            records.CRYPTO_VAL,
+            (records.CRYPTO_VAL.fixed.persistent_class,),
+            checked=(Text("val", records.CRYPTO_VAL.fixed.len_key),),
+        ),
+        _shape(
+            "file_extent",
+            records.FILE_EXTENT_KEY,
+            records.FILE_EXTENT_VAL,
+            (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
+            (records.FILE_EXTENT_KEY.logical_addr,),
+        ),
+        _directory_record(records.DREC_KEY),
+        _shape("dir_stats", records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
+        _shape(
+            "snap_name",
+            records.SNAP_NAME_KEY,
+            records.SNAP_NAME_VAL,
+            (records.SNAP_NAME_VAL.snap_xid,),
+            texts={"name": Text("key", records.SNAP_NAME_KEY.len_name)},
+        ),
+        _shape("sibling_map", records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
+        _shape(
+            "file_info",
+            records.FILE_INFO_KEY,
+            records.FILE_INFO_VAL,
+            (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
+            (records.FILE_INFO_KEY.lba,),
+            checked=(Text("val", records.FILE_INFO_VAL.fixed.len_hash),),
+        ),
+    )
 }
 """Shapes by the name of the grammar's ``record_type``."""
 
 # Volumes that fold case or normalize names store a hash between parent and name; others sort by the names only.
-HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
-    key_type=records.DREC_HASHED_KEY,
-    key_fields=(records.DREC_HASHED_KEY.name_hash,),
-    key_tail=records.DREC_HASHED_KEY.len_name,
-)
+HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
 
 
 ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded)
@@ -271,21 +288,10 @@ NARROW: Final[dict[str, type[np.generic]]] = {
 _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
 """Columns of records that no table uses."""
 
-_FIELDS: Final = grammar.ApfsXfields
-# An inode without the extended field for a stream has no data of its own: for example, a directory or compressed file.
-_CASES: Final[dict[str, dict[int, ItemCase]]] = {
-    "inode": {
-        int(_FIELDS.InodeField.dstream): (
-            DSTREAM,
-            {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced},
-        )
-    },
-    "dir_rec": {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
-}
-"""Extended fields that the tables need, by record type; zero if a record lacks the field."""
-
-_FEXT: Final = RecordShape(FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,))
-_OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
+# The extents of a sealed volume, with the same columns as for other volumes.
+_FEXT: Final = _shape(
+    "file_extent", FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,)
+)
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
@@ -338,38 +344,17 @@ class RecordTables(Struct):
 def records_plan(*, hashed_names: bool) -> LeafPlan:
     """Return the decoding plan for the records of a tree, from the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-    leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
-    return _plan(leaves, ("key", J_KEY, J_KEY.record_type))
+    return _plan(tuple(shapes.values()), ("key", J_KEY, J_KEY.record_type))
 
 
 @cache
 def fext_plan() -> LeafPlan:
-    """Return the decoding plan for the extents of a sealed volume, with the same columns as for other volumes."""
-    return _plan([_leaf(0, "file_extent", _FEXT)], None)
+    """Return the decoding plan for the extents of a sealed volume."""
+    return _plan((_FEXT._replace(kind=0),), None)
 
 
-def _plan(leaves: list[Leaf], kind: Kind | None) -> LeafPlan:
+def _plan(leaves: tuple[Leaf, ...], kind: Kind | None) -> LeafPlan:
     return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
-
-
-def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
-    """Convert the shape of a record type to a leaf of a plan."""
-    obj_id = shape.key_type.column(_OBJECTS.get(shape.key_type, "hdr.obj_id"))
-    tail = shape.val_tail
-    texts = {"name": Text("key", shape.key_tail)} if shape.key_tail else {}
-    if tail and tail.endswith("len_name"):
-        texts["name"] = Text("val", tail)
-    return Leaf(
-        number,
-        name,
-        shape.key_type,
-        shape.val_type,
-        {column.removeprefix("fixed."): column for column in shape.fields},
-        {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in shape.key_fields}},
-        texts,
-        checked=(Text("val", tail),) if tail and not tail.endswith("len_name") else (),
-        cases=_CASES.get(name, {}),
-    )
 
 
 def _types(leaf: Leaf) -> dict[str, Any]:
@@ -391,7 +376,7 @@ def _types(leaf: Leaf) -> dict[str, Any]:
 
 def no_records(name: str) -> Columns:
     """Return all columns of a table of records without rows; text columns are not included."""
-    types = _types(_leaf(0, name, SHAPES[name]))
+    types = _types(SHAPES[name])
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
 
 
@@ -520,12 +505,6 @@ class RecordsAhead(Ahead):
 def _position(plan: LeafPlan, table: str) -> int:
     """Return the position of a table among the leaves of a plan; -1 if it has none."""
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
-
-
-@cache
-def _numbers() -> dict[int, str]:
-    """Return the names of the record types that have a shape, by number."""
-    return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
 
 
 class RecordTree(Struct, frozen=True):

@@ -38,20 +38,6 @@ class TreeTraits:
 
 
 @dataclass(frozen=True)
-class PartitionTypes:
-    """Types by which partition maps identify a file system."""
-
-    gpt: Mapping[str, str] = field(default_factory=dict)  # lower-case GUID to its name
-    # apm, mbr: names in the map, or in the grammar of its types
-    apm: tuple[str, ...] = ()
-    mbr: tuple[str, ...] = ()
-
-    def named(self, scheme: Scheme, type_name: str) -> bool:
-        """Return whether a partition type identifies this file system."""
-        return type_name in getattr(self, scheme)
-
-
-@dataclass(frozen=True)
 class ReadOption:
     """A file system's own option for reading: the command line offers it, and every verb accepts it."""
 
@@ -61,15 +47,6 @@ class ReadOption:
     default: int | str | bool | None = None  # value if the option is not given
     # whether it requests a state other than the newest, which volumes of other file systems cannot have
     is_state: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DriverVersion:
-    """A version of a driver that reads differently from the one assumed for a host."""
-
-    host: str  # host of the driver
-    name: str  # driver and version
-    properties: Mapping[str, object]  # properties that differ from the host's
 
 
 @dataclass(frozen=True)
@@ -85,7 +62,11 @@ class Traits:
     relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # codes of findings that only this file system has, from `declare`
     finding_codes: Mapping[str, str] = field(default_factory=dict)
-    partition_types: PartitionTypes = field(default_factory=PartitionTypes)  # types by which partition maps identify it
+    # gpt_types, apm_types, mbr_types: types by which partition maps identify it: lower-case GUIDs, named;
+    # names in the map, or in the grammar of its types
+    gpt_types: Mapping[str, str] = field(default_factory=dict)
+    apm_types: tuple[str, ...] = ()
+    mbr_types: tuple[str, ...] = ()
     # whether several volumes share the space of one container, which has its own layout
     has_containers: bool = False
     keeps_states: bool = False  # whether older states can be read besides the newest
@@ -93,7 +74,9 @@ class Traits:
     maps_every_node: bool = False
     may_end_within_block: bool = False  # whether a sound volume may end within its last block
     has_metadata_zone: bool = False  # whether its metadata is in a zone at the front of the volume
-    driver_versions: tuple[DriverVersion, ...] = ()  # driver versions that read differently from the usual ones
+    # driver versions that read differently from the one assumed for a host: host, driver and version, and
+    # properties that differ from the host's
+    driver_versions: tuple[tuple[str, str, Mapping[str, object]], ...] = ()
 
     @property
     def label(self) -> str:

@@ -201,7 +201,7 @@ def _list_gpt_partitions(
         type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
         promised = find_promised("gpt", type_guid)
         if promised is not None:
-            type_name, declared = promised.traits.partition_types.gpt[type_guid], promised.name
+            type_name, declared = promised.traits.gpt_types[type_guid], promised.name
         else:
             type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
         stop = min(stop, MAX_ADDRESS)

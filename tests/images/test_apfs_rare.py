@@ -32,7 +32,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import features as apfs_features
-from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.hfsplus import features as hfsplus_features
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
@@ -763,6 +763,6 @@ def test_dirty_runs_find_blocks():
     """Two runs of the second device, blocks 10 to 12 and 20, are in the cache at 100 and 200."""
     mark = Blocks((), (), CACHED_BLOCK).tier2_mark
     start, stop, cached = [mark + 10, mark + 20], [mark + 13, mark + 21], [100, 200]
-    runs = DirtyRuns(*(np.array(values, np.uint64) for values in (start, stop, cached)))
+    blocks = Blocks((), (), CACHED_BLOCK, dirty=np.array([start, stop, cached], np.uint64))
     wanted = np.array([10, mark + 9, mark + 10, mark + 12, mark + 13, mark + 20, mark + 21], np.uint64)
-    assert runs.newest(wanted).tolist() == [10, mark + 9, 100, 102, mark + 13, 200, mark + 21]
+    assert blocks.newest(wanted).tolist() == [10, mark + 9, 100, 102, mark + 13, 200, mark + 21]

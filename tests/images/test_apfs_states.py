@@ -116,7 +116,7 @@ def test_a_shared_node_is_read_once(written):
         container = open_container((source, 0), log)
         volume = open_volume(container, container.store, list_volumes(container)[0][1], 0)
         pool, root = Pool(), volume.superblock.snap_meta_tree_oid
-        kept = list_snapshots(read_alone(walk_physical_tree(container.store, "snapmeta", root, container.xid)).records)
+        kept = list_snapshots(read_alone(walk_physical_tree(container.store, "snapmeta", root, container.xid)))
         seen = set(read_alone(walk_fs_tree(volume, None, pool)).nodes.paddr.tolist())
         for _, state in open_all(volume, kept):
             before = source.counter.bytes

@@ -19,7 +19,6 @@ from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, eq
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_found_losses, report_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
@@ -339,7 +338,7 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-        report_found_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
+        report_found_losses(losses, source, parts.fs if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
@@ -373,7 +372,7 @@ def check_checkpoints(subject: Subject) -> None:
     for paddr, superblock in checkpoints.superblocks(subject.silent_store, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
-            if superblock.hdr.xid > container.xid or isinstance(container.omap_header, NoMap):
+            if superblock.hdr.xid > container.xid or not container.omap_header.tree_oid:
                 _check_omap(subject, paddr, superblock)
 
 
@@ -448,7 +447,7 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
     known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
-    mapped = read_mapped(state.omap, state.store, known, parts.cipher)
+    mapped = read_mapped(state.omap, state.store, known, parts.key)
     source = TreeSource(subject.silent_store, "omap", state.omap_header.tree_oid, subject.container.xid)
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
@@ -602,7 +601,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     # number, but sorts after it (reference, j_key_t).
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
-    if source.kind.key_type is records.J_KEY:
+    if source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         forms, names = dict(NUMBERED), dict(NAMED)
         if hashed_names:
@@ -616,7 +615,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
             rows = _choose_kind(kinds, slots.key_len, record, key_type)
             name[rows] = slots.key_start[rows] + key_type.width
     elif source.tree in SECOND:
-        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
+        second = batch.column("key", source.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)

@@ -102,7 +102,7 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
 def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = False) -> None:
     """Compare the hashes of directory entries with their names."""
     report = subject.reporter(parts.fs.nodes)
-    drecs = parts.fs.records.get("dir_rec")
+    drecs = parts.fs.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
     names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)

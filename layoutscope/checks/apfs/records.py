@@ -206,7 +206,7 @@ def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None,
     if fixed is not None and not batch.level:
         part, kind, declared = fixed
         _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared)
-    elif source.kind.key_type is records.J_KEY:
+    elif source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
             rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))

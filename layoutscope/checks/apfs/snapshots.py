@@ -47,10 +47,10 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
             message = f"its superblock cannot be used: {error.reason}"
             log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
-    names = parts.snapmeta.records.get("snap_name")
+    names = parts.snapmeta.get("snap_name")
     if "snap_xid" in names:
         report = replace(subject, most=1).reporter(parts.snapmeta.nodes)
-        metadata = parts.snapmeta.records.get("snap_metadata")
+        metadata = parts.snapmeta.get("snap_metadata")
         add, found = report(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
         has_names = "name" in metadata
@@ -66,8 +66,8 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
     """Check that each snapshot that the object map lists exists."""
-    kind = batch.tree.source.kind
-    found = batch.column("key", kind.key_type, kind.key_field)
+    key_type = batch.tree.source.key_type
+    found = batch.column("key", key_type, key_type.fields()[0])
     for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
         node = int(batch.slots.node[row])
         plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
@@ -81,7 +81,7 @@ def check_snapshots(_: Subject, parts: VolumeParts) -> None:
     if parts.view != "live":
         return
     xids = sorted(item.xid for item in parts.snapshots)
-    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    names, header = parts.snapmeta.get("snap_name"), parts.state.omap_header
     known = parts.state.omap_snapshots
     listed = int(known.num_records[known.level == 0].sum())
     leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
@@ -115,7 +115,7 @@ def open_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, 
 def list_snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
     """Describe the file-system tree of each snapshot."""
     for view, state in open_snapshots(subject, parts):
-        yield view, state, fs_source(state.store, state, parts.cipher)
+        yield view, state, fs_source(state.store, state, parts.key)
 
 
 def _read_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
@@ -125,7 +125,7 @@ def _read_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[VolumePart
         own = replace(state, store=subject.silent_store)
         fs, fext = known.fs, known.fext
         if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
-            fs, fext = read_together([walk_fs_tree(own, parts.cipher), walk_fext_tree(own)])
+            fs, fext = read_together([walk_fs_tree(own, parts.key), walk_fext_tree(own)])
         known = replace(parts, state=own, view=view, fs=fs, fext=fext)
         yield known
 

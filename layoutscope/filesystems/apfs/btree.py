@@ -314,7 +314,7 @@ def to_node_rows(batch: Batch) -> NodeRows:
         return batch.rows
     places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
     first_key, last_key = ends.low, ends.high
-    if batch.tree.source.kind.key_type is J_KEY:
+    if batch.tree.source.key_type is J_KEY:
         first_key, last_key = object_of(first_key), object_of(last_key)
     bounds = np.append(0, np.cumsum(ends.num_records))
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
@@ -590,9 +590,9 @@ def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahe
 
 
 def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
-    if source.cipher is None or not places.is_encrypted.any():
+    if source.key is None or not places.is_encrypted.any():
         return data
-    return source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+    return source.blocks.decrypt(source.key, data, places.paddr, places.is_encrypted)
 
 
 class AheadLeaves(Struct, frozen=True):

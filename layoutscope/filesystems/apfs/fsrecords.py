@@ -6,7 +6,7 @@ whose length contradicts its own length fields is damaged; a type without a shap
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from layoutscope.filesystems.apfs.btree import (
     read_levels,
     walk_tree,
 )
+from layoutscope.filesystems.apfs.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import Batch, Pool, ReadNodes
-    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
@@ -295,8 +295,8 @@ _FEXT: Final = _shape(
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
-class RecordTables(Struct):
-    """Decoded records of one tree."""
+class RecordTree(Struct):
+    """The nodes of one tree, and its decoded records."""
 
     # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
     # among the tree's nodes
@@ -304,6 +304,7 @@ class RecordTables(Struct):
     # num_records, num_decoded: number of records in the tree, and number of valid records of known types
     num_records: int = 0
     num_decoded: int = 0
+    nodes: NodeRows = field(default_factory=partial(rows_of, ""))
 
     _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -460,8 +461,8 @@ class RecordReader:
             log.add("record-invalid", "error", message, found=f"type {kind}")
             self._seen |= {names[kind]} if kind in names else set()
 
-    def finish(self) -> RecordTables:
-        """Return all records as tables in key order, one per type that occurs."""
+    def finish(self, nodes: NodeRows) -> RecordTree:
+        """Return the tree of some nodes, with all records as tables in key order, one per type that occurs."""
         leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
@@ -471,7 +472,7 @@ class RecordReader:
                     tables[name] = {
                         key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()
                     }
-        return RecordTables(tables, self._num_records, self._num_decoded)
+        return RecordTree(tables, self._num_records, self._num_decoded, nodes)
 
     def _in_key_order(self, name: str, more: Columns) -> Columns:
         """Return the columns of a table, and additional columns of the same rows, sorted by leaf number."""
@@ -507,18 +508,11 @@ def _position(plan: LeafPlan, table: str) -> int:
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
 
 
-class RecordTree(Struct, frozen=True):
-    """Nodes and decoded records."""
-
-    nodes: NodeRows
-    records: RecordTables = field(default_factory=RecordTables)
-
-
 def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
-    plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
+    plan = fext_plan() if source.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
@@ -526,7 +520,7 @@ def walk_record_tree(
             records.add(batch)
 
     nodes = yield from walk_tree(source, take, pool=pool, ahead=ahead)
-    return RecordTree(nodes, records.finish())
+    return records.finish(nodes)
 
 
 NO_LIMIT: Final = 2**64 - 1
@@ -598,16 +592,16 @@ def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
     return f"; entries elsewhere name {len(directories)} directories{numbers} and {others} other files there"
 
 
-def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_losses(source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
-    report_found_losses(find_losses(source)[0], source, records, log)
+    report_found_losses(find_losses(source)[0], source, tree, log)
 
 
-def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_found_losses(losses: list[Loss], source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
-    shift, noun = (4, "objects") if source.kind.key_type is J_KEY else (0, "keys")
-    drecs: Columns = records.get("dir_rec") if records is not None and source.kind.key_type is J_KEY else {}
+    shift, noun = (4, "objects") if source.key_type is J_KEY else (0, "keys")
+    drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is J_KEY else {}
     for loss in losses[:MAX_LISTED]:
         low, high = loss.low >> shift, loss.high >> shift
         what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.contents import account, read_container_parts, read_volume_parts
+from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
 from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
@@ -35,7 +35,7 @@ from layoutscope.filesystems.apfs.rescue import (
 from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
-from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volumes, open_volume
+from layoutscope.filesystems.apfs.volume import fs_source, key_of, list_volumes, open_volume
 from layoutscope.filesystems.traits import report_features
 from layoutscope.findings import FindingLog
 from layoutscope.tables import attach_containers
@@ -73,9 +73,9 @@ def read_layouts(
         is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
         if log.has_errors and not volume.is_locked and not is_rebuilt:
             report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid), None, log)
-            report_losses(fs_source(state.store, state, volume.cipher), volume.fs.records, log)
+            report_losses(fs_source(state.store, state, volume.key), volume.fs, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
-            tree.records.drop_check_columns()
+            tree.drop_check_columns()
     report_changes(container)
     view = snapshots.describe_state(container, request.options.get("xid"))
     newest = None if view == LIVE or container.younger else open_newest(request)
@@ -83,7 +83,7 @@ def read_layouts(
         build_volume_layout(container, volume, stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
     ]
-    own = build_container_layout(found, account(found), stack, view)
+    own = build_container_layout(found, stack, view)
     request.keep(found, marks)
     if found.swept is None:
         return attach_containers([own, *layouts])
@@ -204,4 +204,4 @@ def _read_state(container: Container, volume: Volume, request: VolumeRequest) ->
     view = LIVE if is_live else snapshots.snapshot_view(container, volume, own.get("snapshot"), own.get("xid"))
     if view is None:
         return None
-    return read_volume_parts(container, volume, cipher=cipher_of(container, volume, own.get("password")), chosen=view)
+    return read_volume_parts(container, volume, key=key_of(container, volume, own.get("password")), chosen=view)

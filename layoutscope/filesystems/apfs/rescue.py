@@ -29,7 +29,7 @@ from layoutscope.filesystems.apfs.btree import (
     to_node_rows,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
-from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
+from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
     NO_LIMIT,
@@ -50,7 +50,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Rows, match
-from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK
+from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK, OMAP_PHYS
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -165,24 +165,24 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     nothing = join("omap-snapshots", [])
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless it is empty.
-    return volume if len(known) and isinstance(header, NoMap) else add_rebuilt_map(volume, swept)
+    return volume if len(known) and not header.tree_oid else add_rebuilt_map(volume, swept)
 
 
 def _map_left(
     store: Store, swept: Swept, superblock: ApfsVolume.ApfsSuperblock, max_xid: int
-) -> tuple[ApfsContainer.OmapPhys | NoMap, ObjectMap]:
+) -> tuple[ApfsContainer.OmapPhys, ObjectMap]:
     """Read the remaining object map of a volume: the youngest one by its root, or that of an older superblock."""
     found = _map_by_root(store, swept, superblock.root_tree_oid, max_xid)
     if len(found):
         message = "the youngest object map that knows the volume's tree was taken for the volume's; it is inferred"
         store.log.at("volume object map", int(found.nodes.paddr[0])).add("tree-rebuilt", "warning", message)
-        return NoMap(), found
+        return _lost_map_header(), found
     try:
         return open_omap(store, "omap", superblock.omap_oid, max_xid)
     except FormatError as error:
         log = store.log.at_byte("volume object map", error.image_offset)
         log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
-    return NoMap(), found
+    return _lost_map_header(), found
 
 
 def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -> ObjectMap:
@@ -197,6 +197,12 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
         if not apart.log.has_errors and omaps.view_at(found, max_xid).find_one(root_tree_oid) is not None:
             return found
     return map_of(swept.take(np.empty(0, np.int64)))
+
+
+def _lost_map_header() -> ApfsContainer.OmapPhys:
+    """Make up the header of an object map that is lost: it leads to no tree."""
+    cls = grammar.ApfsContainer.OmapPhys
+    return grammar.parse(cls, OMAP_PHYS.blank({}), structure="object map", image_offset=0)
 
 
 def map_of(copies: Swept) -> ObjectMap:
@@ -257,7 +263,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     xid = max(int(superblock.hdr.xid), newest)
     _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
     state = replace(_state_of(store, paddr, superblock), xid=xid)
-    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), NoMap()), swept
+    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), _lost_map_header()), swept
 
 
 def reopen_container(
@@ -297,7 +303,7 @@ def reopen_container(
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
-            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
+            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), _lost_map_header())
             if xid is not None:
                 return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
@@ -376,10 +382,8 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
     return _container(store, _state_of(store, paddr, superblock), view, header)
 
 
-def _container(
-    store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
-) -> Container:
-    if isinstance(header, NoMap):
+def _container(store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys) -> Container:
+    if not header.tree_oid:
         # The nodes that make the object map unusable; if its header is damaged, a finding already reports it.
         with suppress(FormatError):
             apart = store.apart()
@@ -441,7 +445,7 @@ def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeP
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
-    if fs_source(state.store, state, parts.cipher).view is None:
+    if fs_source(state.store, state, parts.key).view is None:
         return parts
     is_mended = bool((state.omap.leaf < 0).any())
     if not (evidence.is_complete or is_mended or _is_index_lost(parts)):
@@ -465,7 +469,7 @@ def _is_index_lost(parts: VolumeParts) -> bool:
     This is the case if an index node or a part of the object map is lost, or if no index node names an object of the
     map. The contents of a lost leaf are lost with it.
     """
-    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
+    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.key))
     if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
@@ -477,7 +481,7 @@ def _is_index_lost(parts: VolumeParts) -> bool:
 
 def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves from its object map or from a sweep."""
-    source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
+    source = fs_source(parts.state.store.apart(), parts.state, parts.key)
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
@@ -549,7 +553,7 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     # If an index node names an object that no map contains, either the node or the map is damaged.
     is_short = any(item.code == "node-missing" and item.structure.startswith("fs tree") for item in errors)
     has_mappings = bool((state.omap.leaf >= 0).any())
-    return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
+    return has_mappings and bool(state.omap_header.tree_oid) and not is_broken and not is_short
 
 
 def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leaves:
@@ -613,7 +617,7 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
         first += len(places)
         columns.append(to_node_rows(batch))
         records.add(batch)
-    return RecordTree(join(tree.source.tree, columns), records.finish())
+    return records.finish(join(tree.source.tree, columns))
 
 
 def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:

@@ -34,7 +34,7 @@ from layoutscope.structs.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.fsrecords import RecordTables
+    from layoutscope.filesystems.apfs.fsrecords import RecordTree
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.spaceman import Details
     from layoutscope.filesystems.apfs.volume import Volume
@@ -70,7 +70,7 @@ def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
     tree = read_alone(walk_physical_tree(container.store.apart(), "snapmeta", root, container.xid))
-    return list_snapshots(tree.records)
+    return list_snapshots(tree)
 
 
 def states_of(container: Container) -> list[ReadableState]:
@@ -190,7 +190,7 @@ class Snapshot(Struct, frozen=True):
         return f"snapshot {self.name}"
 
 
-def list_snapshots(records: RecordTables) -> list[Snapshot]:
+def list_snapshots(records: RecordTree) -> list[Snapshot]:
     """List the snapshots in the metadata tree, oldest first."""
     table = records.get("snap_metadata")
     if not len(table["obj_id"]):

@@ -5,7 +5,7 @@ Apple File System Reference, B-Trees and Object Maps. Nodes that cannot be locat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import field
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.recordtypes import Field, RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
@@ -70,31 +70,23 @@ class Store(Struct, frozen=True):
         self.lost.extend(apart.lost)
 
 
-class TreeKind(NamedTuple):
-    """Records of a tree: type of the keys' fixed part, the leading sort field, and the object type."""
-
-    key_type: RecordType
-    key_field: Field
-    subtype: int
-
-
 _TYPES = grammar.ApfsObject.ObjectType
 KINDS: Final = {
-    "container-omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
-    "omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
-    "omap-snapshots": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.omap_snapshot)),
-    "fs": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.fstree)),
-    "extentref": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.blockreftree)),
-    "snapmeta": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.snapmetatree)),
-    "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
-    "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
-    "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
+    "container-omap": (OMAP_KEY, int(_TYPES.omap)),
+    "omap": (OMAP_KEY, int(_TYPES.omap)),
+    "omap-snapshots": (OMAP_SNAPSHOT_KEY, int(_TYPES.omap_snapshot)),
+    "fs": (J_KEY, int(_TYPES.fstree)),
+    "extentref": (J_KEY, int(_TYPES.blockreftree)),
+    "snapmeta": (J_KEY, int(_TYPES.snapmetatree)),
+    "fext": (FEXT_KEY, int(_TYPES.fext_tree)),
+    "spaceman": (FREE_QUEUE_KEY, int(_TYPES.spaceman_free_queue)),
+    "fusion-middle": (FUSION_MT_KEY, int(_TYPES.fusion_middle_tree)),
     # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.invalid)),
-    "gbitmap": TreeKind(GBITMAP_KEY, GBITMAP_KEY.index, int(_TYPES.gbitmap_tree)),
-    "evict-mapping": TreeKind(EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(_TYPES.invalid)),
+    "checkpoint-area": (OMAP_SNAPSHOT_KEY, int(_TYPES.invalid)),
+    "gbitmap": (GBITMAP_KEY, int(_TYPES.gbitmap_tree)),
+    "evict-mapping": (EVICT_MAPPING_KEY, int(_TYPES.invalid)),
 }
-"""Trees of containers and volumes by their names in the tables."""
+"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
 
 class TreeSource(Struct, frozen=True):
@@ -111,7 +103,7 @@ class TreeSource(Struct, frozen=True):
     # of an ephemeral tree: the block of each object in the checkpoint
     ephemerals: Mapping[int, int] | None = None
     root_size_bytes: int = 0  # size of the root if the object map does not give it; the block size if 0
-    cipher: Cipher | None = None  # decrypts nodes whose object-map entry says that they are encrypted
+    key: bytes | None = None  # decrypts nodes whose object-map entry says that they are encrypted
     hash_type: int = 0  # of sealed volumes: hash type of children; 0 if that is unknown, and nothing is verified
     root_hash: bytes = b""  # of sealed volumes: expected hash of the root
 
@@ -121,9 +113,14 @@ class TreeSource(Struct, frozen=True):
         return self.store.blocks
 
     @property
-    def kind(self) -> TreeKind:
-        """Description of its records."""
-        return KINDS[self.tree]
+    def key_type(self) -> RecordType:
+        """Type of the fixed part of its keys, whose first field sorts them."""
+        return KINDS[self.tree][0]
+
+    @property
+    def subtype(self) -> int:
+        """Object type of its contents; 0 for any."""
+        return KINDS[self.tree][1]
 
     def apart(self) -> TreeSource:
         """Return the same tree with a separate log."""
@@ -196,7 +193,8 @@ def unknown_nodes(tree: str, places: Places, condition: NDArray[np.integer[Any]]
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return sort numbers of keys: object and record type in the file-system trees, the leading field elsewhere."""
-    key_type, field, _ = source.kind
+    key_type = source.key_type
+    field = key_type.fields()[0]
     # On disk the record type is in the upper four bits of the object number, but keys sort by object number first.
     turn = TYPE_BITS if key_type is J_KEY else 0
     numbers = np.empty(len(key_start), np.int64)

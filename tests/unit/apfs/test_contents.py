@@ -23,7 +23,7 @@ from layoutscope.filesystems.apfs.contents import (
     streams,
     stretches,
 )
-from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
+from layoutscope.filesystems.apfs.fsrecords import Names, RecordTree
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
@@ -40,7 +40,7 @@ REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
     """Count the missing names of a volume whose entries are (parent, object, type)."""
     parts = volume(inodes, [parent for parent, *_ in entries], **COUNTS | declared)
-    table = parts.fs.records.get("dir_rec")
+    table = parts.fs.get("dir_rec")
     table["file_id"] = np.array([item for _, item, _ in entries], np.uint64)
     table["entry_type"] = np.array([kind for *_, kind in entries], np.uint8)
     parts.log.has_errors = has_errors
@@ -83,7 +83,7 @@ def test_names_that_inodes_directories_and_the_superblock_miss(inodes, entries, 
 
 def test_files_without_links_wait_to_be_deleted():
     """A directory without children is empty, not deleted."""
-    inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.records.get("inode")
+    inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.get("inode")
     assert is_deleted(inodes).tolist() == [True, False, False]
 
 
@@ -100,7 +100,7 @@ def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
     return {"obj_id": obj_id, "stream_id": stream_id, "stream_size": size, "name": names}
 
 
-def find_stream(records: RecordTables, stream: int) -> tuple[int, int, str]:
+def find_stream(records: RecordTree, stream: int) -> tuple[int, int, str]:
     """Return the owner of a stream, its size and its fork."""
     every = streams(records)
     (row,), (is_there,) = every.index.find(np.array([stream], np.uint64))
@@ -109,7 +109,7 @@ def find_stream(records: RecordTables, stream: int) -> tuple[int, int, str]:
 
 
 def test_streams_of_files_have_the_number_of_their_inode():
-    records = RecordTables({"inode": inode_table((16, 16, 100), (17, 17, 0))})
+    records = RecordTree({"inode": inode_table((16, 16, 100), (17, 17, 0))})
     every = streams(records)
     assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
     assert (every.forks[DATA], every.forks[ORPHAN]) == ("data", "orphan")
@@ -118,7 +118,7 @@ def test_streams_of_files_have_the_number_of_their_inode():
 
 def test_streams_of_clones_have_a_number_of_their_own():
     """Inode 16 has stream 20, inode 17 has stream 19; both are found by stream number, which no inode has."""
-    records = RecordTables({"inode": inode_table((16, 20, 100), (17, 19, 50))})
+    records = RecordTree({"inode": inode_table((16, 20, 100), (17, 19, 50))})
     assert not streams(records).are_files
     assert streams(records).file_id.tolist() == [17, 16]
     assert [find_stream(records, number) for number in (19, 20)] == [(17, 50, "data"), (16, 100, "data")]
@@ -128,7 +128,7 @@ def test_streams_of_attributes_are_forks():
     """An attribute embedded in its record has no stream; a stream is a resource fork by its name."""
     table = attributes((16, 0, 0, "com.example.a"), (16, 30, 7, "com.apple.ResourceFork"), (17, 25, 9, "com.example.b"))
     for tables in ({"xattr": table}, {"xattr": table, "inode": inode_table((16, 16, 100), (17, 17, 5))}):
-        records = RecordTables(tables)
+        records = RecordTree(tables)
         assert not streams(records).are_files
         assert len(streams(records).file_id) == 2 * len(tables)
         assert find_stream(records, 30) == (16, 7, "resource")
@@ -138,7 +138,7 @@ def test_streams_of_attributes_are_forks():
 
 
 def test_no_records_have_no_streams():
-    every = streams(RecordTables())
+    every = streams(RecordTree())
     assert (len(every.file_id), len(every.fork), every.forks, every.are_files) == (0, 0, ("data", "orphan"), False)
 
 
@@ -200,8 +200,8 @@ def test_blocks_of_a_container_are_accounted():
     contents = container_of(100)
     contents.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
     contents.volumes.append(claims_of([(10, 3)], [], [(20, 2)], []))
-    found = account(contents)
-    assert found.details() == {
+    *_, counts = account(contents)
+    assert counts == {
         "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
         "claimed but free blocks": 0,
     }  # fmt: skip
@@ -307,8 +307,8 @@ def test_the_blocks_of_a_container_without_a_space_manager():
     contents = container_of(100)
     contents.space = None
     contents.volumes.append(claims_of([(10, 3)], [], [], []))
-    found = account(contents)
-    assert (found.details()["free blocks"], found.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
+    _, unclaimed, _, counts = account(contents)
+    assert (counts["free blocks"], unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
 
 
 def test_a_volume_is_locked_without_the_key_that_it_needs():

@@ -48,7 +48,7 @@ def test_records_are_sorted_into_tables_by_type(read):
         (key(50, PHYSICAL_EXTENT), extent(4, 17, 2)),
         (key(60, DSTREAM_ID), struct.pack("<I", 5)),
     )
-    extents, streams = tree.records.get("extent"), tree.records.get("dstream_id")
+    extents, streams = tree.get("extent"), tree.get("dstream_id")
     assert extents["obj_id"].tolist() == [40, 50]
     assert extents["num_blocks"].tolist() == [3, 4]
     assert extents["owning_obj_id"].tolist() == [16, 17]
@@ -59,15 +59,15 @@ def test_records_are_sorted_into_tables_by_type(read):
 def test_what_checks_alone_need_is_let_go(read):
     """The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay."""
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
-    tree.records.drop_check_columns()
-    assert set(tree.records.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
-    assert tree.records.count("dstream_id") == 1
+    tree.drop_check_columns()
+    assert set(tree.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
+    assert tree.count("dstream_id") == 1
 
 
 def test_places_of_key_and_value_are_counted_from_the_node(read):
     """With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40."""
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)))
-    table = tree.records.get("extent")
+    table = tree.get("extent")
     assert (table["key_at"].tolist(), table["val_at"].tolist()) == ([64], [BLOCK - 40 - 20])
 
 
@@ -75,7 +75,7 @@ def test_names_end_where_their_length_says(read):
     """A hard link's record has the parent, the name's length including its zero byte, and the name."""
     value = struct.pack("<QH", 2, 4) + b"abc\0"
     tree, _ = read((key(40, SIBLING_LINK, struct.pack("<Q", 77)), value))
-    table = tree.records.get("sibling_link")
+    table = tree.get("sibling_link")
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
     assert table["name"].text().to_list() == ["abc"]
@@ -87,7 +87,7 @@ def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
     tree, findings = read(
         *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
     )
-    assert tree.records.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
+    assert tree.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
     assert findings == []
 
 
@@ -134,10 +134,10 @@ def decoded(node: bytes, *, natively: bool):
         tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
         (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
-        for table, columns in tree.records.tables.items()
+        for table, columns in tree.tables.items()
         for name, values in columns.items()
     }
-    return shown, tree.records.num_records, tree.records.num_decoded, store.log.findings
+    return shown, tree.num_records, tree.num_decoded, store.log.findings
 
 
 @pytest.mark.parametrize("natively", [True, False])
@@ -180,7 +180,7 @@ def test_records_that_are_not_understood_are_told(read, record, message):
     """The finding is located at the record's key; the record after it is read."""
     last = (key(60, DSTREAM_ID), struct.pack("<I", 5))
     tree, findings = read(record, last)
-    assert tree.records.get("dstream_id")["obj_id"].tolist() == [60]
+    assert tree.get("dstream_id")["obj_id"].tolist() == [60]
     told = [(item.code, item.structure, item.image_offset, item.message) for item in findings]
     # Two entries of 8 bytes precede the first key.
     assert told == [("record-invalid", "fs tree, record of object 40", BLOCK + 56 + 16, message)]
@@ -209,7 +209,7 @@ def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, str
     tree, findings = read(
         *((key(40, 4, struct.pack("<H", len(name)) + name), value) for name, value in zip(names, values, strict=True))
     )
-    table = tree.records.get("xattr")
+    table = tree.get("xattr")
     assert findings == []
     assert table["expanded_size"].tolist() == [-1, expanded]
     assert (table["stream_id"].tolist(), table["stream_size"].tolist()) == ([0, stream[0]], [0, stream[1]])
@@ -223,12 +223,12 @@ def test_records_of_some_types_are_counted(read):
         (key(42, PHYSICAL_EXTENT), b""),
         (key(43, UNKNOWN), b""),
     )
-    assert (tree.records.num_records, tree.records.num_decoded) == (4, 1)
-    assert {name: tree.records.count(name) for name in tree.records.tables} == {"dstream_id": 1, "extent": 0}
-    assert {name: len(values) for name, values in tree.records.get("inode").items()} == {"obj_id": 0, "node": 0}
-    rows, is_found = tree.records.find("dstream_id", "dstream_id", "obj_id")
+    assert (tree.num_records, tree.num_decoded) == (4, 1)
+    assert {name: tree.count(name) for name in tree.tables} == {"dstream_id": 1, "extent": 0}
+    assert {name: len(values) for name, values in tree.get("inode").items()} == {"obj_id": 0, "node": 0}
+    rows, is_found = tree.find("dstream_id", "dstream_id", "obj_id")
     assert (rows.tolist(), is_found.tolist()) == ([0], [True])
-    assert tree.records.count("dstream_id") == 1
+    assert tree.count("dstream_id") == 1
 
 
 def test_columns_of_a_table_without_rows():
@@ -269,8 +269,8 @@ def test_attributes_of_several_leaves(monkeypatch, batch):
     )
     tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7)))
     assert store.log.findings == []
-    table = tree.records.get("xattr")
+    table = tree.get("xattr")
     assert (table["obj_id"].tolist(), table["node"].tolist()) == ([40, 40, 50, 50, 60], [1, 1, 2, 2, 2])
     assert table["expanded_size"].tolist() == [-1, -1, -1, 12345, -1]
-    assert (tree.records.num_records, tree.records.num_decoded) == (5, 5)
+    assert (tree.num_records, tree.num_decoded) == (5, 5)
     assert tree.nodes.first_key_id.tolist() == [40, 40, 50]

@@ -10,7 +10,7 @@ import pytest
 from layoutscope.filesystems.apfs.fsrecords import (
     NO_LIMIT,
     Loss,
-    RecordTables,
+    RecordTree,
     find_losses,
     report_found_losses,
     report_losses,
@@ -74,10 +74,10 @@ def test_subtrees_of_an_index_node():
     assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
 
 
-def entries(*rows: tuple[int, int]) -> RecordTables:
+def entries(*rows: tuple[int, int]) -> RecordTree:
     """Return directory entries: the target's number and its type."""
     file_id, kind = zip(*rows, strict=True)
-    return RecordTables({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
+    return RecordTree({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
 
 
 def messages_of(key_type, losses, records) -> list[str]:
@@ -94,7 +94,7 @@ def messages_of(key_type, losses, records) -> list[str]:
     [
         (16 << 4, 30 << 4, None, "objects from 16 to 30"),
         (16 << 4, NO_LIMIT, None, "objects from 16"),
-        (16 << 4, 30 << 4, RecordTables(), "objects from 16 to 30"),
+        (16 << 4, 30 << 4, RecordTree(), "objects from 16 to 30"),
         (
             16 << 4,
             30 << 4,

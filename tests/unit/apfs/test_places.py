@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import (
     find_superblock,
     locate,
@@ -334,12 +334,12 @@ def test_errors_say_their_device():
 
 def test_dirty_runs_are_newest_on_the_main_device():
     """Marked blocks 2 to 4 are cached from block 7 on, and block 6 is cached in block 5."""
-    dirty = DirtyRuns(numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5))
+    dirty = np.stack([numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5)])
+    newest = fusion(dirty=dirty).newest
     asked = numbers(MARK + 1, MARK + 2, MARK + 4, MARK + 5, MARK + 6, MARK + 7, 3)
-    assert dirty.newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
-    assert len(dirty) == 2
-    assert dirty.newest(numbers()).tolist() == []
-    assert DirtyRuns().newest(numbers(MARK + 2)).tolist() == [MARK + 2]
+    assert newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
+    assert newest(numbers()).tolist() == []
+    assert fusion().newest(numbers(MARK + 2)).tolist() == [MARK + 2]
     rows = fusion(dirty=dirty).read(numbers(MARK + 1, MARK + 2), BLOCK)
     assert rows[:, 0].tolist() == [2, 1]
     assert fusion(dirty=dirty).place(MARK + 2) == (100 + 7 * BLOCK, 0)
@@ -476,8 +476,8 @@ def test_a_hundred_disputed_runs_are_told(count, findings):
     """The runs are single blocks that are claimed and free; the runs after the first hundred are only counted."""
     single = np.array([[2 * number, 1] for number in range(count)])
     log = FindingLog()
-    account = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
-    assert len(account.disputed) == count
+    _, _, disputed, _ = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
+    assert len(disputed) == count
     assert len(log.findings) == findings
 
 

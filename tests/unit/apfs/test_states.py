@@ -10,7 +10,7 @@ import pytest
 from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
 from layoutscope.filesystems.apfs.container import Container, _compare_copies, _report_truncation, report_changes
-from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
+from layoutscope.filesystems.apfs.fsrecords import Names, RecordTree
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
@@ -116,20 +116,20 @@ def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
         assert count_dropped_nodes(newest, state, nodes) == {"nodes given up since": expected}
 
 
-def records(*rows: tuple[str, int, int, int, int]) -> RecordTables:
+def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
     """Return snapshots: name, transaction, time, superblock and tree of extent references."""
     raw = [name.encode() for name, *_ in rows]
     names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
     columns = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[1:])
     fields = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
-    return RecordTables({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
+    return RecordTree({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
 
 
 def test_snapshots_are_listed_in_their_order():
     listed = list_snapshots(records(("before", 5, 1000, 70, 80), ("after", 9, 2000, 71, 81)))
     assert listed == [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]
     assert [item.view for item in listed] == ["snapshot before", "snapshot after"]
-    assert list_snapshots(RecordTables()) == []
+    assert list_snapshots(RecordTree()) == []
 
 
 @pytest.mark.parametrize(

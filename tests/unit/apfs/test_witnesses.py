@@ -25,10 +25,9 @@ def volume(inodes, drecs, *, formatted_by=b"newfs_apfs", is_locked=False, **decl
     }
     counts = {"num_files": 0, "num_directories": 0, "num_symlinks": 0, "num_other_fsobjects": 0, "next_obj_id": 1000}
     superblock = SimpleNamespace(**counts | declared, formatted_by=SimpleNamespace(id=formatted_by))
-    records = SimpleNamespace(get=tables.__getitem__)
     return SimpleNamespace(
         is_locked=is_locked,
-        fs=SimpleNamespace(records=records),
+        fs=SimpleNamespace(get=tables.__getitem__),
         state=SimpleNamespace(superblock=superblock),
         log=SimpleNamespace(has_errors=True),
     )

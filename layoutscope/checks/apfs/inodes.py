@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.checks.apfs.names import hash_texts
 from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import FORMAT_SHIFT, is_converted, is_deleted, times_listed
+from layoutscope.filesystems.apfs.fsrecords import to_text
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
 
@@ -137,7 +138,7 @@ def _compare_entry_names(
     place[rows] = np.arange(len(rows))
     entries = np.flatnonzero(found & (inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
     names, here = drecs["name"], place[spot[entries]]
-    own = hash_texts(names.data, names.start[entries], names.length[entries].astype(np.int64))
+    own = hash_texts(names.data, names.pieces()[1][entries], names.length[entries].astype(np.int64))
     is_same, is_listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
     is_same[here[own == sums[here]]] = True
     is_listed[here] = True
@@ -240,7 +241,7 @@ def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> Non
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], drecs["sibling_id"][rows])
     rows, link = rows[found], order[spot[found]]
-    names, link_names = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
+    names, link_names = to_text(drecs["name"]).take(rows).raw(), to_text(links["name"]).take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [name != link_name for name, link_name in zip(names, link_names, strict=True)]
     add = report(drecs, "entry of directory")

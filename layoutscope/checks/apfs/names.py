@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
-from layoutscope.filesystems.apfs.fsrecords import is_utf8
+from layoutscope.filesystems.apfs.fsrecords import is_text, is_utf8
 from layoutscope.structs import records
 from layoutscope.structs.arrays import ordinals
 from layoutscope.structs.checksum import crc32c_of_words
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Names
     from layoutscope.findings import Level
+    from layoutscope.tables import TextColumn
 
 
 MASK: Final = (1 << 22) - 1
@@ -62,14 +62,14 @@ def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
     return sums
 
 
-def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def hash_names(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash names, and mark those that could be hashed."""
     hashes, known = _hash_plain(names, folded=folded)
     _hash_others(names, hashes, known, folded=folded)
     return hashes, known
 
 
-def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash the ASCII names, and mark them; empty names have no hash."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
@@ -77,7 +77,7 @@ def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDAr
     return hashes, known
 
 
-def _hash_others(names: Names, hashes: NDArray[np.uint32], known: NDArray[np.bool_], *, folded: bool) -> None:
+def _hash_others(names: TextColumn, hashes: NDArray[np.uint32], known: NDArray[np.bool_], *, folded: bool) -> None:
     """Hash the names without a hash, one by one."""
     others = np.flatnonzero(~known & (names.length > 0))
     raw = names.raw() if len(others) else []
@@ -108,7 +108,7 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)
     hashes, known = _hash_plain(names, folded=is_folded)
     is_plain = known | (names.length == 0)
-    if not is_plain.all() and not names.is_text():
+    if not is_plain.all() and not is_text(names):
         # Drivers refuse to store names that are not text.
         is_broken = np.zeros(len(names), bool)
         for row, raw in enumerate(names.raw()):

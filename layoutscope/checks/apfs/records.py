@@ -16,10 +16,11 @@ from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RES
 from layoutscope.checks.apfs.subject import INVALID, CheckedRows
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.fsrecords import SHAPES, Names, is_utf8
+from layoutscope.filesystems.apfs.fsrecords import SHAPES, is_text, is_utf8
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -442,12 +443,12 @@ def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64
 def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
     buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
     data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
-    names = Names(np.concatenate(data), length)
+    names = TextColumn(np.concatenate(data), length)
     found, known = hash_names(names, folded=folded)
     stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     message = "dir_rec: the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
-    if not names.is_text():
+    if not is_text(names):
         wrong = np.array([not is_utf8(raw) for raw in names.raw()])
         rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
 

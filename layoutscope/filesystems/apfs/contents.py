@@ -12,7 +12,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_tree
-from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree, to_text
 from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, use_cache, write_cache
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import read_reaper, report_unknown
@@ -345,7 +345,7 @@ def _list_streams(records: RecordTree) -> Streams:
         parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
     if records.count("xattr"):
         rows = np.flatnonzero(xattrs["stream_id"] != 0)
-        names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
+        names = to_text(xattrs["name"]).take(rows).to_list() if len(rows) else []
         shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
         forks += sorted(set(shown) - set(forks))
         codes, size = np.array([forks.index(name) for name in shown], np.uint32), xattrs["stream_size"][rows]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
-from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.apfs.fsrecords import no_records, to_text
 from layoutscope.filesystems.apfs.source import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
@@ -69,7 +69,6 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     kind = of_inode(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
     if is_known is not None:
         kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
-    text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
     # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
     children = of_inode(inodes["num_children_or_links"])
@@ -97,8 +96,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "volume": volume,
         "parent_id": drecs["obj_id"],
         "file_id": drecs["file_id"],
-        "name": text,
-        "name_raw": raw,
+        "name": to_text(drecs["name"]),
+        "name_raw": drecs["name"],
         "kind": (kind, KINDS),
         "size_bytes": Values(sizes, sizes >= 0) if len(impossible) else sizes,
         "link_count": links.view(np.uint32),

@@ -204,62 +204,21 @@ ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FI
 """Layout of the extended fields after the fixed part of a value."""
 
 
-_ASCII_LAST: Final = 0x7F
 _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
-class Names(Struct, frozen=True):
-    """Many names, contiguous in one array."""
+def to_text(names: TextColumn) -> TextColumn:
+    """Return names as text, in which replacement characters stand for invalid bytes."""
+    return names if is_text(names) else TextColumn.of([name.decode(errors="replace") for name in names.raw()])
 
-    # Lengths on disk include the terminating zero byte, these do not.
-    data: NDArray[np.uint8]  # bytes of all names, without their terminating zero bytes
-    length: NDArray[np.integer]  # length of each name in bytes
 
-    def __len__(self) -> int:
-        return len(self.length)
-
-    @property
-    def start(self) -> NDArray[np.int64]:
-        """Start of each name in `data`."""
-        return np.cumsum(self.length, dtype=np.int64) - self.length
-
-    def take(self, chosen: NDArray[np.bool_]) -> Names:
-        """Return some of the names."""
-        return Names(self.data[np.repeat(chosen, self.length)], self.length[chosen])
-
-    def raw(self) -> list[bytes]:
-        """Return the names as bytes."""
-        whole, start = self.data.tobytes(), self.start.tolist()
-        return [whole[first : first + size] for first, size in zip(start, self.length.tolist(), strict=True)]
-
-    def columns(self) -> tuple[TextColumn, TextColumn]:
-        """Return the names as text and as bytes.
-
-        All names are converted at once if they are valid; invalid bytes are shown as replacement characters.
-        """
-        if self.is_text():
-            return (TextColumn(self.data, self.length),) * 2
-        return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
-
-    def is_text(self) -> bool:
-        """Return whether every name is valid UTF-8: all bytes together are, and no name begins within a character."""
-        if int(self.data.max(initial=0)) <= _ASCII_LAST:
-            return True
-        firsts = self.data[self.start[self.length > 0]]
-        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(self.data.tobytes())
-
-    def text(self) -> TextColumn:
-        """Return the names as text."""
-        return self.columns()[0]
-
-    def equal_to(self, name: bytes) -> NDArray[np.bool_]:
-        """Return which names equal a given one."""
-        wanted = np.frombuffer(name, np.uint8)
-        same: NDArray[np.bool_] = self.length == len(wanted)
-        rows = np.flatnonzero(same)
-        spots = self.start[rows][:, None] + np.arange(len(wanted))
-        same[rows] = (self.data[spots] == wanted).all(axis=1)
-        return same
+def is_text(names: TextColumn) -> bool:
+    """Return whether every name is valid UTF-8: all bytes together are, and no name begins within a character."""
+    if names.is_ascii():
+        return True
+    data, start, length = names.pieces()
+    firsts = data[start[length > 0]]
+    return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(data.tobytes())
 
 
 def is_utf8(raw: bytes) -> bool:
@@ -440,7 +399,7 @@ class RecordReader:
         # Files that macOS compressed store their uncompressed size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         lengths = table["name"].length[-count:]
-        names = Names(table["name"].data[-int(lengths.sum()) :], lengths)
+        names = TextColumn(table["name"].data[-int(lengths.sum()) :], lengths)
         rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
         size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
@@ -470,7 +429,7 @@ class RecordReader:
                 columns = self._in_key_order(name, more)
                 if len(columns["node"]) or name in self._seen:
                     tables[name] = {
-                        key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()
+                        key: TextColumn(*each) if isinstance(each, Texts) else each for key, each in columns.items()
                     }
         return RecordTree(tables, self._num_records, self._num_decoded, nodes)
 

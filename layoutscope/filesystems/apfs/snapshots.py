@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap
 from layoutscope.filesystems.apfs.container import newest_xid
+from layoutscope.filesystems.apfs.fsrecords import to_text
 from layoutscope.filesystems.apfs.verify import decode_objects, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
@@ -195,7 +196,7 @@ def list_snapshots(records: RecordTree) -> list[Snapshot]:
     table = records.get("snap_metadata")
     if not len(table["obj_id"]):
         return []
-    names = table["name"].text().to_list()
+    names = to_text(table["name"]).to_list()
     columns = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
     return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]

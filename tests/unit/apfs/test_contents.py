@@ -23,12 +23,13 @@ from layoutscope.filesystems.apfs.contents import (
     streams,
     stretches,
 )
-from layoutscope.filesystems.apfs.fsrecords import Names, RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
+from layoutscope.tables import TextColumn
 from tests.cases import for_each
 from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
 from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
@@ -96,7 +97,7 @@ def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
     """Return extended attributes: owner, stream, size and name."""
     obj_id, stream_id, size = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[:3])
     raw = [name.encode() for *_, name in rows]
-    names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
+    names = TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
     return {"obj_id": obj_id, "stream_id": stream_id, "stream_size": size, "name": names}
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
-from layoutscope.filesystems.apfs.fsrecords import Names, walk_record_tree
+from layoutscope.filesystems.apfs.fsrecords import is_text, to_text, walk_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.image.passes import read_alone
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
 from tests.unit.native.reference.leaves import PlainTables
 from tests.unit.native.reference.xfields import extended_fields
@@ -78,7 +79,7 @@ def test_names_end_where_their_length_says(read):
     table = tree.get("sibling_link")
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
-    assert table["name"].text().to_list() == ["abc"]
+    assert to_text(table["name"]).to_list() == ["abc"]
 
 
 def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
@@ -133,7 +134,10 @@ def decoded(node: bytes, *, natively: bool):
         store = store_of({1: node})
         tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
-        (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
+        (table, name): (
+            values.raw() if isinstance(values, TextColumn) else values.tolist(),
+            getattr(values, "dtype", None),
+        )
         for table, columns in tree.tables.items()
         for name, values in columns.items()
     }
@@ -241,8 +245,8 @@ def test_columns_of_a_table_without_rows():
 
 def test_an_empty_name_may_be_the_last():
     """No byte follows at its start that could continue a character."""
-    names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
-    assert names.is_text()
+    names = TextColumn(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
+    assert is_text(names)
     assert names.raw() == ["\u00e9".encode(), b""]
     assert names.equal_to(b"").tolist() == [False, True]
     assert names.equal_to(b"abc").tolist() == [False, False]

@@ -2,24 +2,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.fsrecords import Names
+from layoutscope.filesystems.apfs.fsrecords import to_text
+from layoutscope.tables import TextColumn
 
 
-def names_of(*raw: bytes) -> Names:
+def names_of(*raw: bytes) -> TextColumn:
     """Join names as decoded leaves do: contiguous, without their zero bytes."""
-    return Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw], np.uint32))
+    return TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw], np.uint32))
 
 
 def test_names_are_text_and_bytes():
     """Valid names are returned unchanged, in order."""
-    text, raw = names_of(b"a", "Straße".encode(), "🍎".encode()).columns()
+    raw = names_of(b"a", "Straße".encode(), "🍎".encode())
+    text = to_text(raw)
     assert text.to_list() == ["a", "Straße", "🍎"]
     assert raw.raw() == [b"a", "Straße".encode(), "🍎".encode()]
 
 
 def test_a_damaged_name_is_replaced_and_kept_raw():
     """Bytes that are not UTF-8 appear as replacement characters; other bytes are unchanged."""
-    text, raw = names_of(b"good", b"b\xffd").columns()
+    raw = names_of(b"good", b"b\xffd")
+    text = to_text(raw)
     assert text.to_list() == ["good", "b\ufffdd"]
     assert raw.raw() == [b"good", b"b\xffd"]
 
@@ -27,7 +30,7 @@ def test_a_damaged_name_is_replaced_and_kept_raw():
 def test_a_character_that_two_names_share_is_damage_in_both():
     """Joined, the halves of an "ß" are valid, but each name is decoded separately."""
     first, second = "ß".encode()[:1], "ß".encode()[1:]
-    assert names_of(first, second).text().to_list() == ["\ufffd", "\ufffd"]
+    assert to_text(names_of(first, second)).to_list() == ["\ufffd", "\ufffd"]
 
 
 def test_names_are_compared_whole():
@@ -37,4 +40,4 @@ def test_names_are_compared_whole():
 
 def test_no_names_are_no_rows():
     """No input gives no rows."""
-    assert len(names_of().columns()[0]) == 0
+    assert len(to_text(names_of())) == 0

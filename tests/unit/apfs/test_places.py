@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.container import (
     superblock_places,
 )
 from layoutscope.filesystems.apfs.contents import balance, times_listed
-from layoutscope.filesystems.apfs.fsrecords import Names
+from layoutscope.filesystems.apfs.fsrecords import is_text
 from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join, rows_of, take_nodes
 from layoutscope.filesystems.apfs.spaceman import Region, inside, node_runs, type_name
 from layoutscope.filesystems.apfs.sweep import sweep
@@ -28,6 +28,7 @@ from layoutscope.filesystems.apfs.volume import decode_stored_name, list_volumes
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource, Window
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
 
 LARGE = 4096
@@ -493,14 +494,13 @@ def test_texts_end_with_a_zero():
 
 def test_names_end_where_others_begin():
     """The second name begins inside a character, so neither is valid text."""
-    whole = Names(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
-    assert whole.is_text()
-    assert whole.start.tolist() == [0, 1, 3]
+    whole = TextColumn(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
+    assert is_text(whole)
     assert whole.raw() == [b"a", "\u00e9".encode(), b"b"]
     assert whole.equal_to("\u00e9".encode()).tolist() == [False, True, False]
     assert whole.take(np.array([True, False, True])).raw() == [b"a", b"b"]
-    torn = Names(whole.data, np.array([2, 1, 1]))
-    assert not torn.is_text()
-    assert Names(np.array([0x7F], np.uint8), np.array([1])).is_text()
-    assert not Names(np.array([0x80], np.uint8), np.array([1])).is_text()
-    assert not Names(np.array([0xC3], np.uint8), np.array([1])).is_text()
+    torn = TextColumn(whole.data, np.array([2, 1, 1]))
+    assert not is_text(torn)
+    assert is_text(TextColumn(np.array([0x7F], np.uint8), np.array([1])))
+    assert not is_text(TextColumn(np.array([0x80], np.uint8), np.array([1])))
+    assert not is_text(TextColumn(np.array([0xC3], np.uint8), np.array([1])))

@@ -10,7 +10,7 @@ import pytest
 from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
 from layoutscope.filesystems.apfs.container import Container, _compare_copies, _report_truncation, report_changes
-from layoutscope.filesystems.apfs.fsrecords import Names, RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
@@ -28,6 +28,7 @@ from layoutscope.filesystems.apfs.volume import _flags
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, object_map, store_of, virtual
 
 KINDS = grammar.ApfsObject.ObjectType
@@ -119,7 +120,7 @@ def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
 def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
     """Return snapshots: name, transaction, time, superblock and tree of extent references."""
     raw = [name.encode() for name, *_ in rows]
-    names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
+    names = TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
     columns = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[1:])
     fields = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
     return RecordTree({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})

@@ -42,19 +42,6 @@ from layoutscope.structs.leaves import (
     Text,
     Texts,
 )
-from layoutscope.structs.records import (
-    CHILD_VAL,
-    DECMPFS_HEADER,
-    DSTREAM,
-    FEXT_KEY,
-    FEXT_VAL,
-    J_KEY,
-    SIBLING_ID,
-    X_FIELD,
-    XATTR_DSTREAM,
-    XATTR_VAL,
-    XF_BLOB_HEAD,
-)
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
@@ -79,7 +66,7 @@ def _shape(
     **more: Any,
 ) -> Leaf:
     """Describe a record type: the fixed parts of key and value, and the fields that become columns."""
-    obj_id = key_type.column({J_KEY: "obj_id", FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
+    obj_id = key_type.column({records.J_KEY: "obj_id", records.FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
     keys = {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in key_fields}}
     columns = {column.removeprefix("fixed."): column for column in fields}
     return Leaf(int(grammar.ApfsRecord.RecordType[name]), name, key_type, val_type, columns, keys, **more)
@@ -88,12 +75,16 @@ def _shape(
 def _directory_record(key_type: RecordType, *key_fields: RecordColumn) -> Leaf:
     val = records.DREC_VAL_FIXED
     texts = {"name": Text("key", key_type.column("len_name"))}
-    sibling = {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})}
+    sibling = {int(_FIELDS.DrecField.sibling_id): (records.SIBLING_ID, {"sibling_id": records.SIBLING_ID.sibling_id})}
     return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, texts=texts, cases=sibling)
 
 
 _FIELDS: Final = grammar.ApfsXfields
-_STREAM: Final = {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
+_STREAM: Final = {
+    "has_dstream": 1,
+    "data_size": records.DSTREAM.len_stream,
+    "alloced_size": records.DSTREAM.len_alloced,
+}
 
 # Columns of extended fields are zero if a record lacks the field. An inode without a stream has no data of its own: for
 # example, a directory or compressed file.
@@ -141,7 +132,7 @@ SHAPES: Final = {
                 records.INODE_VAL_FIXED.is_compressed,
                 records.INODE_VAL_FIXED.is_dataless,
             ),
-            cases={int(_FIELDS.InodeField.dstream): (DSTREAM, _STREAM)},
+            cases={int(_FIELDS.InodeField.dstream): (records.DSTREAM, _STREAM)},
         ),
         _shape(
             "xattr",
@@ -200,7 +191,12 @@ SHAPES: Final = {
 HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
 
 
-ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded)
+ITEMS: Final = (
+    records.XF_BLOB_HEAD,
+    records.XF_BLOB_HEAD.num_exts,
+    records.X_FIELD,
+    (records.X_FIELD.type, records.X_FIELD.len_data, records.X_FIELD.len_padded),
+)
 """Layout of the extended fields after the fixed part of a value."""
 
 
@@ -249,7 +245,11 @@ _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_has
 
 # The extents of a sealed volume, with the same columns as for other volumes.
 _FEXT: Final = _shape(
-    "file_extent", FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,)
+    "file_extent",
+    records.FEXT_KEY,
+    records.FEXT_VAL,
+    (records.FEXT_VAL.len_extent, records.FEXT_VAL.paddr),
+    (records.FEXT_KEY.logical_addr,),
 )
 COMPRESSED: Final = b"com.apple.decmpfs"
 
@@ -304,7 +304,7 @@ class RecordTree(Struct):
 def records_plan(*, hashed_names: bool) -> LeafPlan:
     """Return the decoding plan for the records of a tree, from the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-    return _plan(tuple(shapes.values()), ("key", J_KEY, J_KEY.record_type))
+    return _plan(tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type))
 
 
 @cache
@@ -387,21 +387,21 @@ class RecordReader:
         if not len(attributes):
             return unusable
         # Add the data streams of extended attributes, and the size that a compressed file declares.
-        start, buffer, count = slots.val_start[attributes] + XATTR_VAL.width, batch.buffer, len(attributes)
+        start, buffer, count = slots.val_start[attributes] + records.XATTR_VAL.width, batch.buffer, len(attributes)
         table = self._leaves.table("xattr")
         # After the fixed part, an attribute's value contains its data, or number and sizes of the stream with its data.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
-        rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
-        fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
-        streams = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        rows = np.flatnonzero(is_stream & (length >= records.XATTR_DSTREAM.width))
+        fields = (records.XATTR_DSTREAM.xattr_obj_id, records.XATTR_DSTREAM.dstream.len_stream)
+        streams = decode_columns(records.XATTR_DSTREAM, buffer, start[rows], fields)
         stream_id[rows], stream_size[rows] = streams["xattr_obj_id"], streams["dstream.len_stream"]
         # Files that macOS compressed store their uncompressed size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         lengths = table["name"].length[-count:]
         names = TextColumn(table["name"].data[-int(lengths.sum()) :], lengths)
-        rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
-        size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
+        rows = np.flatnonzero(~is_stream & (length >= records.DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
+        size = decode_column(records.DECMPFS_HEADER, buffer, start[rows], records.DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
         for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
             self._attributes[name].add(values, batch.to_come)
@@ -471,7 +471,7 @@ def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
-    plan = fext_plan() if source.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
+    plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
@@ -516,10 +516,10 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
         if batch.level:
             # The first key of each child's subtree, the child, and the address of its index record.
             blocks, slots = source.blocks, batch.slots
-            child = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
+            child = batch.column("val", records.CHILD_VAL, records.CHILD_VAL.oid)
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
             device, where = blocks.locate(batch.places.paddr[slots.node])
-            at = where + (slots.val_start - slots.node * batch.size_bytes) + CHILD_VAL.oid.offset
+            at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
             own.append({"low": batch.keys, "child": child, "at": at, "device": device})
     losses += _missing(above, sound, level)
     if level > 0:
@@ -559,8 +559,8 @@ def report_losses(source: TreeSource, tree: RecordTree | None, log: FindingLog) 
 def report_found_losses(losses: list[Loss], source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
-    shift, noun = (4, "objects") if source.key_type is J_KEY else (0, "keys")
-    drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is J_KEY else {}
+    shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
+    drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is records.J_KEY else {}
     for loss in losses[:MAX_LISTED]:
         low, high = loss.low >> shift, loss.high >> shift
         what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")

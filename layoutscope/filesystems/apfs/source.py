@@ -14,19 +14,9 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.nodes import UNKNOWN_LEVEL, rows_of
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
-from layoutscope.structs.records import (
-    EVICT_MAPPING_KEY,
-    FEXT_KEY,
-    FREE_QUEUE_KEY,
-    FUSION_MT_KEY,
-    GBITMAP_KEY,
-    J_KEY,
-    OMAP_KEY,
-    OMAP_SNAPSHOT_KEY,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,19 +62,19 @@ class Store(Struct, frozen=True):
 
 _TYPES = grammar.ApfsObject.ObjectType
 KINDS: Final = {
-    "container-omap": (OMAP_KEY, int(_TYPES.omap)),
-    "omap": (OMAP_KEY, int(_TYPES.omap)),
-    "omap-snapshots": (OMAP_SNAPSHOT_KEY, int(_TYPES.omap_snapshot)),
-    "fs": (J_KEY, int(_TYPES.fstree)),
-    "extentref": (J_KEY, int(_TYPES.blockreftree)),
-    "snapmeta": (J_KEY, int(_TYPES.snapmetatree)),
-    "fext": (FEXT_KEY, int(_TYPES.fext_tree)),
-    "spaceman": (FREE_QUEUE_KEY, int(_TYPES.spaceman_free_queue)),
-    "fusion-middle": (FUSION_MT_KEY, int(_TYPES.fusion_middle_tree)),
+    "container-omap": (records.OMAP_KEY, int(_TYPES.omap)),
+    "omap": (records.OMAP_KEY, int(_TYPES.omap)),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.omap_snapshot)),
+    "fs": (records.J_KEY, int(_TYPES.fstree)),
+    "extentref": (records.J_KEY, int(_TYPES.blockreftree)),
+    "snapmeta": (records.J_KEY, int(_TYPES.snapmetatree)),
+    "fext": (records.FEXT_KEY, int(_TYPES.fext_tree)),
+    "spaceman": (records.FREE_QUEUE_KEY, int(_TYPES.spaceman_free_queue)),
+    "fusion-middle": (records.FUSION_MT_KEY, int(_TYPES.fusion_middle_tree)),
     # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": (OMAP_SNAPSHOT_KEY, int(_TYPES.invalid)),
-    "gbitmap": (GBITMAP_KEY, int(_TYPES.gbitmap_tree)),
-    "evict-mapping": (EVICT_MAPPING_KEY, int(_TYPES.invalid)),
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.invalid)),
+    "gbitmap": (records.GBITMAP_KEY, int(_TYPES.gbitmap_tree)),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, int(_TYPES.invalid)),
 }
 """Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
@@ -196,7 +186,7 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
     key_type = source.key_type
     field = key_type.fields()[0]
     # On disk the record type is in the upper four bits of the object number, but keys sort by object number first.
-    turn = TYPE_BITS if key_type is J_KEY else 0
+    turn = TYPE_BITS if key_type is records.J_KEY else 0
     numbers = np.empty(len(key_start), np.int64)
     if LEADING_NUMBERS.attempt(buffer, key_type.width, field.offset, turn, key_start, numbers) is None:
         raise FormatError("a key ends past its node", structure=f"{source.tree} tree", image_offset=None)

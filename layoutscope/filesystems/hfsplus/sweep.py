@@ -30,8 +30,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shift_error
+from layoutscope.filesystems.recognition import stored_units
 from layoutscope.progress import phase
-from layoutscope.structs import arrays, grammar
+from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, U8, Columns, Rows, concatenate, ranges
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import RECORD_OFFSET
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.btree import TreeFile
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.image.source import Source
 
 
 CHUNK_BYTES: Final = 8 * 1024**2
@@ -91,7 +91,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each followed by enough bytes for a node that starts in it."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     with phase("looking at every sector for nodes", size) as looked_at:
-        for first, count in _list_stored_chunks(source, size).tolist():
+        for first, count in stored_units(source, size, CHUNK_BYTES).tolist():
             for at in range(first * CHUNK_BYTES, min((first + count) * CHUNK_BYTES, size), CHUNK_BYTES):
                 looked_at.at(at)
                 length = min(CHUNK_BYTES, size - at)
@@ -102,22 +102,6 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
                     volume.log.survive(shift_error(error, -source.origin))
                     continue
                 yield at, length, buffer
-
-
-def _list_stored_chunks(source: Source, size: int) -> I64:
-    """List the runs of chunks that contain stored data, shape (n, 2): first and count.
-
-    A sparse file may claim any size at no cost, so the work must depend on the stored data.
-    """
-    holes = source.holes
-    source.counter.hole_bytes += arrays.total(holes)
-    skipped = np.concatenate([holes, source.unread_ranges()])
-    stop = skipped.sum(axis=1)
-    first = -(-skipped[:, 0] // CHUNK_BYTES)
-    # The last chunk ends with the volume, which may end anywhere in it.
-    last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
-    every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
-    return arrays.subtract(every, arrays.runs_of(first, np.maximum(last - first, 0)))
 
 
 def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:

@@ -36,7 +36,7 @@ from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_obj
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
-    GrowingColumn,
+    GrowingTable,
     Rows,
     concatenate,
     distinct,
@@ -746,18 +746,17 @@ def open_omap(
 
 def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:
     """Read an object map's tree."""
-    columns = {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+    columns = GrowingTable(_DTYPES)
 
     def take(batch: Batch) -> None:
         if isinstance(batch, ReadNodes) and not batch.level:
             keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
             values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
             found = {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}
-            for name, column in found.items():
-                columns[name].add(column, batch.to_come)
+            columns.add(found, batch.to_come)
 
     nodes = read_alone(walk_tree(TreeSource(store, tree, tree_oid, max_xid), take))
-    found = {name: column.values for name, column in columns.items()}
+    found = columns.values
     if not is_ascending(found["leaf"]):
         order = np.argsort(found["leaf"], kind="stable")
         found = {name: values[order] for name, values in found.items()}

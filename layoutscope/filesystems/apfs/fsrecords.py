@@ -23,7 +23,7 @@ from layoutscope.filesystems.apfs.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
-    GrowingColumn,
+    GrowingTable,
     Index,
     concatenate,
     heads,
@@ -347,11 +347,7 @@ class RecordReader:
         self._leaves = LeafTables(plan)
         self._num_records = self._num_decoded = 0
         self._seen: set[str] = set()
-        self._attributes = {
-            "stream_id": GrowingColumn(np.uint64),
-            "stream_size": GrowingColumn(np.uint64),
-            "expanded_size": GrowingColumn(np.int64),
-        }
+        self._attributes = GrowingTable({"stream_id": np.uint64, "stream_size": np.uint64, "expanded_size": np.int64})
         # for leaves that were decoded before their tree led to them: position in the tree, by their number
         self._number = np.empty(0, np.int64)
 
@@ -403,8 +399,8 @@ class RecordReader:
         rows = np.flatnonzero(~is_stream & (length >= records.DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
         size = decode_column(records.DECMPFS_HEADER, buffer, start[rows], records.DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
-        for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
-            self._attributes[name].add(values, batch.to_come)
+        found = {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
+        self._attributes.add(found, batch.to_come)
         return unusable
 
     def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
@@ -425,7 +421,7 @@ class RecordReader:
         leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
-                more = {key: column.values for key, column in self._attributes.items()} if name == "xattr" else {}
+                more = self._attributes.values if name == "xattr" else {}
                 columns = self._in_key_order(name, more)
                 if len(columns["node"]) or name in self._seen:
                     tables[name] = {
@@ -487,22 +483,16 @@ MAX_NAMED: Final = 10
 MAX_LISTED: Final = 100
 
 
-class Loss(Struct, frozen=True):
-    """A subtree that cannot be read."""
-
-    node_id: int  # its topmost node
-    level: int  # level of that node, 0 for leaves
-    # low, high: its keys are in the half-open range from `low` to `high`, as `low_keys` counts
-    low: int
-    high: int
-    # image_offset, device: address of the value of the index record that leads to it
-    image_offset: int
-    device: int
+_LOSSES: Final = {name: np.empty(0, np.uint64) for name in ("node_id", "low", "high")} | {
+    name: np.empty(0, np.int64) for name in ("level", "at", "device")
+}
+"""Columns of missing subtrees: topmost node, half-open range of keys as `low_keys` counts, level of the node, and
+address of the value of the index record that leads to it."""
 
 
-def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
+def find_losses(source: TreeSource) -> tuple[Columns, bool]:
     """Read a tree again and list its missing subtrees; also return whether its root could be read."""
-    losses: list[Loss] = []
+    losses: list[Columns] = []
     # index records of the level above and of the current one
     above: list[dict[str, NDArray[Any]]] = []
     own: list[dict[str, NDArray[Any]]] = []
@@ -510,7 +500,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     level = -1
     for batch in read_levels(source.apart()):
         if batch.level != level:
-            losses += _missing(above, sound, level)
+            losses.append(_missing(above, sound, level))
             above, own, sound, level = own, [], [], batch.level
         sound.append(batch.places.node_id[batch.is_sound])
         if batch.level:
@@ -520,23 +510,21 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
             device, where = blocks.locate(batch.places.paddr[slots.node])
             at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
-            own.append({"low": batch.keys, "child": child, "at": at, "device": device})
-    losses += _missing(above, sound, level)
+            own.append({"node_id": child, "low": batch.keys.view(np.uint64), "at": at, "device": device})
+    losses.append(_missing(above, sound, level))
     if level > 0:
         # The traversal ends early if a whole level is missing.
-        losses += _missing(own, [], level - 1)
-    return losses, bool(above) or any(len(part) for part in sound)
+        losses.append(_missing(own, [], level - 1))
+    return concatenate(losses, {}), bool(above) or any(len(part) for part in sound)
 
 
-def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
-    columns = concatenate(above, {})
-    if not columns:
-        return []
+def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> Columns:
+    columns: Columns = concatenate(above, dict(_LOSSES))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))
-    rows = np.flatnonzero(~np.isin(columns["child"], np.concatenate([np.empty(0, np.uint64), *sound])))
-    lost = (columns[name][rows].tolist() for name in ("child", "low", "high", "at", "device"))
-    return [Loss(node, level, *where) for node, *where in zip(*lost, strict=True)]
+    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))[: len(columns["low"])]
+    columns["level"] = np.full(len(columns["low"]), level)
+    rows = np.flatnonzero(~np.isin(columns["node_id"], np.concatenate([np.empty(0, np.uint64), *sound])))
+    return {name: columns[name][rows] for name in _LOSSES}
 
 
 def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
@@ -556,21 +544,21 @@ def report_losses(source: TreeSource, tree: RecordTree | None, log: FindingLog) 
     report_found_losses(find_losses(source)[0], source, tree, log)
 
 
-def report_found_losses(losses: list[Loss], source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
+def report_found_losses(losses: Columns, source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
     shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
     drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is records.J_KEY else {}
-    for loss in losses[:MAX_LISTED]:
-        low, high = loss.low >> shift, loss.high >> shift
-        what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
+    rows = list(zip(*(losses[name].tolist() for name in ("node_id", "low", "high", "at", "device")), strict=True))
+    for node_id, first, stop, at, device in rows[:MAX_LISTED]:
+        low, high = first >> shift, stop >> shift
+        what = f"{noun} from {low}" + ("" if stop == NO_LIMIT else f" to {high}")
         if "file_id" in drecs:
             what += _name_entries_in_range(low, high, drecs)
-        name = f"{source.tree} tree, node {loss.node_id}"
+        name = f"{source.tree} tree, node {node_id}"
         message = f"what it holds is missing: {what}"
-        log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
-    if len(losses) > MAX_LISTED:
-        further = losses[MAX_LISTED]
-        message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
-        log = log.at_byte(f"{source.tree} tree", further.image_offset, further.device)
+        log.at_byte(name, at, device).add("subtree-missing", "error", message)
+    if len(rows) > MAX_LISTED:
+        message = f"{len(rows) - MAX_LISTED:,} further subtrees are missing"
+        log = log.at_byte(f"{source.tree} tree", *rows[MAX_LISTED][3:])
         log.add("subtree-missing", "error", message)

@@ -15,7 +15,7 @@ from layoutscope.filesystems.apfs.contents import NO_RUNS, account, num_missing_
 from layoutscope.filesystems.apfs.entries import entries_table, extents_table
 from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, take_nodes
 from layoutscope.filesystems.apfs.snapshots import LIVE
-from layoutscope.filesystems.apfs.spaceman import Details, Region, from_runs, rest, to_runs
+from layoutscope.filesystems.apfs.spaceman import Details, Region, rest, to_runs
 from layoutscope.filesystems.apfs.sweep import TREES, Swept, sweep
 from layoutscope.filesystems.apfs.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.volume import decode_stored_name, format_disk_time, program
@@ -477,7 +477,7 @@ def build_container_layout(contents: ContainerContents, stack: tuple[str, ...], 
     blocks = container.blocks
     is_known = space is not None and space.is_free_known
     free, left, _, numbers = account(contents)
-    unclaimed = from_runs("unclaimed", "space manager", left) if is_known else []
+    unclaimed = rest("unclaimed", "space manager", left, NO_RUNS) if is_known else []
     trees = [*contents.trees, *drop_known_nodes(contents.lost, contents.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data

@@ -470,12 +470,12 @@ def _is_index_lost(parts: VolumeParts) -> bool:
     map. The contents of a lost leaf are lost with it.
     """
     losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.key))
-    if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
+    if not has_root or losses["level"].any() or (len(losses["level"]) and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
         # The map's other objects are not part of a complete tree.
         return False
-    known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
+    known = np.concatenate([parts.fs.nodes.node_id, losses["node_id"]])
     return not np.isin(parts.state.view.oid, known).all()
 
 
@@ -488,7 +488,8 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     trusted, doubtful, replaced = _choose_trusted(batches)
     # The leaves that the index still reaches through trusted nodes.
     own = _list_leaves((batch, trusted[batch.numbers]) for batch in batches if not batch.level)
-    gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
+    found = zip(losses["low"].tolist(), losses["high"].tolist(), strict=True)
+    gaps = [*found, *doubtful] if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
     if batches:
@@ -502,8 +503,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
-        missing = np.array([loss.node_id for loss in losses], np.uint64)
-        left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
+        left = left.take(np.isin(left.node_id, np.concatenate([named, losses["node_id"], replaced])))
     adopted = _fitting(_list_leaves(_read_leaves(opened, left)), gaps, own)
     leaves = _join_leaves([own, adopted])
     leaves = leaves.take(np.lexsort((leaves.last, leaves.first)))

@@ -60,7 +60,7 @@ def test_the_witness_that_knows_of_most_losses_counts(inodes, drecs, more, missi
 
 def test_inodes_are_counted_as_superblocks_do():
     """Neither the root and the private directory nor files that wait to be deleted count."""
-    inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.records.get("inode")
+    inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.get("inode")
     assert inodes_by_kind(inodes) == {"files": 1, "directories": 1, "symbolic links": 1, "other objects": 1}
     assert set(inodes_by_kind({}).values()) == {0}
 

@@ -13,7 +13,7 @@ from layoutscope.structs.checksum import crc32c_of_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.fsrecords import Names
+    from layoutscope.tables import TextColumn
 
 _MODULUS: Final = 2**32 - 1
 _CHUNK_WORDS: Final = 1024
@@ -50,7 +50,7 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
     return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
 
 
-def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def hash_plain_names(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash names that are pure ASCII; the twin of the kernel, with the results of :func:`hash_names`."""
     hashes, known = (
         np.zeros(len(names), np.uint32),
@@ -62,7 +62,7 @@ def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32],
     # Names of one length are hashed together, as rows of characters.
     for size in distinct(names.length[known]).tolist():
         rows = np.flatnonzero(known & (names.length == size))
-        characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
+        characters = lower[names.data[names.pieces()[1][rows][:, None] + np.arange(size)]]
         # Apple hashes 32-bit characters, not the record's UTF-8 bytes.
         hashes[rows] = crc32c_of_words(characters) & np.uint32(MASK)
     return hashes, known

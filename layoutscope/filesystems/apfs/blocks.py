@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.image import Workspace
     from layoutscope.image.source import Source
     from layoutscope.structs.arrays import I64, U8, Mask
 
@@ -128,7 +127,7 @@ class Blocks(Struct, frozen=True):
                 result &= ~(lost & (device == number))
         return result
 
-    def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
+    def read(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.uint8]:
         """Read objects of one size."""
         # The middle tree maps blocks that were written together, so an object of several blocks is cached as a whole.
         device, position = self.split(self.newest(paddrs))
@@ -138,9 +137,9 @@ class Blocks(Struct, frozen=True):
             if not members.any() or source is None:
                 continue
             if members.all():
-                return _read_from(source, position, size_bytes, workspace)
+                return _read_from(source, position, size_bytes)
             out = np.empty((len(position), size_bytes), np.uint8) if out is None else out
-            out[members] = _read_from(source, position[members], size_bytes, workspace)
+            out[members] = _read_from(source, position[members], size_bytes)
         return np.empty((len(position), size_bytes), np.uint8) if out is None else out
 
     def wants(
@@ -184,11 +183,9 @@ class Blocks(Struct, frozen=True):
         return plain
 
 
-def _read_from(
-    source: Source, position: NDArray[np.int64], size_bytes: int, workspace: Workspace | None
-) -> NDArray[np.uint8]:
+def _read_from(source: Source, position: NDArray[np.int64], size_bytes: int) -> NDArray[np.uint8]:
     lengths = np.full(len(position), size_bytes, np.int64)
-    return source.read_extents(position, lengths, workspace).reshape(len(position), size_bytes)
+    return source.read_extents(position, lengths).reshape(len(position), size_bytes)
 
 
 def is_authentic(prefix: bytes, salt: bytes, body: bytes, expected: bytes) -> bool:

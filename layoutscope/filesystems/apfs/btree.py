@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.image import Workspace
     from layoutscope.image.passes import Reading, Want
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import ApfsContainer
@@ -227,23 +226,19 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     )
 
 
-def _fetch(
-    source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
-) -> NDArray[np.uint8]:
+def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
     """Read and decrypt nodes into one buffer; nodes that cannot be read are zeros."""
     if places.is_unread.any():
         whole = np.zeros((len(places), size_bytes), np.uint8)
         there = np.flatnonzero(~places.is_unread)
         whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
         return whole.reshape(-1)
-    return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes, workspace)).reshape(-1)
+    return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes)).reshape(-1)
 
 
-def read_batch(
-    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
-) -> ReadNodes:
+def read_batch(tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
-    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes, workspace))
+    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes))
 
 
 def take_apart(
@@ -498,9 +493,7 @@ class Descent:
             log.add("count-differs", "warning", message, expected=self._longest_key, found=tree.longest_key)
 
 
-def read_levels(
-    source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
-) -> Iterator[ReadNodes]:
+def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) -> Iterator[ReadNodes]:
     """Read a tree from the root down in key order; report unusable nodes as findings, without records.
 
     Leaves at `known` addresses are skipped if their parents are known too.
@@ -516,7 +509,7 @@ def read_levels(
         for start in range(0, len(above), BATCH_NODES):
             some = at.places.take(slice(start, start + BATCH_NODES))
             numbers = np.arange(at.first + start, at.first + start + len(some))
-            batch = read_batch(at.tree, some, at.level, numbers, workspace)
+            batch = read_batch(at.tree, some, at.level, numbers)
             at.add(batch)
             yield batch
         levels.append(at.go_down())

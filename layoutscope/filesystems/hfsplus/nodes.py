@@ -150,12 +150,10 @@ class RecordBatch(Struct, frozen=True):
 class Bounds(Struct, frozen=True):
     """Offset tables of some nodes."""
 
-    # keyed, is_overfull: leaf and index nodes; those that claim more records than fit
-    keyed: Mask
+    is_overfull: Mask  # leaf and index nodes that claim more records than fit
     # counts, limit: records that are examined, and the start of the offset table, in bytes from the start of the node
     counts: I64
     limit: I64
-    is_overfull: Mask
     # node, slot: index of each record's node in the batch, and the record's number in the node
     node: I64
     slot: I64
@@ -222,7 +220,7 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     # Keys and data each take an even number of bytes, so an odd offset is invalid (TN1150, Keyed Records).
     is_sound = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit[node]) & (first % 2 == 0)
     is_overfull = (nodes.num_records > table_space) & keyed
-    return Bounds(keyed, counts, limit, is_overfull, node, entry[is_record], first, stop, is_sound)
+    return Bounds(is_overfull, counts, limit, node, entry[is_record], first, stop, is_sound)
 
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit

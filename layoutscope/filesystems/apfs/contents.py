@@ -12,7 +12,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_tree
-from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree, to_text
+from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree, to_text, walk_record_tree
 from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, use_cache, write_cache
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import read_reaper, report_unknown
@@ -38,7 +38,6 @@ from layoutscope.filesystems.apfs.volume import (
     read_rolling,
     walk_fext_tree,
     walk_fs_tree,
-    walk_physical_tree,
 )
 from layoutscope.image.passes import read_alone, read_together
 from layoutscope.structs import arrays, grammar
@@ -224,7 +223,7 @@ def read_volume_parts(
     """Read all trees of one state of a volume, and the nodes of its other states."""
     # Trees that need no object map.
     superblock, store, xid = volume.superblock, volume.store, container.xid
-    snapmeta = read_alone(walk_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid))
+    snapmeta = read_alone(walk_record_tree(TreeSource(store, "snapmeta", superblock.snap_meta_tree_oid, xid)))
     listed = snapshots.list_snapshots(snapmeta)
     opened = snapshots.open_all(volume, listed)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
@@ -233,10 +232,10 @@ def read_volume_parts(
         raise FormatError("cannot be opened", structure=chosen, image_offset=where)
     shown = states[chosen]
     others = [
-        walk_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid),
+        walk_record_tree(TreeSource(store, "extentref", superblock.extentref_tree_oid, xid)),
         walk_fext_tree(shown),
         # Extents that only a snapshot keeps; a snapshot may have no such tree.
-        *(walk_physical_tree(store, "extentref", snapshot.extentref_paddr, xid) for snapshot, _ in opened),
+        *(walk_record_tree(TreeSource(store, "extentref", snapshot.extentref_paddr, xid)) for snapshot, _ in opened),
     ]
     (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, key, others)
     rolling_regions, rolling_trees, rolling_details = read_rolling(container, volume)

@@ -466,7 +466,12 @@ def _position(plan: LeafPlan, table: str) -> int:
 def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
-    """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
+    """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns.
+
+    All trees except that of files may be absent: then the number of the root is 0, and the tree is empty.
+    """
+    if not source.root_oid and source.tree != "fs":
+        return RecordTree(nodes=rows_of(source.tree))
     plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 

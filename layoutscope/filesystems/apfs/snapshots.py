@@ -18,14 +18,14 @@ from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap
 from layoutscope.filesystems.apfs.container import newest_xid
-from layoutscope.filesystems.apfs.fsrecords import to_text
+from layoutscope.filesystems.apfs.fsrecords import to_text, walk_record_tree
+from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import decode_objects, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
     list_volumes,
     open_volume,
     read_seal,
-    walk_physical_tree,
 )
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.image.passes import read_alone
@@ -70,7 +70,7 @@ def count_dropped_nodes(
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
-    tree = read_alone(walk_physical_tree(container.store.apart(), "snapmeta", root, container.xid))
+    tree = read_alone(walk_record_tree(TreeSource(container.store.apart(), "snapmeta", root, container.xid)))
     return list_snapshots(tree)
 
 

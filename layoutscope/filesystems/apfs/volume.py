@@ -7,7 +7,7 @@ Each index entry holds the hash of its child, and the integrity metadata holds t
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -187,15 +187,6 @@ def walk_fs_tree(
     return walk_record_tree(fs_source(volume.store, volume, key), hashed_names=hashed, pool=pool, ahead=ahead)
 
 
-def walk_physical_tree(
-    store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int
-) -> Reading[RecordTree]:
-    """Read an extent-reference or snapshot-metadata tree; return an empty one if the root's address is 0."""
-    if not root_oid:
-        return RecordTree(nodes=join(tree, []))
-    return (yield from walk_record_tree(TreeSource(store, tree, root_oid, max_xid)))
-
-
 def list_locked_nodes(state: Volume) -> NodeRows:
     """List the encrypted nodes of a state by identifier; only their addresses and sizes are known."""
     omap = state.omap
@@ -210,12 +201,9 @@ def list_locked_nodes(state: Volume) -> NodeRows:
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
     """Read the extents of a sealed volume's files; return an empty tree for any other volume."""
     superblock = volume.superblock
-    if not superblock.fext_tree_oid:
-        return RecordTree(nodes=join("fext", []))
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
-    source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
-    return (yield from walk_record_tree(source))
+    return walk_record_tree(TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view))
 
 
 def is_encrypted(volume: Volume) -> bool:

@@ -1,19 +1,12 @@
-"""Static facts about each file system: names, terms, partition types, feature bits.
-
-The ``features`` module of each file system has one table of its feature bits, by which a volume or container declares
-what it uses. docs/reference/features.md is generated from this table and the meanings of the bits.
-"""
+"""Static facts about each file system: names, terms, partition types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from enum import IntEnum
-
-    from layoutscope.findings import FindingLog, Level
 
 
 Scheme = Literal["gpt", "apm", "mbr"]
@@ -101,44 +94,3 @@ class Traits:
     def walked_trees(self) -> tuple[str, ...]:
         """Names of the trees that listings read."""
         return tuple(tree.name for tree in self.trees if tree.is_walked)
-
-
-class Feature(NamedTuple):
-    """One feature bit."""
-
-    bit: IntEnum  # its member in the grammar
-    meaning: str  # its effect on reading, in one sentence
-    code: str = ""  # code of its finding, if files may be missing when it is set
-    message: str = ""  # message of that finding
-
-
-class FeatureField(NamedTuple):
-    """A field of feature bits."""
-
-    original: str  # its name in Apple's documentation
-    title: str  # its description
-    unknown: str  # handling of a bit that is not in the table, in one sentence
-    features: tuple[Feature, ...] = ()  # its known bits
-
-    @property
-    def mask(self) -> int:
-        """All known bits."""
-        return sum(int(item.bit) for item in self.features)
-
-
-def report_features(
-    table: FeatureField,  # a program that does not know one of its bits must not read the volume
-    value: int,
-    log: FindingLog,  # bound to the field
-) -> None:
-    """Report the bits in a field of incompatible features because of which files may be missing."""
-    level: Level = "error"
-    for item in table.features:
-        if item.code and value & int(item.bit):
-            log.add(item.code, level, item.message)
-    unknown = value & ~table.mask
-    bits = [f"{1 << place:#x}" for place in range(unknown.bit_length()) if unknown >> place & 1]
-    if bits:
-        words = f"feature {bits[0]}" if len(bits) == 1 else f"features {', '.join(bits[:-1])} and {bits[-1]}"
-        message = f"uses {words}, which layoutscope does not know: files may be missing"
-        log.add("feature-unknown", level, message)

@@ -31,9 +31,7 @@ from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs import features as apfs_features
 from layoutscope.filesystems.apfs.blocks import Blocks
-from layoutscope.filesystems.hfsplus import features as hfsplus_features
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from tests.apfs import read_layouts
@@ -464,7 +462,7 @@ def test_nested_folder_links_are_no_damage():
 
 
 KINDS = {
-    apfs_features: (
+    "APFS": (
         grammar.ApfsContainer.ContainerIncompatibleFeature,
         grammar.ApfsContainer.ContainerFeature,
         grammar.ApfsContainer.ContainerFlag,
@@ -473,7 +471,7 @@ KINDS = {
         grammar.ApfsVolume.VolumeFlag,
         grammar.ApfsSnapshot.SnapMetaFlag,
     ),
-    hfsplus_features: (
+    "HFS+": (
         grammar.HfsplusVolume.Signature,
         grammar.HfsplusVolume.Version,
         grammar.HfsplusVolume.VolumeAttribute,
@@ -482,15 +480,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("module", KINDS, ids=lambda module: module.__name__.split(".")[-2])
-def test_the_table_has_every_bit_of_the_grammar_once(module):
+@pytest.mark.parametrize("filesystem", KINDS)
+def test_the_page_has_every_bit_of_the_grammar_once(filesystem):
     """Each has its meaning for readers."""
-    rows = [item for table in module.FEATURE_FIELDS for item in table.features]
-    known = [item for kind in KINDS[module] for item in kind]
-    assert sorted(f"{type(item.bit).__name__}.{item.bit.name}" for item in rows) == sorted(
-        f"{type(item).__name__}.{item.name}" for item in known
-    )
-    assert all(item.meaning.endswith(".") for item in rows)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "features.md"
+    (section,) = (part for part in page.read_text("utf-8").split("\n## ") if part.startswith(f"{filesystem}\n"))
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| 0x")]
+    known = [(f"{int(item):#x}", f"`{item.name.replace('_', '-')}`") for kind in KINDS[filesystem] for item in kind]
+    assert sorted((value, name) for value, name, *_ in rows) == sorted(known)
+    assert all(meaning.strip().endswith(".") for _, _, meaning, *_ in rows)
 
 
 # The Fusion pair that mkapfs made (`fusion/`): two devices, one container, clean to apfsck 0.2.1.

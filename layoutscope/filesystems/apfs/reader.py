@@ -7,7 +7,7 @@ areas, the container's object map, the space manager, free space) are in the fir
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -15,7 +15,6 @@ from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
-from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
 from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
 from layoutscope.filesystems.apfs.layout import (
@@ -36,12 +35,13 @@ from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
 from layoutscope.filesystems.apfs.volume import fs_source, key_of, list_volumes, open_volume
-from layoutscope.filesystems.traits import report_features
 from layoutscope.findings import FindingLog
+from layoutscope.structs import grammar
 from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from enum import IntEnum
 
     from layoutscope.filesystems.apfs.container import Container, Halves
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
@@ -139,11 +139,40 @@ def read_container(request: VolumeRequest) -> ContainerContents:
         raise UsageError(snapshots.no_such_state(container, own.get("snapshot"), own.get("xid")))
     field = "incompatible_features"
     value = int(container.superblock.incompatible_features)
-    report_features(CONTAINER_INCOMPATIBLE, value, container.at_superblock(field))
+    _report_features(grammar.ApfsContainer.ContainerIncompatibleFeature, value, container.at_superblock(field))
     for state in (volume.state for volume in volumes):
-        report_features(VOLUME_INCOMPATIBLE, int(state.superblock.incompatible_features), state.at_superblock(field))
+        value = int(state.superblock.incompatible_features)
+        _report_features(grammar.ApfsVolume.VolumeIncompatibleFeature, value, state.at_superblock(field))
     slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(list_volumes(container))}
     return replace(contents, volumes=volumes, slots=slots, swept=swept)
+
+
+_MISSING_FILES: Final = {
+    "version1": (
+        "version-unknown",
+        "the container has version 1 of APFS, which is not published: files may be missing",
+    ),
+    "incomplete_restore": ("restore-incomplete", "a restore of this volume was interrupted: files may be missing"),
+}
+"""Codes and messages of incompatible features because of which files may be missing."""
+
+
+def _report_features(
+    known: type[IntEnum],  # a program that does not know one of the bits must not read the container or volume
+    value: int,
+    log: FindingLog,  # bound to the field
+) -> None:
+    """Report the bits in a field of incompatible features because of which files may be missing."""
+    for item in known:
+        if item.name in _MISSING_FILES and value & item:
+            code, message = _MISSING_FILES[item.name]
+            log.add(code, "error", message)
+    unknown = value & ~sum(known)
+    bits = [f"{1 << place:#x}" for place in range(unknown.bit_length()) if unknown >> place & 1]
+    if bits:
+        words = f"feature {bits[0]}" if len(bits) == 1 else f"features {', '.join(bits[:-1])} and {bits[-1]}"
+        message = f"uses {words}, which layoutscope does not know: files may be missing"
+        log.add("feature-unknown", "error", message)
 
 
 def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:

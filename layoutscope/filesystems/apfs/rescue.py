@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -71,25 +72,23 @@ SEARCHED_BYTES: Final = 1024**3
 """Limit for a search that the user did not request: a few seconds of reading."""
 
 
-class Evidence(Struct):
+class Evidence(Struct, frozen=True, dict=True):
     """Copies of lost objects, searched for at the first request."""
 
     container: Container  # the container; its log records which blocks were checked
     space: Space | None  # the space manager's contents, if it can be read
     volumes: list[VolumeParts]  # volumes that could be opened; they know which blocks hold data
     swept: Swept | None  # results of a full sweep, if one was requested
-    _found: Swept | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether every block is searched, because a sweep was requested."""
         return self.swept is not None
 
+    @cached_property
     def copies(self) -> Swept:
-        """Return the objects that are left, possibly several versions of one object."""
-        if self._found is None:
-            self._found = self._search() if self.swept is None else self.swept
-        return self._found
+        """The objects that are left, possibly several versions of one object."""
+        return self._search() if self.swept is None else self.swept
 
     def _search(self) -> Swept:
         container, block_size = self.container, self.container.blocks.block_size
@@ -145,7 +144,7 @@ def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: 
 
 def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
-    blocks, swept = container.blocks, evidence.copies()
+    blocks, swept = container.blocks, evidence.copies
     # Objects of a transaction that was never committed are younger than the checkpoint and belong to no state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
@@ -454,7 +453,7 @@ def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeP
     others = [_list_named_objects(item.state) for item in volumes if item is not parts]
     foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
     if evidence.is_complete or not _is_map_whole(parts):
-        state = add_rebuilt_map(state, evidence.copies())
+        state = add_rebuilt_map(state, evidence.copies)
     return _rebuild_tree(replace(parts, state=state), named, foreign)
 
 

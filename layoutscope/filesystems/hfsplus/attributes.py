@@ -13,16 +13,9 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.forks import flatten
 from layoutscope.filesystems.hfsplus.nodes import FORMS
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import I64, Columns, GrowingTable, Mask, find, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import (
-    ATTRIBUTE_EXTENTS,
-    ATTRIBUTE_FORK_DATA,
-    ATTRIBUTE_INLINE_DATA,
-    ATTRIBUTE_KEY,
-    DECMPFS_HEADER,
-)
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
@@ -35,11 +28,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-KEY: Final = ATTRIBUTE_KEY
-INLINE: Final = ATTRIBUTE_INLINE_DATA
-FORK: Final = ATTRIBUTE_FORK_DATA
-EXTENTS: Final = ATTRIBUTE_EXTENTS
-DECMPFS: Final = DECMPFS_HEADER
+KEY: Final = records.ATTRIBUTE_KEY
+INLINE: Final = records.ATTRIBUTE_INLINE_DATA
+FORK: Final = records.ATTRIBUTE_FORK_DATA
+EXTENTS: Final = records.ATTRIBUTE_EXTENTS
+DECMPFS: Final = records.DECMPFS_HEADER
 
 COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
 

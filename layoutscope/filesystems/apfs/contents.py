@@ -252,7 +252,7 @@ def read_volume_parts(
         views=views,
         snapshot_extents=references,
         regions=regions,
-        is_locked=_is_locked(volume, key),
+        is_locked=is_encrypted(volume) and key is None,
         key=key,
         rolling_details=rolling_details,
         rolling_trees=rolling_trees,
@@ -278,7 +278,7 @@ def _read_trees(
     states: dict[str, Volume], chosen: str, key: bytes | None, others: list[Reading[RecordTree]]
 ) -> tuple[tuple[RecordTree, dict[str, NodeRows]], list[RecordTree]]:
     """Read the file-system tree of the chosen state, nodes that only other states have, and the other trees."""
-    if _is_locked(states["live"], key):
+    if is_encrypted(states["live"]) and key is None:
         locked = {name: list_locked_nodes(state) for name, state in states.items()}
         return (RecordTree(nodes=locked[chosen]), locked), read_together(others)
     # Sealed and unsealed states read their nodes differently, even those that they share.
@@ -302,11 +302,6 @@ def _read_trees(
 def _hash_type(state: Volume) -> int:
     """Return how the nodes of a state are hashed; 0 if they are not, or if that is unknown."""
     return state.seal.hash_type if state.seal else 0
-
-
-def _is_locked(volume: Volume, key: bytes | None) -> bool:
-    """Return whether the file-system tree cannot be read because its key is missing."""
-    return is_encrypted(volume) and key is None
 
 
 RESOURCE_FORK = "com.apple.ResourceFork"

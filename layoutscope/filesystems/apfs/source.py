@@ -142,35 +142,25 @@ class Places(Rows, frozen=True):
     is_unread: NDArray[np.bool_]
 
 
-_NONE: Final = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.bool_)
-NO_PLACES: Final = Places(
-    node_id=_NONE[0],
-    xid=_NONE[0],
-    paddr=_NONE[0],
-    size_bytes=_NONE[1],
-    is_encrypted=_NONE[2],
-    omap_leaf=_NONE[1],
-    parent=_NONE[1],
-    low_key=_NONE[0],
-    child_hash=np.empty((0, 0), np.uint8),
-    is_unread=_NONE[2],
-)
+def _places_at(node_id: NDArray[np.uint64], paddr: NDArray[np.uint64], size_bytes: int) -> Places:
+    """Return nodes that no object map locates, and whose places in a tree are unknown."""
+    count = len(node_id)
+    zero, no, no_row = np.zeros(count, np.uint64), np.zeros(count, np.bool_), np.full(count, NO_ROW)
+    sizes, no_hash = np.full(count, size_bytes, np.int64), np.empty((count, 0), np.uint8)
+    return Places(node_id, zero, paddr, sizes, no, no_row, no_row, zero, no_hash, no)
+
+
+NO_PLACES: Final = _places_at(np.empty(0, np.uint64), np.empty(0, np.uint64), 0)
 
 
 def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
     """Return the addresses of objects in an object map, as nodes whose places in a tree are unknown."""
-    count = len(rows)
-    return Places(
-        omap.oid[rows],
-        omap.xid[rows],
-        omap.paddr[rows],
-        omap.size_bytes[rows],
-        omap.is_encrypted[rows],
-        omap.leaf[rows],
-        parent=np.full(count, NO_ROW, np.int64),
-        low_key=np.zeros(count, np.uint64),
-        child_hash=np.empty((count, 0), np.uint8),
-        is_unread=np.zeros(count, np.bool_),
+    return replace(
+        _places_at(omap.oid[rows], omap.paddr[rows], 0),
+        xid=omap.xid[rows],
+        size_bytes=omap.size_bytes[rows],
+        is_encrypted=omap.is_encrypted[rows],
+        omap_leaf=omap.leaf[rows],
     )
 
 
@@ -227,11 +217,7 @@ def locate_nodes(
             is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
             found = oids[is_known]
             paddr = np.array([ephemerals[oid] for oid in found.tolist()], np.uint64)
-        none, plain = np.zeros(len(found), np.uint64), np.zeros(len(found), np.bool_)
-        no_row = np.full(len(found), NO_ROW)
-        size = np.full(len(found), source.root_size_bytes or blocks.block_size, np.int64)
-        hashes = np.empty((len(found), 0), np.uint8)
-        places = Places(found, none, paddr, size, plain, no_row, no_row, none, hashes, plain)
+        places = _places_at(found, paddr, source.root_size_bytes or blocks.block_size)
     for node_id in oids[~is_known].tolist():
         source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
     if origin is not None:

@@ -265,8 +265,8 @@ def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], li
     # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         kind = grammar.ApfsEncryption.ErRecoveryBlock, KINDS.er_recovery_block, "recovery block"
-        for oid in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
-            regions += objects.regions("er-recovery-block", OWNER, oid)
+        for oid, found in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+            regions += objects.regions("er-recovery-block", OWNER, oid) if found else []
     return regions, trees, details
 
 

@@ -12,7 +12,6 @@ from layoutscope.filesystems.apfs.contents import (
     ORPHAN,
     VolumeParts,
     _is_live,
-    _is_locked,
     _report_data_in_metadata,
     account,
     is_deleted,
@@ -310,16 +309,6 @@ def test_the_blocks_of_a_container_without_a_space_manager():
     contents.volumes.append(claims_of([(10, 3)], [], [], []))
     _, unclaimed, _, counts = account(contents)
     assert (counts["free blocks"], unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
-
-
-def test_a_volume_is_locked_without_the_key_that_it_needs():
-    omaps = [object_map((10, 7, 2), encrypted=[each]) for each in (True, False)]
-    encrypted, plain = (state_of(each, {0: bytes(BLOCK)}) for each in omaps)
-    assert [_is_locked(encrypted, None), _is_locked(encrypted, "a key"), _is_locked(plain, None)] == [
-        True,
-        False,
-        False,
-    ]
 
 
 def test_root_that_the_map_lacks_is_not_found_at_the_address_of_its_neighbour():

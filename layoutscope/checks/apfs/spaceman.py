@@ -673,7 +673,7 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
 
 def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
-    _, unclaimed, disputed, _ = account(subject.contents)
+    unclaimed, disputed = account(subject.contents)[1:3]
     _report_bits(subject, disputed, "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
         _report_bits(subject, unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")

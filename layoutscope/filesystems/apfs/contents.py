@@ -339,7 +339,7 @@ def _list_streams(records: RecordTree) -> Streams:
         parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
     if records.count("xattr"):
         rows = np.flatnonzero(xattrs["stream_id"] != 0)
-        names = to_text(xattrs["name"]).take(rows).to_list() if len(rows) else []
+        names: list[Any] = to_text(xattrs["name"]).take(rows).to_list() if len(rows) else []
         shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
         forks += sorted(set(shown) - set(forks))
         codes, size = np.array([forks.index(name) for name in shown], np.uint32), xattrs["stream_size"][rows]

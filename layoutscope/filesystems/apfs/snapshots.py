@@ -7,7 +7,7 @@ as of the snapshot's transaction. Data that only the snapshot keeps is in a sepa
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -196,7 +196,7 @@ def list_snapshots(records: RecordTree) -> list[Snapshot]:
     table = records.get("snap_metadata")
     if not len(table["obj_id"]):
         return []
-    names = to_text(table["name"]).to_list()
+    names: list[Any] = to_text(table["name"]).to_list()
     columns = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
     return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]

@@ -83,43 +83,21 @@ def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[
 
 
 class Finding(Displayed, Struct, frozen=True):
-    """One observation about the image.
+    """One observation about the image. Comparison of findings ignores causes."""
 
-    Parameters
-    ----------
-    code : str
-        Identifier, a key of `CODES`.
-    level : {'info', 'warning', 'error'}
-        ``info`` is not damage. A ``warning`` leaves results complete. An ``error`` means that something is missing.
-    structure : str
-        The structure in the terms of the field.
-    image_offset : int or None
-        Bytes from the start of the image.
-    message : str
-        One sentence.
-    expected : str
-        The value that the format requires, if there are two sides.
-    found : str
-        The actual value.
-    device : int
-        Number of the image in a set, 0 otherwise.
-    field : str
-        Path of the field in the structure, as in the grammars, such as ``record 3/permissions.file_mode``; empty if a
-        finding concerns more than a field.
-    causes : tuple of Finding
-        Findings that may have caused this one; several if it cannot be assigned to one of them. Comparison of findings
-        ignores causes.
-    """
-
-    code: str
+    code: str  # identifier, a key of `CODES`
+    # severity: `info` is not damage, a `warning` leaves results complete, an `error` means that something is missing
     level: Level
-    structure: str
-    image_offset: int | None
-    message: str
-    expected: str = ""
-    found: str = ""
-    device: int = 0
+    structure: str  # the structure in the terms of the field
+    image_offset: int | None  # bytes from the start of the image
+    message: str  # one sentence
+    expected: str = ""  # the value that the format requires, if there are two sides
+    found: str = ""  # the actual value
+    device: int = 0  # number of the image in a set, 0 otherwise
+    # path of the field in the structure, as in the grammars, such as `record 3/permissions.file_mode`; empty if a
+    # finding concerns more than a field
     field: str = ""
+    # findings that may have caused this one; several if it cannot be assigned to one of them
     causes: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
@@ -170,13 +148,6 @@ def from_error(error: FormatError, *, code: str = "structure-invalid") -> Findin
     """Convert an error, whose address counts from the start of the image, to a finding of level ``error``."""
     sides = error.expected, error.found
     return Finding(code, "error", error.structure, error.image_offset, error.reason, *sides, device=error.device)
-
-
-def replace_refined(
-    coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]
-) -> list[Finding]:
-    """Replace findings of the reader that a check reports more precisely."""
-    return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
 class FindingLog(Struct, frozen=True):

@@ -272,15 +272,11 @@ class CommandOptions(TypedDict, total=False):
     quiet: Annotated[bool, Option("Do not show progress.", default=False, panel="")]
 
 
-class Enumeration(TypedDict, total=False):
-    """On which drives and by whose drivers volumes are enumerated."""
+class EnumerationOptions(ReadOptions, total=False):
+    """On which drives and by whose drivers volumes are enumerated, and how their images are read."""
 
     drives: DrivesOption
     host: HostOption
-
-
-class EnumerationOptions(Enumeration, ReadOptions, total=False):
-    """How volumes are enumerated, and how their images are read."""
 
 
 class ScanOptions(EnumerationOptions, total=False):

@@ -28,18 +28,15 @@ def format_bytes(length_bytes: float) -> str:
     >>> format_bytes(512), format_bytes(1536), format_bytes(1020 * 1024**3)
     ('512 B', '1.50 KiB', '1,020 GiB')
     """
-    for factor, unit in _BINARY:
-        if abs(length_bytes) >= factor:
-            return (
-                f"{length_bytes / factor:,.0f} {unit}"
-                if length_bytes / factor >= 100
-                else _short(length_bytes / factor, unit)
-            )
-    return f"{length_bytes:.0f} B"
+    value, unit = _to_binary_unit(length_bytes)
+    if unit == "B":
+        return f"{value:.0f} B"
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.{1 if value >= 10 else 2}f} {unit}"
 
 
-def _short(value: float, unit: str) -> str:
-    return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}"
+def _to_binary_unit(length_bytes: float) -> tuple[float, str]:
+    units = ((length_bytes / factor, unit) for factor, unit in _BINARY if abs(length_bytes) >= factor)
+    return next(units, (length_bytes, "B"))
 
 
 def format_seconds(seconds: float) -> str:
@@ -69,10 +66,8 @@ def brief_bytes(length_bytes: float) -> str:
     >>> brief_bytes(512), brief_bytes(1536), brief_bytes(27.3 * 1024**2), brief_bytes(256 * 1024**2)
     ('512 B', '1.5 KiB', '27 MiB', '256 MiB')
     """
-    for factor, unit in _BINARY:
-        if abs(length_bytes) >= factor:
-            return f"{_two_digits(length_bytes / factor)} {unit}"
-    return f"{length_bytes:.0f} B"
+    value, unit = _to_binary_unit(length_bytes)
+    return f"{value:.0f} B" if unit == "B" else f"{_two_digits(value)} {unit}"
 
 
 def _two_digits(value: float) -> str:
@@ -184,14 +179,14 @@ MAX_LISTED: Final = 8
 """Number of names in a list within a sentence; the others are counted."""
 
 
-def format_list(items: Sequence[str], separator: str = ", ") -> str:
+def format_list(items: Sequence[str], separator: str = ", ", limit: int = MAX_LISTED) -> str:
     """Format a list of names for a sentence, truncated because a disk may have thousands.
 
     >>> format_list(["a", "b"]), format_list(["a"] * 1000)
     ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
     """
-    num_others = len(items) - MAX_LISTED
-    return separator.join(items[:MAX_LISTED]) + (f" and {num_others:,} more" if num_others > 0 else "")
+    num_others = len(items) - limit
+    return separator.join(items[:limit]) + (f" and {num_others:,} more" if num_others > 0 else "")
 
 
 def format_ratio(ratio: float | None) -> str:

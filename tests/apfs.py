@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.checks.apfs import registry
-from layoutscope.checks.apfs.comparison import compare_contents
+from layoutscope.checks.apfs.scan import compare_contents
 from layoutscope.filesystems.apfs import reader
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.plugins.apfs import TRAITS

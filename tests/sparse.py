@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -19,3 +20,13 @@ def write_sparse(target: Path, source: BinaryIO) -> None:
             else:
                 written.write(data)
         written.truncate()
+
+
+def copy_zeroed(source: Path, target: Path, *places: int, length: int = 4096) -> Path:
+    """Copy an image, and fill blocks of it with zeros."""
+    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", source, target], check=True)
+    with target.open("r+b") as file:
+        for at in places:
+            file.seek(at)
+            file.write(bytes(length))
+    return target

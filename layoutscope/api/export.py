@@ -12,14 +12,12 @@ import numpy as np
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
 from layoutscope.api.images import OpenImage, walkable
-from layoutscope.api.keywords import DEFAULT_DRIVES, profiles_of, takes
+from layoutscope.api.keywords import DEFAULT_DRIVES, check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import check_workload, host_of, serve_walk, walk, work_of
-from layoutscope.drive.simulation import Unknowns
-from layoutscope.drive.uncertain import Host
+from layoutscope.api.workloads import check_workload, serve_walk, unknowns_of, walk, work_of
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.options import ExportOptions, fill
@@ -97,10 +95,8 @@ def export(
             raise UsageError(f"{document} is a whole document: leave the table out")
         _export_document(path, document, target, options)
         return
-    known = (*FORMATS, *DOCUMENT_FORMATS)
-    if table is None and file_format not in (None, *known):
-        hint = did_you_mean(str(file_format), known)
-        raise UsageError(f"unknown format {file_format!r}{hint}. Choose from: {', '.join(known)}")
+    if table is None and file_format is not None:
+        check_choice("format", file_format, (*FORMATS, *DOCUMENT_FORMATS))
     if table is None:
         raise UsageError(f"no table was named. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     if table not in (ALL, *EXPORTED):
@@ -262,6 +258,6 @@ def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
             title = f"{name}, {work['order']} on {profile.name}"
-            served = serve_walk(layout, reads, profile, Unknowns(Host.of(host_of(work, layout))))
+            served = serve_walk(layout, reads, profile, unknowns_of(work, layout))
             found.append(Profile.of(title, reads, served, paths))
     return found

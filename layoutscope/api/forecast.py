@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,9 +19,9 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, walk
+from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, unknowns_of, walk
 from layoutscope.drive import service
-from layoutscope.drive.simulation import ALIGNED_BYTES, Unknowns, draw_seconds
+from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
 from layoutscope.drive.uncertain import (
     START,
     VOLUME,
@@ -243,14 +243,9 @@ def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
     return each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)}))
 
 
-class Drawn(NamedTuple):
-    """One draw of a volume after some cycles."""
-
-    files: int
-    nodes: int  # leaves that an enumeration reads
-    reads: int
-    seconds: dict[str, tuple[float, NDArray[np.float64]]]  # by profile: on the drive as named, and on drives like it
-    metrics: tuple[Metric, ...]
+Drawn: TypeAlias = "tuple[tuple[int, int, int], dict[str, tuple[float, NDArray[np.float64]]], tuple[Metric, ...]]"
+"""One draw of a volume after some cycles: its files, the leaves and reads of an enumeration; by profile the seconds on
+the drive as named, and on drives like it; and its metrics."""
 
 
 def follow_cycles(
@@ -266,7 +261,7 @@ def follow_cycles(
     draws: dict[int, list[Drawn]] = {step: [] for step in looked_at}
     notes: list[str] = []
     listing = check_workload({"host": request["host"]})
-    unknowns = Unknowns(Host.of(host_of(listing)))
+    unknowns = unknowns_of(listing)
 
     def look(layout: VolumeLayout, seed: int) -> Drawn:
         """Measure and walk a layout; each draw of what happens has drives of its own."""
@@ -277,7 +272,7 @@ def follow_cycles(
         files = int(layout.columns("entries")["kind"].equals("file").sum())
         nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
         leaves = int((nodes["level"].filled(1) == 0).sum())
-        return Drawn(files, leaves, len(reads), seconds, measure(layout))
+        return (files, leaves, len(reads)), seconds, measure(layout)
 
     with phase("following the cycles", seeds * max(steps, 1), unit="steps") as under_way:
         for seed in range(seeds):
@@ -304,21 +299,21 @@ def follow_cycles(
     points = []
     for step, found in draws.items():
         if found:
-            files, nodes, reads = (
-                _range([getattr(item, name) for item in found]) for name in ("files", "nodes", "reads")
-            )
+            counts, seconds, metrics = zip(*found, strict=True)
             known = errors if step else {}
-            points.append(
-                ForecastPoint(step * cycles_a_step, files, nodes, reads, _times(found, known), _metrics(found, known))
-            )
+            files, nodes, reads = map(_range, zip(*counts, strict=True))
+            parts = _times(seconds, known), _metrics(metrics, known)
+            points.append(ForecastPoint(step * cycles_a_step, files, nodes, reads, *parts))
     return tuple(points), tuple(dict.fromkeys(notes))
 
 
-def _times(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
+def _times(
+    draws: Sequence[dict[str, tuple[float, NDArray[np.float64]]]], errors: Mapping[tuple[str, str], float]
+) -> tuple[ForecastTime, ...]:
     found, error = [], errors.get((SECONDS, ""), 0.0)
-    for name in draws[0].seconds:
-        named = _range([item.seconds[name][0] for item in draws])
-        similar = np.concatenate([item.seconds[name][1] for item in draws])
+    for name in draws[0]:
+        named = _range([item[name][0] for item in draws])
+        similar = np.concatenate([item[name][1] for item in draws])
         low, high = quantiles(similar, (TAIL, 1 - TAIL)).tolist()
         # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
         ends = _widen(min(low, named.low), max(high, named.high), error)
@@ -326,16 +321,17 @@ def _times(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> t
     return tuple(found)
 
 
-def _metrics(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
+def _metrics(
+    draws: Sequence[tuple[Metric, ...]], errors: Mapping[tuple[str, str], float]
+) -> tuple[ForecastMetric, ...]:
     by_key: dict[tuple[str, str], list[float]] = {}
     about: dict[tuple[str, str], Definition] = {}
-    for item in draws:
-        for metric in item.metrics:
-            key = (metric.definition.name, metric.subject)
-            about.setdefault(key, metric.definition)
-            by_key.setdefault(key, [])
-            if metric.value is not None:
-                by_key[key].append(float(metric.value))
+    for metric in chain.from_iterable(draws):
+        key = (metric.definition.name, metric.subject)
+        about.setdefault(key, metric.definition)
+        by_key.setdefault(key, [])
+        if metric.value is not None:
+            by_key[key].append(float(metric.value))
     made = []
     for key, values in by_key.items():
         found = _range(values) if values else None

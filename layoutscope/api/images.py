@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from layoutscope.errors import LayoutscopeError
     from layoutscope.image import Source
     from layoutscope.options import ReadOptions
-    from layoutscope.partition import VolumeCandidate, VolumeSearch
+    from layoutscope.partition import VolumeCandidate
     from layoutscope.tables import Table
     from layoutscope.tables.frames import WalkCosts
 
@@ -51,8 +51,6 @@ class Opened(Struct, frozen=True):
     images: tuple[Source, ...] | None = None
     # bytes that each volume or container has at most, by where it starts in the image
     spaces: Mapping[int, int] = field(default_factory=dict)
-    # what is stored where on the image, requested or not; None for a capture
-    search: VolumeSearch | None = None
     capture: str = ""  # path of the capture; empty for an image
 
     def bytes(self) -> tuple[Source, ...]:
@@ -180,9 +178,7 @@ class OpenImage:
 def charge_walk(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
     """Charge what a walk costs to nodes, files and directories."""
     from layoutscope.api.keywords import profiles_of
-    from layoutscope.api.workloads import check_workload, host_of, prediction, walk
-    from layoutscope.drive.simulation import Unknowns
-    from layoutscope.drive.uncertain import Host
+    from layoutscope.api.workloads import check_workload, prediction, unknowns_of, walk
     from layoutscope.results.frames import costs_of
 
     # Typing errors are reported before anything that the volume lacks.
@@ -190,7 +186,7 @@ def charge_walk(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkC
     only_volume([layout])
     (profile,) = profiles_of(drive)
     reads = walk(layout, request).reads
-    found = prediction(layout, reads, profile, Unknowns(Host.of(host_of(request, layout))))
+    found = prediction(layout, reads, profile, unknowns_of(request, layout))
     return costs_of(layout, reads, found, request["order"])
 
 

@@ -14,7 +14,7 @@ from functools import wraps
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from layoutscope.errors import did_you_mean
+from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import check_numbers, options_of, own_options
 
 RENAMED: Final = {
@@ -93,6 +93,13 @@ def refuse_unknown(
             now = RENAMED.get(name)
             hint = f" (it is called {now!r} now)" if now in names else did_you_mean(name, names)
             raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
+
+
+def check_choice(what: str, given: str, known: Iterable[str]) -> None:
+    """Refuse a word that is none of those that are known."""
+    names = [*known]
+    if given not in names:
+        raise UsageError(f"unknown {what} {given!r}{did_you_mean(given, names)}. Choose from: {', '.join(names)}")
 
 
 def _entry(name: str, option: Option, kind: str) -> list[str]:

@@ -50,33 +50,7 @@ def map_page(
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> LayoutMap:
-    """Draw scans as one figure: what fills each stretch of each disk, beside where the head goes.
-
-    Parameters
-    ----------
-    result : ScanResult or sequence of ScanResult
-        The scans to show, on the same scale.
-    names : bool
-        Whether names from the images may appear.
-
-    Returns
-    -------
-    LayoutMap
-        A :class:`plotly.graph_objects.Figure`, the first screen of the page of :func:`write_map`. A notebook shows that
-        page, in a frame.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to draw.
-
-    Examples
-    --------
-    >>> import layoutscope
-    >>> from layoutscope.api.map import layout_map
-    >>> layout_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"))
-    LayoutMap(1 disk)
-    """
+    """Draw scans as one figure, on the same scale: what fills each stretch of each disk, beside where the head goes."""
     from layoutscope.report.map.notebook import layout_figure
     from layoutscope.report.map.page import shares_of
     from layoutscope.report.map.scans import disks
@@ -132,32 +106,7 @@ def write_map(
     force: bool = False,
     **shown: Unpack[PageOptions],
 ) -> None:
-    """Write the page of one or more scans.
-
-    Parameters
-    ----------
-    result : ScanResult or sequence of ScanResult
-        The scans to show, on the same scale.
-    path : path or binary file
-        The file to write.
-    names : bool
-        Whether names from the images may appear.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If the file exists and `force` is not given, or the scans are not two states of one volume.
-    OutputError
-        If it cannot be written.
-
-    Examples
-    --------
-    >>> import layoutscope
-    >>> from layoutscope.api.map import write_map
-    >>> write_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "map.html")
-    """
+    """Write the page of one or more scans, on the same scale; names from the images may be left out."""
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
         page = map_page(_several(result), names=names, **shown).encode("utf-8", "replace")

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs, ownfiles
-from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean, reason_of
+from layoutscope.api.keywords import check_choice
+from layoutscope.errors import LayoutscopeError, OutputError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -87,8 +88,8 @@ def report_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "
 
 def file_form(target: object, asked: str | None, forms: Collection[str], usual: str) -> str:
     """Return the format of a result: the requested one, else that of the file's name."""
-    if asked is not None and asked not in forms:
-        raise UsageError(f"unknown format {asked!r}{did_you_mean(asked, forms)}. Choose from: {', '.join(forms)}")
+    if asked is not None:
+        check_choice("format", asked, forms)
     ending = Path(target).suffix.lower().removeprefix(".") if isinstance(target, str | os.PathLike) else ""
     form = ENDINGS.get(ending)
     if form in (None, asked):
@@ -170,8 +171,10 @@ def disk_in(path: Path) -> str:
     images, and those are removed by hand.
     """
     from layoutscope.image.cache import compression_of
+    from layoutscope.image.containers.udif import udif_trailer_at
     from layoutscope.image.raw import RawFile
-    from layoutscope.image.signatures import peek, signature_of, trailer_of, udif_trailer_at
+    from layoutscope.image.signatures import signature_of
+    from layoutscope.image.source import peek, trailer_of
     from layoutscope.partition import find_volumes
 
     try:

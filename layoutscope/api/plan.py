@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from layoutscope.api.images import nothing_to_walk
-from layoutscope.api.keywords import takes
+from layoutscope.api.keywords import check_choice, takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import choose_host
@@ -118,10 +118,8 @@ def _fill_options(options: Mapping[str, Any]) -> PlanOptions:
             check_output(Path(path), force=asked["force"])
     if asked["lasts"] is not None and (asked["order"] != ORDER or asked["start_offset_bytes"]):
         raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
-    if asked["host"] is not None and asked["host"] not in HOSTS:
-        raise UsageError(
-            f"unknown host {asked['host']!r}{did_you_mean(asked['host'], HOSTS)}. Choose from: {', '.join(HOSTS)}"
-        )
+    if asked["host"] is not None:
+        check_choice("host", asked["host"], HOSTS)
     return asked
 
 

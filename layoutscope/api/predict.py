@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
 from layoutscope.api.images import walkable
-from layoutscope.api.keywords import profiles_of, takes
+from layoutscope.api.keywords import check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
@@ -24,13 +24,14 @@ from layoutscope.api.workloads import (
     prediction,
     refuse_unused,
     serve_walk,
+    unknowns_of,
     walk,
     walk_on,
     work_of,
 )
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured
-from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.remedies.case import Case
@@ -111,16 +112,11 @@ def predict(
     if is_over_orders and (work["what_ifs"] or ncdu is not None):
         raise UsageError("what-ifs and costs of directories need one order, not all")
     placement = work["placement"]
-    if placement not in PLACEMENTS:
-        hint = did_you_mean(placement, PLACEMENTS)
-        raise UsageError(f"unknown placement {placement!r}{hint}. Choose from: {', '.join(PLACEMENTS)}")
+    check_choice("placement", placement, PLACEMENTS)
     if placement == UNKNOWN and (is_over_orders or ORDERS[work["order"]].needs or work["start"] is not None):
         raise UsageError("placement 'unknown' needs one order that covers the whole volume")
-    unknown = [name for name in work["what_ifs"] if name not in WHAT_IFS]
-    if unknown:
-        raise UsageError(
-            f"unknown what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IFS)}. Choose from: {', '.join(WHAT_IFS)}"
-        )
+    for name in work["what_ifs"]:
+        check_choice("what-if", name, WHAT_IFS)
     profiles = profiles_of(drives)
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
@@ -133,12 +129,12 @@ def predict(
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:
             raise make_several_volumes_error(walked, image.about.name)
-        if ncdu is not None and profiles:
-            _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         named = drives is not None
         cases = (_volume(layout, profiles, work, drive_was_named=named) for layout in walked)
-        named_apart = (replace(case, volume=name) for case, name in zip(cases, called, strict=True))
-        return PredictResult(image.about, tuple(named_apart))
+        volumes = tuple(replace(case, volume=name) for case, name in zip(cases, called, strict=True))
+        if ncdu is not None:
+            _write_ncdu(walked[0], volumes[0], ncdu, force=force)
+        return PredictResult(image.about, volumes)
 
 
 def _volume(
@@ -213,18 +209,13 @@ def _alternative(trial: Trial, name: str) -> Alternative:
     return Alternative(name, WHAT_IFS[name], trial.seconds(name), found if isinstance(found, str) else "")
 
 
-def _write_ncdu(
-    layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
-) -> None:
-    """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
+def _write_ncdu(layout: VolumeLayout, case: VolumeCase, path: str | os.PathLike[str], *, force: bool) -> None:
+    """Write the cost of every directory on the first drive for ``ncdu -f``, in milliseconds."""
     from layoutscope.report.profiles import ncdu_text
 
+    reads, first = case.walk.trace, case.drives[0].prediction
     with open_output(path, force=force) as file:
-        reads = walk(layout, work).reads
-        unknowns = Unknowns(Host.of(host_of(work, layout)))
-        result = serve_walk(layout, reads, profile, unknowns, work["start_offset_bytes"])
-        each = read_seconds(reads, result.reads_ms.service_ms / 1000, result.host_factor)
-        ids, _, seconds = costs_by_directory(reads, each)
+        ids, _, seconds = costs_by_directory(reads, read_seconds(reads, first.service_s, first.host_factor))
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
             file.write(text.encode())
@@ -256,7 +247,7 @@ def predict_enumeration(
     What was walked comes with it, and what was drawn of the first drive.
     """
     work = check_workload({"host": chosen[0]})
-    unknowns = Unknowns(Host.of(host_of(work, layout)))
+    unknowns = unknowns_of(work, layout)
     if not len(layout.columns("entries")):
         return None, (), None, unknowns
     model = model_of(layout, host_of(work, layout))

@@ -201,7 +201,7 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
     findings = (*container_findings(images), *search.findings, *damage)
-    return Opened(about, tuple(layouts), findings, images, spaces, search)
+    return Opened(about, tuple(layouts), findings, images, spaces)
 
 
 def _find_volumes(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Source, ...], VolumeSearch]:

@@ -56,34 +56,7 @@ def check_capture(
 
 
 def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool = False, force: bool = False) -> None:
-    """Save a scan as a capture, which every verb takes in place of the image.
-
-    Parameters
-    ----------
-    result : ScanResult
-        What :func:`layoutscope.api.scan` returned.
-    path : path
-        The folder, by custom ``NAME.lscope``.
-    hash_names : bool
-        Whether names are replaced by hashes with a salt that nobody keeps: the same name has the same hash.
-    force : bool
-        Whether a capture that was written here is overwritten.
-
-    Raises
-    ------
-    UsageError
-        As :func:`check_capture`.
-    OutputError
-        If it cannot be written.
-
-    Examples
-    --------
-    >>> import layoutscope
-    >>> from layoutscope.api.save import save
-    >>> save(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "tuesday.lscope")
-    >>> layoutscope.scan("tuesday.lscope").volume.layout.facts.name
-    'Scattered'
-    """
+    """Save a scan as a capture, with its names or with hashes whose salt nobody keeps (:meth:`ScanResult.save`)."""
     seen = check_capture(path, force=force)
     layouts = [volume.layout for volume in result.parts]
     if hash_names:

@@ -113,11 +113,6 @@ def trace(
         return walk(only_volume(image.layouts), work).reads
 
 
-def trace_form(target: object, asked: str | None) -> str:
-    """Return the format of a trace; see :func:`layoutscope.api.outputs.file_form`."""
-    return file_form(target, asked, FORMATS, "csv")
-
-
 def write_trace(
     reads: AccessTrace,
     target: str | os.PathLike[str] | IO[bytes],
@@ -151,7 +146,7 @@ def write_trace(
     >>> import layoutscope
     >>> layoutscope.write_trace(layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst"), "walk.csv")
     """
-    form = trace_form(target, file_format)
+    form = file_form(target, file_format, FORMATS, "csv")
     with open_output(target, force=force, holds=f"{len(reads):,} reads") as file:
         if form == "csv":
             file.write(csv_text(reads).encode())

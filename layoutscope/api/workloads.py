@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
+from layoutscope.api.keywords import check_choice
 from layoutscope.display import Struct
 from layoutscope.drive.simulation import Unknowns, simulate_on
 from layoutscope.drive.uncertain import Host
@@ -52,10 +53,9 @@ def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload)
             raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}. Choose from: {', '.join(known)}")
     work = fill(kind, workload)
     order, host = work["order"], work["host"]
-    if order not in ORDERS:
-        raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
-    if host is not None and host not in HOSTS:
-        raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
+    check_choice("order", order, ORDERS)
+    if host is not None:
+        check_choice("host", host, HOSTS)
     check_numbers(kind, work)
     if isinstance(work["paths"], str):
         raise UsageError("paths must be a sequence of paths: this is one text")
@@ -125,6 +125,11 @@ def host_of(work: Workload, layout: VolumeLayout | None = None) -> HostProfile:
         return set_properties(usual, work["host_properties"] or {})
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def unknowns_of(work: Workload, layout: VolumeLayout | None = None) -> Unknowns:
+    """Return what is not known of drives that serve a workload, by the host of a volume."""
+    return Unknowns(Host.of(host_of(work, layout)))
 
 
 class Walk(Struct, frozen=True):

@@ -14,7 +14,7 @@ from layoutscope.display import Struct
 from layoutscope.findings import RANK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from layoutscope.findings import Finding
 
@@ -182,16 +182,14 @@ class _Links:
                 is_head, item = number in self.heads, self.findings[number]
                 group = self.volumes[number], self._tree(number, row), is_head, item.level
                 if group not in known:
-                    found = self._candidates(number, row, groups)
-                    known[group] = self._gravest((n for n in found if not (is_head and n in self.links)), item)
+                    volume, tree, *_ = group
+                    # Causes are in the same volume or its container, and in the same tree if the row requires that.
+                    near_groups = (
+                        each for (other, of), each in groups.items() if of == tree and other in ("", volume or other)
+                    )
+                    found = (n for each in near_groups for n in each if not (is_head and n in self.links))
+                    known[group] = self._gravest(found, item)
                 self._set(number, known[group])
-
-    def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
-        """Yield the causes in the same volume or its container, and in the same tree if the row requires that."""
-        volume, tree = self.volumes[number], self._tree(number, row)
-        for (other, of), causes in groups.items():
-            if of == tree and (other in ("", volume) or not volume):
-                yield from causes
 
     def _tree(self, number: int, row: Follows) -> str:
         return self.about[number].tree if row.is_of_one_tree else ""
@@ -199,9 +197,9 @@ class _Links:
     def _all(self, codes: Iterable[str]) -> list[int]:
         return [number for code in codes for number in self.codes.get(code, ())]
 
-    def link(self, number: int, causes: tuple[int, ...]) -> bool:
+    def link(self, number: int, causes: tuple[int, ...]) -> None:
         """Link a finding to its gravest causes; a cause must be at least as severe as the finding."""
-        return self._set(number, self._gravest(causes, self.findings[number]))
+        self._set(number, self._gravest(causes, self.findings[number]))
 
     def _gravest(self, causes: Iterable[int], item: Finding) -> tuple[int, ...]:
         """Return the gravest root causes, or none if all of them are less severe than the finding."""
@@ -209,11 +207,7 @@ class _Links:
         worst = max(ranks.values(), default=-1)
         return tuple(root for root, rank in ranks.items() if rank == worst) if worst >= RANK[item.level] else ()
 
-    def _set(self, number: int, roots: tuple[int, ...]) -> bool:
-        if number in self.links:
-            return False
-        if number in roots:
-            roots = tuple(root for root in roots if root != number)
-        if roots:
-            self.links[number] = roots
-        return bool(roots)
+    def _set(self, number: int, roots: tuple[int, ...]) -> None:
+        others = tuple(root for root in roots if root != number) if number in roots else roots
+        if others:
+            self.links.setdefault(number, others)

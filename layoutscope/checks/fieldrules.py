@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.arrays import U8, Mask
     from layoutscope.structs.recordtypes import Field, RecordType
 
 
@@ -27,7 +28,7 @@ class Want(Struct, frozen=True):
     """The permitted values of a field; a rule adds the message for other values."""
 
     # returns which values of a field in many structures, of shape (n,) or (n, k), are permitted
-    is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    is_met: Callable[[NDArray[Any]], Mask]
     expected: object  # in a finding; an array has one row per structure
 
 
@@ -50,7 +51,13 @@ def rules(code: str, *rows: tuple[Field, Want | None, str], level: Level = "warn
 def equals(expected: object) -> Want:
     """Require a value; an array has one value per structure."""
     values = np.asarray(expected)
-    return Want(lambda found: found == (values if values.ndim == 0 else _compare_beside(values, found)), expected)
+
+    def is_met(found: NDArray[Any]) -> Mask:
+        # Each item of a repeated field is compared with the value of its structure.
+        equal: Mask = found == (values.reshape(-1, *[1] * (found.ndim - 1)) if values.ndim else values)
+        return equal
+
+    return Want(is_met, expected)
 
 
 def one_of(*expected: int) -> Want:
@@ -60,7 +67,7 @@ def one_of(*expected: int) -> Want:
 
 def only_bits(mask: int) -> Want:
     """Require that no bits outside a mask are set."""
-    return Want(lambda found: found & found.dtype.type(~mask & _ones(found)) == 0, f"no bits outside of {mask:#x}")
+    return Want(lambda found: found & ~np.array(mask, found.dtype) == 0, f"no bits outside of {mask:#x}")
 
 
 def bits_set(mask: int) -> Want:
@@ -78,9 +85,9 @@ def at_least(limit: int) -> Want:
     return Want(lambda found: found >= limit, f"at least {limit}")
 
 
-def _zero(found: NDArray[Any]) -> NDArray[np.bool_]:
+def _zero(found: NDArray[Any]) -> Mask:
     # Reserved bytes have no numeric type: numpy compares them as a whole.
-    result: NDArray[np.bool_] = found == np.zeros((), found.dtype)
+    result: Mask = found == np.zeros((), found.dtype)
     return result
 
 
@@ -90,20 +97,12 @@ ZERO: Final = Want(_zero, 0)
 NOT_ZERO: Final = Want(lambda found: ~_zero(found), "not 0")
 
 
-def _compare_beside(values: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
-    return values.reshape(-1, *[1] * (found.ndim - 1))
-
-
-def _ones(found: NDArray[Any]) -> int:
-    return (1 << (8 * found.dtype.itemsize)) - 1
-
-
 def check_fields(
     record_type: RecordType,
-    buffer: NDArray[np.uint8],
+    buffer: U8,
     starts: NDArray[Any],  # start of each structure, in bytes from the start of the buffer
     declared: Iterable[FieldRule],
-    at: Callable[[int, int], FindingLog],  # binds the log to a byte of a structure
+    at: Callable[[int, int], FindingLog],  # binds the log to a structure by its number, and to a byte of the buffer
 ) -> None:
     """Check structures of one type against the rules of their fields."""
     wanted = [(rule, rule.want) for rule in declared if rule.want is not None]
@@ -116,7 +115,7 @@ def check_fields(
         for row, *items in np.argwhere(~want.is_met(values))[:MAX_CASES].tolist():
             expected = want.expected[row] if isinstance(want.expected, np.ndarray) else want.expected
             name = f"{rule.field}{''.join(f'[{number}]' for number in items)}"
-            log = at(row, item_offset(rule.field, items)).within(name)
+            log = at(row, int(starts[row]) + item_offset(rule.field, items)).within(name)
             stored = _format_value(values[row, *items])
             log.add(rule.code, rule.level, f"{name}: {rule.message}", expected=expected, found=stored)
 

@@ -8,17 +8,12 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.parameters import AsJson
-from layoutscope.cli.running import STANDARD_OUTPUT, warn
+from layoutscope.cli.parameters import PLOT, TO_FILE, AsJson
+from layoutscope.cli.running import warn
 from layoutscope.options import OUTPUT, FitOptions, Force, MeasureOptions, Option, fill
 
-Profile = Annotated[
-    Path | None,
-    Option("Output file.", panel=OUTPUT, flag="-o --output", metavar="FILE.toml", absence=STANDARD_OUTPUT),
-]
-DrivePlot = Annotated[
-    Path | None, Option("Plot seek curves and latencies.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
-]
+Profile = Annotated[Path | None, TO_FILE._replace(metavar="FILE.toml")]
+DrivePlot = Annotated[Path | None, PLOT._replace(help="Plot seek curves and latencies.")]
 
 
 def drives(
@@ -122,10 +117,7 @@ def _write(text: str, output: Path | None, *, force: bool) -> None:
 
 def kit(
     *,
-    output: Annotated[
-        Path | None,
-        Option("Output file.", panel=OUTPUT, flag="-o --output", metavar="FILE.sh", absence=STANDARD_OUTPUT),
-    ] = None,
+    output: Annotated[Path | None, TO_FILE._replace(metavar="FILE.sh")] = None,
     warm: Annotated[
         bool,
         Option(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.parameters import FLEET, AsJson, complete_options
-from layoutscope.cli.running import STANDARD_OUTPUT, show, warn
+from layoutscope.cli.parameters import FLEET, TO_FILE, AsJson, complete_options
+from layoutscope.cli.running import show, warn
 from layoutscope.errors import UsageError
 from layoutscope.options import OUTPUT, BatchOptions, Force, Option, QueryOptions
 
@@ -66,9 +66,7 @@ def query_fleet(
         str | None,
         Option("Format: csv, json, md or parquet.", panel=OUTPUT, flag="--format", metavar="FORM", absence="a table"),
     ] = None,
-    output: Annotated[
-        Path | None, Option("File for the result.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT)
-    ] = None,
+    output: Annotated[Path | None, TO_FILE._replace(help="File for the result.")] = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[QueryOptions, FLEET],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
 
 import typer
 
@@ -69,18 +69,21 @@ def export(
     """Export tables of the layout, or file lists and walks in formats of other programs."""
     from layoutscope.api.export import export as run
 
-    if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is binary, and this is a terminal. Write it to a file: -o FILE.parquet.")
-    run(image, table, sys.stdout.buffer if output is None else output, **complete_options(options))
+    run(image, table, _choose_target(output, options.get("file_format")), **complete_options(options))
 
 
 def list_files(image: Image, *, output: Output = None, options: ListOptions) -> None:
     """List every file of a volume with its path, straight from the metadata: faster than any listing on a slow disk."""
     from layoutscope.api.listing import list_files as run
 
-    if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
+    run(image, _choose_target(output, options.get("file_format")), **complete_options(options))
+
+
+def _choose_target(output: Path | None, file_format: str | None) -> Path | IO[bytes]:
+    """Return where a table goes; a terminal takes no binary one."""
+    if output is None and file_format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is binary, and this is a terminal. Write it to a file: -o FILE.parquet.")
-    run(image, sys.stdout.buffer if output is None else output, **complete_options(options))
+    return sys.stdout.buffer if output is None else output
 
 
 def extract(

@@ -79,11 +79,10 @@ ImageItself = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Option("Print JSON.", panel=OUTPUT, flag="--json")]
-Plot = Annotated[Path | None, Option("Write a page of plots.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")]
-Output = Annotated[
-    Path | None,
-    Option("Output file.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),
-]
+PLOT: Final = Option("Write a page of plots.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
+Plot = Annotated[Path | None, PLOT]
+TO_FILE: Final = Option("Output file.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT)
+Output = Annotated[Path | None, TO_FILE]
 
 OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "number": (int | None, "N", VOLUME, "the newest"),

@@ -62,12 +62,12 @@ def trace(
     options: TraceOptions,
 ) -> None:
     """Write the reads of a workload in order, as a table, fio iolog or blkparse text."""
-    from layoutscope.api.outputs import check_output
+    from layoutscope.api.outputs import check_output, file_form
+    from layoutscope.api.trace import FORMATS, write_trace
     from layoutscope.api.trace import trace as run
-    from layoutscope.api.trace import trace_form, write_trace
 
     target = sys.stdout.buffer if output is None else output
-    trace_form(target, file_format)
+    file_form(target, file_format, FORMATS, "csv")
     if output is not None:
         check_output(output, force=force, reads=[image])
     write_trace(run(image, **complete_options(options)), target, file_format=file_format, disk=disk, force=force)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.parameters import SEVERAL, AsJson, Image, Plot, complete_options
-from layoutscope.cli.running import STANDARD_OUTPUT, show, show_curves
+from layoutscope.cli.parameters import SEVERAL, TO_FILE, AsJson, Image, Plot, complete_options
+from layoutscope.cli.running import show, show_curves
 from layoutscope.options import (
     OUTPUT,
     EnumerationOptions,
@@ -90,16 +90,7 @@ def map_images(
         typer.Argument(metavar="IMAGE...", help="One or more images or captures, or IMAGE:VOLUME, shown on one scale."),
     ],
     *,
-    output: Annotated[
-        Path | None,
-        Option(
-            "Output page; - for standard output.",
-            panel=OUTPUT,
-            flag="-o --output",
-            metavar="FILE.html",
-            absence=STANDARD_OUTPUT,
-        ),
-    ],
+    output: Annotated[Path | None, TO_FILE._replace(help="Output page; - for standard output.", metavar="FILE.html")],
     options: MapOptions,
 ) -> int:
     """Write an interactive map of one or more images: one HTML page that needs no network."""

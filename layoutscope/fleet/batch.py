@@ -13,23 +13,20 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from layoutscope import inputs
-from layoutscope.api.keywords import profiles_of, several, takes
-from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
+from layoutscope.api.keywords import check_choice, profiles_of, several, takes
+from layoutscope.errors import ImageError, UsageError, reason_of
 from layoutscope.fleet.engines import (
     LOCAL_CLUSTER,
     FleetJob,
-    FleetLimits,
-    FleetSource,
-    default_memory_bytes,
-    default_workers,
     read_by_scheduler,
     read_here,
     require_dask,
     require_unix,
 )
+from layoutscope.fleet.limits import default_memory_bytes, default_workers
 from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts
@@ -54,10 +51,14 @@ UNREAD_KINDS: Final = (
 )
 
 
-def find_sources(paths: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
-    """List the sources to read, without duplicates, in the order in which they are found."""
+Found: TypeAlias = tuple[str, tuple[str, str] | None]
+"""The path of a source, and how it ended if it is not to be read: `FleetJob.ended`."""
+
+
+def find_sources(paths: Iterable[str | os.PathLike[str]], output: Path) -> list[Found]:
+    """List the sources to read in the order in which they are found; several paths may lead to one."""
     own_folder, known_folders = Path(os.path.realpath(output)), set[tuple[int, int]]()
-    found: dict[str, FleetSource] = {}
+    found: list[Found] = []
     for path, is_named in _expand_lists(paths):
         if "\0" in path:
             raise UsageError(f"{path}: has a zero byte. A list has one path per line.")
@@ -65,11 +66,10 @@ def find_sources(paths: Iterable[str | os.PathLike[str]], output: Path) -> list[
         if is_named and _is_within(path, own_folder):
             why = f"{path}: is in the folder of this batch ({output}), which is not a source"
             raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
-        for source in _list_sources(path, own_folder, known_folders):
-            found.setdefault(source.identifier, source)
+        found += _list_sources(path, own_folder, known_folders)
     if not found:
         raise UsageError("no source: nothing was named, or the names match no file")
-    return list(found.values())
+    return found
 
 
 def _expand_lists(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
@@ -98,32 +98,32 @@ def _is_within(path: str, folder: Path) -> bool:
     return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(folder)
 
 
-def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) -> list[FleetSource]:
+def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) -> list[Found]:
     """List the sources at a path or, for a folder, below it; the batch's own folder is skipped.
 
     `output` has no links in it. `known_folders` collects the listed folders, because several links may lead to one.
     """
     if is_address(path):
-        return [FleetSource(path)]
+        return [(path, None)]
     if _is_within(path, output):
         return []
     try:
         status = os.stat(path)  # noqa: PTH116  (names may be no UTF-8)
     except (OSError, ValueError) as error:
-        return [FleetSource(path, failed=reason_of(error))]
+        return [(path, ("failed", reason_of(error)))]
     for is_kind, reason in UNREAD_KINDS:
         if is_kind(status.st_mode):
-            return [FleetSource(path, refused=reason)]
+            return [(path, ("refused", reason))]
     place, identity = Path(path), (status.st_dev, status.st_ino)
     if not stat.S_ISDIR(status.st_mode) or is_bundle(place) or is_capture(place):
-        return [FleetSource(path)]
+        return [(path, None)]
     if identity in known_folders:
         return []
     known_folders.add(identity)
     try:
         names = sorted(inputs.list_folder(path))
     except OSError as error:
-        return [FleetSource(path, failed=reason_of(error))]
+        return [(path, ("failed", reason_of(error)))]
     inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
     # Only the first part of a split image is a source.
     parts = set[str]()
@@ -187,25 +187,28 @@ def batch(
     folder.begin(resume=fleet_options["resume"])
     with folder.lock():
         found = find_sources(several(sources), folder.path)
-        for source in found:
-            inputs.note(source.path)  # other processes read it: what is printed here must not go there
+        for path, _ in found:
+            inputs.note(path)  # other processes read it: what is printed here must not go there
         limits, read = _choose_engine(fleet_options)
-        folder.prepare({"sources": len(found)})
-        jobs = [FleetJob(source, str(folder.path.absolute()), limits, scan_options) for source in found]
+        jobs: dict[str, FleetJob] = {}
+        for path, ended in found:
+            job = FleetJob(path, str(folder.path.absolute()), *limits, scan_options, ended=ended)
+            jobs.setdefault(job.identifier, job)
+        folder.prepare({"sources": len(jobs)})
         documents: dict[str, dict[str, Any]] = {}
-        for job in jobs:
-            row = folder.read_row(job.source.identifier)
+        for identifier, job in jobs.items():
+            row = folder.read_row(identifier)
             # A failed source is read again, because the cause may be gone.
             if row is not None and row.get("status") != "failed" and row.get("key") == job.key():
-                documents[job.source.identifier] = row
-        remaining = [job for job in jobs if job.source.identifier not in documents]
+                documents[identifier] = row
+        remaining = [job for identifier, job in jobs.items() if identifier not in documents]
         num_unchanged = len(documents)
         documents |= _read_sources(folder, read(remaining), len(remaining), on_source)
         folder.clear_work()
-        folder.write_tables((source.identifier for source in found), documents)
-        ends = tuple(_make_source_end(documents[source.identifier]) for source in found)
+        folder.write_tables(jobs, documents)
+        ends = tuple(_make_source_end(documents[identifier]) for identifier in jobs)
         result = FleetResult(os.fspath(folder.path), ends, num_unchanged, monotonic() - began)
-        folder.write_manifest({"sources": len(found), "counts": result.counts, "is_complete": True})
+        folder.write_manifest({"sources": len(jobs), "counts": result.counts, "is_complete": True})
     return result
 
 
@@ -219,8 +222,7 @@ def _check_options(options: dict[str, Any], fleet_options: FleetOptions) -> dict
     profiles_of(options.get("drives") or ())
     orders = list(fleet_options["orders"] or ("fts",))
     for order in orders:
-        if order not in ORDERS:
-            raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
+        check_choice("order", order, ORDERS)
         if ORDERS[order].needs:
             raise UsageError(f"the order {order} needs a pattern for one volume, so a batch cannot use it")
     # Options that equal the defaults are left out, so equal requests have equal keys.
@@ -238,8 +240,8 @@ def _check_options(options: dict[str, Any], fleet_options: FleetOptions) -> dict
 
 def _choose_engine(
     options: FleetOptions,
-) -> tuple[FleetLimits, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
-    """Choose the limits of each process and the engine that runs the jobs."""
+) -> tuple[tuple[int, float, int | None], Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
+    """Choose the limits of each process (memory, seconds, written bytes) and the engine that runs the jobs."""
     workers = default_workers() if options["workers"] is None else options["workers"]
     memory = default_memory_bytes(workers) if options["memory_bytes"] is None else options["memory_bytes"]
     seconds = options["timeout_ms"] / 1000
@@ -248,7 +250,7 @@ def _choose_engine(
         raise UsageError("memory, timeout and written of a batch must be more than 0")
     scheduler, has_dashboard = options["scheduler"], options["dashboard"]
     if scheduler is None and not has_dashboard:
-        return FleetLimits(memory, seconds, written), partial(read_here, workers=workers)
+        return (memory, seconds, written), partial(read_here, workers=workers)
     if scheduler not in (None, LOCAL_CLUSTER):
         if has_dashboard or options["workers"] is not None:
             raise UsageError("an existing scheduler has its own workers and its own page")
@@ -256,7 +258,7 @@ def _choose_engine(
             memory = 0  # other machines have memory of their own
     require_dask(has_dashboard=has_dashboard)
     read = partial(read_by_scheduler, address=scheduler or LOCAL_CLUSTER, workers=workers, has_dashboard=has_dashboard)
-    return FleetLimits(memory, seconds, written), read
+    return (memory, seconds, written), read
 
 
 def _read_sources(

@@ -31,14 +31,15 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import field, to_builtins
-from msgspec.structs import replace
+from msgspec import field
+from msgspec.structs import asdict, replace
 
 from layoutscope import inputs, memory, ownfiles
 from layoutscope.display import Struct
 from layoutscope.errors import EXIT_FAILED, ImageError, LayoutscopeError, UnsupportedError, install_command, reason_of
+from layoutscope.fleet.limits import USUAL_MEMORY_BYTES, default_memory_bytes
 from layoutscope.fleet.store import RESUME, FleetFolder, plain_text
-from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
+from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, outcome
 from layoutscope.image.remote import address_identity
 from layoutscope.image.split import find_parts
 from layoutscope.inputs import is_address
@@ -53,12 +54,22 @@ ID_DIGITS: Final = 16
 """Hexadecimal digits of a source's identifier: among 10^9 sources, the chance of a collision is 1 in 40."""
 
 
-class FleetSource(Struct, frozen=True):
-    """One source of a batch."""
+END_BYTES: Final = 65536
+"""Length of a file's beginning and end that its identity includes: a write to a disk changes headers there."""
 
-    path: str  # as it was found; bytes that are not UTF-8 are surrogates, as in Python's own functions
-    refused: str = ""  # why it is not an image, where that is known before it is read
-    failed: str = ""  # why it cannot be reached
+
+class FleetJob(Struct, frozen=True):
+    """The work on one source, for an engine on any machine."""
+
+    path: str  # of the source as it was found; bytes that are not UTF-8 are surrogates, as in Python's own functions
+    folder: str  # the batch's folder
+    memory_bytes: int  # address space of its process; 0 for a share of the cluster worker's own limit
+    seconds: float  # wall time that its process may take
+    written_bytes: int | None = None  # length of each file that its process writes; None for no limit
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`, and `orders` and `hash_names`
+    at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
+    # how it ended already, and why: it is known not to be an image (`refused`), or cannot be reached (`failed`)
+    ended: tuple[str, str] | None = None
 
     @property
     def identifier(self) -> str:
@@ -66,40 +77,12 @@ class FleetSource(Struct, frozen=True):
         place = self.path if is_address(self.path) else os.path.realpath(self.path)
         return hashlib.sha256(os.fsencode(place)).hexdigest()[:ID_DIGITS]
 
-    @property
-    def shown(self) -> str:
-        """The path as text; bytes that are not UTF-8 are escaped."""
-        return plain_text(self.path)
-
-
-END_BYTES: Final = 65536
-"""Length of a file's beginning and end that its identity includes: a write to a disk changes headers there."""
-
-
-class FleetLimits(Struct, frozen=True):
-    """Limits of the process of one source."""
-
-    memory_bytes: int  # address space; 0 for a share of the cluster worker's own limit
-    seconds: float  # wall time
-    written_bytes: int | None = None  # length of each file that it writes; None for no limit
-
-
-class FleetJob(Struct, frozen=True):
-    """The work on one source, for an engine on any machine."""
-
-    source: FleetSource
-    folder: str  # the batch's folder
-    limits: FleetLimits
-    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`, and `orders` and `hash_names`
-    at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
-
     def key(self) -> dict[str, Any]:
         """Return what the results depend on: while it is equal, the source need not be read again."""
         from layoutscope.filesystems.registry import read_options
 
-        is_read = not (self.source.failed or self.source.refused)
-        path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
-        identity = source_identity(path) if is_read else {}
+        path = self.path if is_address(self.path) else os.path.join(self.at, self.path)  # noqa: PTH118
+        identity = source_identity(path) if self.ended is None else {}
         # A secret is reduced to whether one was given.
         secrets = {name for name, (each, _) in read_options().items() if each.kind == "secret"}
         relevant = {name: value for name, value in self.options.items() if name != "cache_dir"}
@@ -171,9 +154,10 @@ def require_unix() -> None:
 class Worker:
     """A process that reads sources one by one."""
 
-    def __init__(self, limits: FleetLimits) -> None:
+    def __init__(self, memory_bytes: int, written_bytes: int | None = None) -> None:
         require_unix()
-        self.limits, self.num_sources, self.is_killed, self._has_begun = limits, 0, False, False
+        self.limits, self.num_sources = (memory_bytes, written_bytes), 0
+        self.is_killed = self._has_begun = False
         module, place = f"{__package__}.worker", str(Path(__file__).parents[2])
         paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
         environment = {name: value for name, value in os.environ.items() if name != NOT_PASSED_ON}
@@ -189,7 +173,7 @@ class Worker:
         )
         theirs.close()
         with suppress(OSError):  # the first read notices a process that ended at once
-            self._send(to_builtins(limits))
+            self._send({"memory_bytes": memory_bytes, "written_bytes": written_bytes})
 
     def read(self, job: FleetJob, work: Path) -> tuple[int | None, str]:
         """Read a source; return 0, or the exit code and last output of a worker that ended, or None at a timeout."""
@@ -198,8 +182,8 @@ class Worker:
             self._has_begun = self._has_begun or self._is_answered(START_WAIT_S)
             if self._has_begun:
                 self.num_sources += 1
-                self._send({**to_builtins(job), "work": str(work)})
-                if self._is_answered(job.limits.seconds):
+                self._send({**asdict(job), "work": str(work)})
+                if self._is_answered(job.seconds):
                     return 0, ""
         except TimeoutError:
             self.kill()
@@ -253,8 +237,9 @@ class WorkerPool:
         self.idle: list[Worker] = []
         self._lock, self._is_over = threading.Lock(), False
 
-    def take(self, limits: FleetLimits) -> Worker:
-        """Return an idle worker with these limits, or start one."""
+    def take(self, job: FleetJob) -> Worker:
+        """Return an idle worker with the limits of a job, or start one."""
+        limits = job.memory_bytes, job.written_bytes
         with self._lock:
             if self._is_over:
                 raise InterruptedError("the batch was ended")
@@ -262,7 +247,7 @@ class WorkerPool:
             if worker is not None:
                 self.idle.remove(worker)
             else:
-                worker = Worker(limits)
+                worker = Worker(job.memory_bytes, job.written_bytes)
             self._working.add(worker)
             return worker
 
@@ -290,15 +275,15 @@ class WorkerPool:
 def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     """Read a source, and store its capture and its row in the folder of the batch."""
     folder, began = FleetFolder(Path(job.folder)), monotonic()
-    source, key = job.source, job.key()  # before the read: the source may change meanwhile
+    key = job.key()  # before the read: the source may change meanwhile
     try:
-        work = folder.new_work(source.identifier)
+        work = folder.new_work(job.identifier)
     except OSError as error:
         return row_document(job, outcome("failed", EXIT_FAILED, f"{UNWRITTEN}: {reason_of(error)}"), key)
     try:
-        if source.refused or source.failed:
-            status = "refused" if source.refused else "failed"
-            result = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
+        if job.ended is not None:
+            status, reason = job.ended
+            result = outcome(status, EXIT_FAILED, f"{plain_text(job.path)}: {reason}")
         else:
             result = _read_by_worker(job, work, workers)
         document = row_document(job, {**result, "seconds": monotonic() - began}, key)
@@ -314,7 +299,7 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
 
 def row_document(job: FleetJob, result: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make the document of a row."""
-    return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **result}
+    return {"source": job.identifier, "path": job.path, "key": key or job.key(), **result}
 
 
 def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:
@@ -322,12 +307,12 @@ def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> di
     pool = workers or WorkerPool()
     try:
         while True:
-            worker = pool.take(job.limits)
+            worker = pool.take(job)
             has_read, is_sound = worker.num_sources > 0, False
             try:
                 result = _read_outcome(job, work, *worker.read(job, work))
                 peak_bytes = result.get("peak_memory_bytes") or 0
-                is_sound = result["status"] == "complete" and peak_bytes * MEMORY_PART < job.limits.memory_bytes
+                is_sound = result["status"] == "complete" and peak_bytes * MEMORY_PART < job.memory_bytes
             finally:
                 pool.release(worker, is_sound=is_sound)
             if result["status"] != "failed" or not has_read or worker.is_killed:
@@ -342,10 +327,10 @@ def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> di
 
 def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
     """Return the result that a worker wrote, or the failure that its exit shows."""
-    limit = format_bytes(job.limits.memory_bytes)
+    limit = format_bytes(job.memory_bytes)
     if code is None:
         ownfiles.empty_folder(work)
-        return outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
+        return outcome("failed", EXIT_FAILED, f"took longer than {job.seconds:g} s, and was ended")
     try:
         result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
@@ -360,13 +345,6 @@ def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> di
     if result["message"] == LACKS_MEMORY:
         result["message"] = f"{LACKS_MEMORY}: limited to {limit}"
     return result
-
-
-USUAL_MEMORY_BYTES: Final = 2 * 1024**3
-"""Least memory per process; with less memory there are fewer processes."""
-
-MEMORY_SHARE: Final = 0.8
-"""Share of this machine's memory that the processes may take together."""
 
 
 def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]]:
@@ -389,17 +367,6 @@ def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             pool.end()
-
-
-def default_workers() -> int:
-    """Return how many sources are read at a time by default: one per core, as far as memory allows."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
-
-
-def default_memory_bytes(workers: int) -> int:
-    """Return the default memory limit of each process."""
-    return max(USUAL_MEMORY_BYTES, int(machine_memory_bytes() * MEMORY_SHARE) // workers)
 
 
 LOCAL_CLUSTER: Final = "local"
@@ -432,14 +399,14 @@ def attempt_on_dask_worker(job: FleetJob, version: str) -> dict[str, Any]:
         return row_document(job, outcome("failed", EXIT_FAILED, words))
     with _POOL_LOCK:
         pool = _pool()
-    if not job.limits.memory_bytes:
+    if not job.memory_bytes:
         from distributed import get_worker
 
         worker = get_worker()
         threads: int = worker.state.nthreads
         limit: int | None = worker.memory_manager.memory_limit
         memory_bytes = max(USUAL_MEMORY_BYTES, limit // threads) if limit else default_memory_bytes(threads)
-        job = replace(job, limits=replace(job.limits, memory_bytes=memory_bytes))
+        job = replace(job, memory_bytes=memory_bytes)
     return {name: item for name, item in attempt(job, pool).items() if not isinstance(item, list)}
 
 

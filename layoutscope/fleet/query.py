@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, open_output, without_write_events
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
+from layoutscope.fleet.limits import machine_memory_bytes, resident_bytes
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
-from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
 from layoutscope.options import LISTENER_OPTIONS, QueryLimits, QueryOptions, ReadOptions, fill, leave_out
 from layoutscope.report.json import result_json
@@ -34,7 +34,7 @@ from layoutscope.report.text.fleet import markdown
 from layoutscope.results.fleet import QueryResult, ViewList
 from layoutscope.tables.capture import is_capture
 from layoutscope.tables.frames import FLEET_TABLES
-from layoutscope.tables.schema import TABLES, Column
+from layoutscope.tables.schema import DEFAULTS, OPTIONAL, TABLES, Column
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) ->
         finally:
             working.release()
 
-    Thread(target=run, name=THREAD_NAME, daemon=True).start()
     try:
+        Thread(target=run, name=THREAD_NAME, daemon=True).start()
         while not working.acquire(timeout=POLL_INTERVAL_S):
             limits.check()
     except BaseException:
@@ -187,6 +187,9 @@ def is_working() -> bool:
 
 CAPTURE_TABLES: Final = ("nodes", "entries", "extents", "regions", "free")
 """Tables of captures that are views as well."""
+
+NEWER: Final = OPTIONAL | DEFAULTS.keys()
+"""Columns that captures of earlier versions lack; a table without any other column is damaged."""
 
 _LAYOUT_COLUMNS: Final = (
     Column("source", "String", "", "source, as in sources"),
@@ -256,6 +259,7 @@ class FleetViews:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
         self._limits = limits or Limits()
         self._files: dict[str, list[str]] = {name: [] for name in CAPTURE_TABLES}
+        self._lacking: dict[str, frozenset[str]] = {}  # columns that the files of earlier versions lack
         with self._translate_errors():
             settings = {**SETTINGS, "memory_limit": f"{self._limits.memory_bytes} B"}
             self._connection = duckdb().connect(":memory:", config=settings)
@@ -267,7 +271,7 @@ class FleetViews:
                     self._create_capture_view(name)
                 except duckdb().Error:
                     # DuckDB takes the columns from the first file.
-                    self._exclude_damaged(name)
+                    self._repair_view(name)
             self._lock()
 
     def close(self) -> None:
@@ -285,8 +289,28 @@ class FleetViews:
 
     def frame(self, sql: str) -> pl.DataFrame:
         """Return the result of a query that :meth:`check` has accepted."""
-        with self._translate_errors():
-            return run_interruptibly(self._limits, self._connection, lambda: self._frame(sql))
+        return self._answer(sql, lambda: self._frame(sql))
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a trusted query."""
+
+        def fetch() -> list[dict[str, Any]]:
+            found = self._connection.execute(sql)
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+        return self._answer(sql, fetch)
+
+    def _answer(self, sql: str, work: Callable[[], T]) -> T:
+        """Run a query, and run it again without the tables that cannot be read if it fails."""
+        while True:
+            try:
+                with self._translate_errors():
+                    return run_interruptibly(self._limits, self._connection, work)
+            except LayoutscopeError:
+                with self._translate_errors():
+                    if not any(self._repair_view(name) for name in CAPTURE_TABLES if _mentions(sql, name)):
+                        raise
 
     def _frame(self, sql: str) -> pl.DataFrame:
         from layoutscope.frames import pl
@@ -302,18 +326,6 @@ class FleetViews:
                 ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in columns)
             )
         return pl.DataFrame(_Stream(relation))
-
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a trusted query, without the captures that cannot be read."""
-        with self._translate_errors():
-            try:
-                rows = self._fetch(sql)
-            except duckdb().Error:
-                if not self.exclude_damaged(sql):
-                    raise
-                rows = self._fetch(sql)
-            names = [column[0] for column in self._connection.description]
-            return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
         return run_interruptibly(self._limits, self._connection, lambda: list(self._connection.execute(sql).fetchall()))
@@ -387,22 +399,22 @@ class FleetViews:
         return is_named_so and all(_has_kind(f"{self.folder}/{place}", stat.S_ISDIR) for place in ("captures", capture))
 
     def _create_capture_view(self, name: str) -> None:
-        """Create or replace the view of one table of all captures that are not left out."""
-        columns, files = VIEWS[name], self._files[name]
-        if not files:
-            empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quote_name(column.name)}" for column in columns)
-            self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
-            return
-        layout_columns = ", ".join(
-            f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _LAYOUT_COLUMNS
-        )
-        selected_columns = ", ".join(
-            _select_column(column, {column.name}, "held.") for column in columns[len(_LAYOUT_COLUMNS) :]
-        )
-        read = f"read_parquet({_quote_files(files)}, filename = 'file') AS held"
-        named = f"held.file = {_quote_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
-        selected = f"SELECT {layout_columns}, {selected_columns} FROM {read} JOIN places AS of ON {named}"  # noqa: S608
-        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {selected}")
+        """Create or replace the view of one table of all captures that are not left out; what they lack is null."""
+        own = VIEWS[name][len(_LAYOUT_COLUMNS) :]
+        layout_columns = ", ".join(_select_column(column, {column.name}, "of.") for column in _LAYOUT_COLUMNS)
+        files_by_lack: dict[frozenset[str], list[str]] = {}
+        for path in self._files[name]:
+            files_by_lack.setdefault(self._lacking.get(path, frozenset()), []).append(path)
+        parts = []
+        for lack, files in files_by_lack.items():
+            available = {column.name for column in own} - lack
+            columns = ", ".join(_select_column(column, available, "held.") for column in own)
+            read = f"read_parquet({_quote_files(files)}, filename = 'file') AS held"
+            named = f"held.file = {_quote_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
+            parts.append(f"SELECT {layout_columns}, {columns} FROM {read} JOIN places AS of ON {named}")  # noqa: S608
+        if not parts:
+            parts.append(f"SELECT {', '.join(_select_column(column, set()) for column in VIEWS[name])} WHERE false")
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {' UNION ALL '.join(parts)}")
 
     def _lock(self) -> None:
         """Restrict DuckDB to the tables, and lock that setting."""
@@ -419,23 +431,34 @@ class FleetViews:
         with self._translate_errors():
             run_interruptibly(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
-    def exclude_damaged(self, sql: str) -> bool:
-        """Leave out unreadable tables of captures after a query failed; return whether there are any."""
-        num_before = len(self.left_out)
-        for name in (each for each in CAPTURE_TABLES if _mentions(sql, each)):
-            self._exclude_damaged(name)
-        return len(self.left_out) > num_before
+    def _repair_view(self, name: str) -> bool:
+        """Make the view of one table again after a failure; return whether it differs.
 
-    def _exclude_damaged(self, name: str) -> None:
-        """Replace the view of one table by one of the captures that can be read."""
-        self._files[name] = [path for path in self._files[name] if self._is_readable(name, path)]
+        Columns that captures of earlier versions lack are null. If none is found that was unknown before, each file is
+        read, and those that cannot be are left out.
+        """
+        before = self._files[name], dict(self._lacking)
+        with suppress(duckdb().Error):
+            self._note_columns(name, self._files[name])
+        if self._lacking == before[1]:
+            self._files[name] = [path for path in self._files[name] if self._is_readable(name, path)]
         self._create_capture_view(name)
+        return before != (self._files[name], self._lacking)
+
+    def _note_columns(self, name: str, paths: list[str]) -> None:
+        """Find out which columns some files lack; only their footers are read."""
+        newer = frozenset(column.name for column in VIEWS[name] if column.name in NEWER)
+        columns = f"SELECT file_name, list(name) FROM parquet_schema({_quote_files(paths)}) GROUP BY file_name"  # noqa: S608
+        self._lacking |= {path: newer.difference(found) for path, found in self._fetch(columns) if newer - {*found}}
 
     def _is_readable(self, name: str, path: str) -> bool:
-        columns = ", ".join(_select_column(column, {column.name}) for column in VIEWS[name][len(_LAYOUT_COLUMNS) :])
-        checksum = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {columns} FROM read_parquet({_quote_files([path])}))"  # noqa: S608
         try:
-            self._fetch(checksum)
+            self._note_columns(name, [path])
+            columns = VIEWS[name][len(_LAYOUT_COLUMNS) :]
+            available = {column.name for column in columns} - self._lacking.get(path, frozenset())
+            selected = ", ".join(_select_column(column, available) for column in columns)
+            read = f"read_parquet({_quote_files([path])})"
+            self._fetch(f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {selected} FROM {read})")  # noqa: S608
         except duckdb().OutOfMemoryException:
             raise
         except duckdb().Error as error:
@@ -586,15 +609,9 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
 
 
 def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:
-    """Answer a query; captures that cannot be read are left out."""
     with FleetViews(folder, sql, limits) as fleet_views:
         fleet_views.check(sql)
-        try:
-            frame = fleet_views.frame(sql)
-        except LayoutscopeError:
-            if not fleet_views.exclude_damaged(sql):
-                raise
-            frame = fleet_views.frame(sql)
+        frame = fleet_views.frame(sql)
         return QueryResult(frame, tuple(fleet_views.left_out))
 
 

@@ -17,7 +17,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.progress import phase
-from layoutscope.report.fleetpage import BINS, SLOWEST, FleetPage, Ranking, VolumeCard, fleet_page
+from layoutscope.report.fleetpage import BINS, SLOWEST, FleetPage, VolumeCard, fleet_page
 from layoutscope.report.map.page import draw_rows, shares_of
 from layoutscope.report.map.scans import disks
 from layoutscope.results.fleet import STATUSES, ReportResult
@@ -132,7 +132,7 @@ def write_report(
         fleet = _gather_page(fleet_views, place, maps_by_source, left_out, names=names)
     with open_output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
         file.write(fleet_page(fleet).encode("utf-8", "replace"))
-    return ReportResult(os.fspath(page), Ranking(fleet).headline(), len(fleet.volumes), fleet.left_out)
+    return ReportResult(os.fspath(page), fleet.headline(), len(fleet.volumes), fleet.left_out)
 
 
 def _write_maps(
@@ -222,7 +222,7 @@ def _gather_page(
     )
     if order != DEFAULT_ORDER:
         return fleet
-    slowest = [cards[number] for number in Ranking(fleet).places[:SLOWEST]]
+    slowest = [cards[number] for number in fleet.places[:SLOWEST]]
     shown = [
         disk
         for card in slowest

@@ -14,7 +14,6 @@ import signal
 import sys
 import tempfile
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +32,7 @@ from layoutscope.errors import (
     UsageError,
     reason_of,
 )
+from layoutscope.fleet.limits import limit_process, peak_memory_bytes, reset_peak_memory
 from layoutscope.inputs import is_address
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 RESULT: Final = "result.json"
 CAPTURE: Final = "capture.lscope"
-RESET_PEAK: Final = "5"
-"""The value for ``/proc/self/clear_refs`` that resets the peak, see proc(5)."""
-
 LACKS_MEMORY: Final = "not enough memory"
 UNWRITTEN: Final = "its results cannot be written"
 
@@ -152,9 +149,7 @@ def _make_tables(result: ScanResult, orders: list[str], options: Mapping[str, An
 def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Predict each order on each drive that is large enough; the scan's own walk is one of the orders."""
     from layoutscope.api.keywords import profiles_of
-    from layoutscope.api.workloads import check_workload, fits, host_of, prediction, walk
-    from layoutscope.drive.simulation import Unknowns
-    from layoutscope.drive.uncertain import Host
+    from layoutscope.api.workloads import check_workload, fits, prediction, unknowns_of, walk
 
     if volume.walk is None:
         return []
@@ -163,7 +158,7 @@ def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str,
     for order in orders:
         request = check_workload({"host": volume.walk.host, "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, request).reads
-        unknowns = Unknowns(Host.of(host_of(request)))
+        unknowns = unknowns_of(request)
         known = {item.drive: item for item in volume.predictions if order == volume.walk.order}
         for profile in (each for each in profiles if fits(each, reads)):
             time = known.get(profile.name) or prediction(volume.layout, reads, profile, unknowns)
@@ -182,46 +177,6 @@ def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str,
     return rows
 
 
-def machine_memory_bytes() -> int:
-    """Return the memory of this machine (Unix only)."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def resident_bytes() -> int:
-    """Return the resident memory of this process, or its peak if the system reports only that."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def peak_memory_bytes() -> int | None:
-    """Return the peak resident memory of this process; None if the system does not report it."""
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/self/status").read_text("utf-8").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return None
-
-
-def limit_process(limits: Mapping[str, Any]) -> None:
-    """Set the resource limits of this process that the system supports."""
-    try:
-        import resource
-    except ImportError:
-        return
-    values = {"AS": limits["memory_bytes"], "CORE": 0, "FSIZE": limits["written_bytes"]}
-    for name, limit in values.items():
-        with suppress(AttributeError, ValueError, OSError):
-            kind = getattr(resource, f"RLIMIT_{name}")
-            if limit is not None:
-                resource.setrlimit(kind, (limit, limit))
-
-
 def main() -> None:
     """Read a line with limits, then a line per job, and run the jobs one by one."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.dup(1)
@@ -232,7 +187,7 @@ def main() -> None:
     if not (limits := requests.readline()):
         return
     gc.set_threshold(memory.GARBAGE_AFTER_OBJECTS)
-    limit_process(json.loads(limits))
+    limit_process(**json.loads(limits))
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def receive() -> None:
@@ -250,11 +205,10 @@ def main() -> None:
         job = json.loads(jobs.get())
         work = Path(job["work"])
         tempfile.tempdir = os.environ["TMPDIR"] = str(work)
-        with suppress(OSError):  # where the system cannot reset the peak, it includes all earlier sources
-            Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
+        reset_peak_memory()
         try:
             os.chdir(job["at"])
-            document = read_source(job["source"]["path"], job["options"], work)
+            document = read_source(job["path"], job["options"], work)
         except OSError as error:
             document = outcome("failed", EXIT_FAILED, f"{job['at']}: {reason_of(error)}")
         document["peak_memory_bytes"] = peak_memory_bytes()

@@ -31,7 +31,7 @@ import numpy as np
 
 from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, OutputError, UsageError, reason_of
-from layoutscope.image.raw import STAT_BLOCK_BYTES, RawFile
+from layoutscope.image.raw import RawFile, disk_bytes
 from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
 from layoutscope.units import format_bytes, parse_size
@@ -287,12 +287,6 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
                 status, used = path.stat(), _seal_of(path).stat().st_mtime
                 found.append(KeptImage(match["name"], path, status.st_size, disk_bytes(status), used))
     return sorted(found, key=lambda item: item.used, reverse=True)
-
-
-def disk_bytes(status: os.stat_result) -> int:
-    """Return the size of a file on the disk, or its length if the system does not report that size."""
-    blocks: int = getattr(status, "st_blocks", -(-status.st_size // STAT_BLOCK_BYTES))
-    return blocks * STAT_BLOCK_BYTES
 
 
 def seal(path: Path, image: Path | None = None) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.errors import UnsupportedError, install_command
 from layoutscope.image.source import WrappedSource, clip
-from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.arrays import I64, U8, runs_of, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
 
-    I64 = NDArray[np.int64]
 
 UNIT_BYTES: Final = 512
 AES_BLOCK_BYTES: Final = 16
@@ -31,13 +30,13 @@ _WORD: Final = np.dtype(np.uint64).newbyteorder("<")
 _FEEDBACK: Final = np.uint64(0x87)
 
 
-def decrypt_units(key: bytes, data: NDArray[np.uint8], numbers: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Decrypt units with AES-XTS."""
+def decrypt_units(key: bytes, data: U8, numbers: NDArray[np.uint64]) -> U8:
+    """Decrypt units of one size with AES-XTS."""
     half = len(key) // 2
     blank = np.zeros((len(numbers), 2), _WORD)
     blank[:, 0] = numbers
     low, high = np.frombuffer(_aes(key[half:], blank.tobytes(), encrypt=True), _WORD).reshape(-1, 2).T.astype(np.uint64)
-    count = UNIT_BYTES // AES_BLOCK_BYTES
+    count = len(data) // AES_BLOCK_BYTES // max(len(numbers), 1)
     # the masks of all AES blocks of all units
     masks = np.empty((len(numbers), count, 2), _WORD)
     for number in range(count):
@@ -83,9 +82,9 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
     return key
 
 
-def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Derive a key from a password: PBKDF2 with HMAC-SHA-256."""
-    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
+def password_key(password: str, salt: bytes, iterations: int, length_bytes: int, digest: str = "sha256") -> bytes:
+    """Derive a key from a password: PBKDF2 with HMAC."""
+    return hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations, length_bytes)
 
 
 SMALL_BYTES: Final = 32 * 1024
@@ -112,7 +111,7 @@ class UnlockedSource(WrappedSource):
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
-        self._source.read_into(image_offset, target)
+        self.source.read_into(image_offset, target)
         for start, end, key in self._stretches:
             low, high = max(start, image_offset), min(end, stop)
             if low < high:
@@ -120,7 +119,7 @@ class UnlockedSource(WrappedSource):
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
-        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
+        self.source.read_pieces(image_offsets, lengths_bytes, places, target)
         ends = image_offsets + lengths_bytes
         left = np.flatnonzero(lengths_bytes > 0)
         for start, end, key in self._stretches:
@@ -158,15 +157,15 @@ class UnlockedSource(WrappedSource):
             data = np.frombuffer(target, np.uint8)
         else:
             data = np.empty(length, np.uint8)
-            self._source.read_into(begin, data.data)
+            self.source.read_into(begin, data.data)
         plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
         # Areas that were never read are zeros, which are not ciphertext.
-        for lost, size in clip(self._source.unread_ranges(), begin, length).tolist():
+        for lost, size in clip(self.source.unread_ranges(), begin, length).tolist():
             plain[lost : lost + size] = 0
         target[:] = plain[low - begin : high - begin].data
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas that the image does not store and that are zeros, shape (n, 2): offset and length in bytes."""
         starts, ends = np.array([each[:2] for each in self._stretches], np.int64).reshape(-1, 2).T
-        return subtract(self._source.holes, runs_of(starts, ends - starts))
+        return subtract(self.source.holes, runs_of(starts, ends - starts))

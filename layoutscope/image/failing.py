@@ -15,15 +15,12 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
 from layoutscope.image.raw import aligned
 from layoutscope.image.source import Source, WrappedSource, clip, overlaps
-from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.arrays import I64, runs_of, subtract, total, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
 
 Result = TypeVar("Result")
 
@@ -66,7 +63,7 @@ class FailingSource(WrappedSource):
 
     def refuse_unread(self, image_offset: int, length_bytes: int) -> None:
         """Raise an error with its reason if part of a range was never read, or failed."""
-        self._source.refuse_unread(image_offset, length_bytes)
+        self.source.refuse_unread(image_offset, length_bytes)
         failed = clip(self._failed, image_offset, length_bytes)
         if len(failed):
             place = image_offset + int(failed[0, 0])
@@ -77,7 +74,7 @@ class FailingSource(WrappedSource):
         is_lost = overlaps(self._failed, image_offsets, lengths_bytes)
         sound = ~is_lost
         try:
-            self._source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
+            self.source.read_pieces(image_offsets[sound], lengths_bytes[sound], places[sound], target)
         except UnreadError:
             is_lost[:] = True
         super().read_pieces(image_offsets[is_lost], lengths_bytes[is_lost], places[is_lost], target)
@@ -120,16 +117,16 @@ class FailingSource(WrappedSource):
                 options=COPIED,
             )
         try:
-            self._source.read_into(image_offset, target)
+            self.source.read_into(image_offset, target)
         except UnreadError as error:
             self._num_failed += 1
             self._reason = error.reason
             return False
         return True
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Return the areas known so far to be unreadable, shape (n, 2): offset and length in bytes."""
-        known = self._source.unread_ranges()
+        known = self.source.unread_ranges()
         return union([known, self._failed]) if len(self._failed) else known
 
 
@@ -162,7 +159,7 @@ _STATUSES: Final = frozenset("?*/-+")
 _MAX_MAP_BYTES: Final = 256 * 1024**2
 
 
-def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
+def read_map(path: Path, size_bytes: int) -> I64:
     """Return the areas of an image that its map file does not list as finished.
 
     Offset and length in bytes, in address order; areas missing from the map count as unread.
@@ -211,12 +208,12 @@ class RescuedSource(WrappedSource):
     def __init__(
         self,
         source: Source,
-        unread: NDArray[np.int64],  # offset and length in bytes of those areas, in address order
+        unread: I64,  # offset and length in bytes of those areas, in address order
     ) -> None:
         super().__init__(source)
         self._unread = unread
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
-        self._source.read_into(image_offset, target)
+        self.source.read_into(image_offset, target)
         for start, length in clip(self._unread, image_offset, len(target)).tolist():
             target[start : start + length] = bytes(length)

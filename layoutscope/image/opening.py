@@ -20,22 +20,17 @@ from typing import TYPE_CHECKING, Final
 from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError, reason_of
 from layoutscope.image import cache
-from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
+from layoutscope.image.containers import encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
 from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remembered import RememberedSource
-from layoutscope.image.signatures import (
-    peek,
-    refuse_containers,
-    signature_of,
-    trailer_of,
-    udif_trailer_at,
-)
+from layoutscope.image.signatures import refuse_containers, signature_of
+from layoutscope.image.source import peek, trailer_of
 from layoutscope.image.split import SplitFile, find_parts
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from io import BufferedReader
 
     from layoutscope.findings import Finding
@@ -56,9 +51,9 @@ def files_of(path: Path) -> list[Path]:
         if wrappers.is_cue(head):
             return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
-        if found is not None and found.reader == "witness":
+        if found is not None and found.open == witness.open_witness:
             return list(witness.find_segments(path).values())
-        if found is not None and found.reader == "vmdk-description":
+        if found is not None and found.open == foreign.open_description:
             extents = (extent for _, kind, extent, _ in foreign.list_extents(source) if kind != "ZERO")
             return [path, *dict.fromkeys(extents)]
         return [path]
@@ -83,22 +78,6 @@ def mode_of(path: Path) -> int:
     except (OSError, ValueError) as error:
         raise ImageError(f"{path}: {reason_of(error)}") from error
 
-
-READERS: Final[dict[str, Callable[[Source], Source]]] = {
-    "sparse-image": sparse.open_sparse_image,
-    "parallels": sparse.open_parallels,
-    "vdi": sparse.open_vdi,
-    "witness": witness.open_witness,
-    "disc": wrappers.open_disc,
-    "apple-single": wrappers.open_apple_single,
-    "asif": asif.open_asif,
-    "qcow": foreign.open_qcow,
-    "vhd": foreign.open_vhd,
-    "vhdx": foreign.open_vhdx,
-    "vmdk": foreign.open_vmdk,
-    "vmdk-description": foreign.open_description,
-}
-"""Functions that open containers, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
 """Limit of containers within containers; real disks have fewer."""
@@ -125,7 +104,9 @@ def open_image(
         if is_remote or type(source) in COMPRESSIBLE:
             _refuse_empty(source)
             way = cache.compression_of(peek(source))
-            if way is not None and udif_trailer_at(source) is None:  # a disk image may begin with a compressed piece
+            if (
+                way is not None and udif.udif_trailer_at(source) is None
+            ):  # a disk image may begin with a compressed piece
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
             source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))
@@ -161,13 +142,13 @@ def unwrap(source: Source) -> Source:
 
 def _unwrap_once(source: Source) -> Source:
     """Open the container that a source is, or return the source itself if it is not a container."""
-    trailer_at = udif_trailer_at(source)
+    trailer_at = udif.udif_trailer_at(source)
     if trailer_at is not None:
         return udif.open_udif(source, trailer_at)
     head = peek(source)
     found = signature_of(head, trailer_of(source))
     if found is not None:
-        return READERS[found.reader](source) if found.reader else source
+        return source if found.open is None else found.open(source)
     disk = wrappers.open_wrapped(source, head)
     if disk is not None:
         return disk

@@ -22,16 +22,13 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError, ShrunkError, UnreadError, reason_of
 from layoutscope.image.source import ReadCounter, Source
 from layoutscope.inputs import pread_into
-from layoutscope.structs.arrays import GAP_BYTES, runs_of, subtract
+from layoutscope.structs.arrays import GAP_BYTES, I64, U8, runs_of, subtract
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
 
 SMALL_BYTES: Final = 1 << 20
 """In a request for many pieces, those up to this size are read without a check for holes, which would cost more."""
@@ -46,6 +43,12 @@ _MAX_CALL_BYTES: Final = 1 << 30
 
 STAT_BLOCK_BYTES: Final = 512
 """The unit of ``st_blocks`` on every system, whatever the block size of the file system."""
+
+
+def disk_bytes(status: os.stat_result) -> int:
+    """Return the size of a file on the disk, or its length if the system does not report that size."""
+    blocks: int = getattr(status, "st_blocks", -(-status.st_size // STAT_BLOCK_BYTES))
+    return blocks * STAT_BLOCK_BYTES
 
 
 def open_read_only(path: Path, advice: str = "run as a user who may read it") -> int:
@@ -88,8 +91,7 @@ class RawFile(Source):
         except OSError as error:
             raise ImageError(f"{self.name}: has no size, so it holds no disk: {reason_of(error)}") from error
         facts = self.status()
-        stored_bytes = getattr(facts, "st_blocks", facts.st_size) * STAT_BLOCK_BYTES
-        self._is_sparse = hasattr(os, "SEEK_DATA") and stored_bytes < facts.st_size
+        self._is_sparse = hasattr(os, "SEEK_DATA") and disk_bytes(facts) < facts.st_size
         try:
             if self._is_sparse:
                 os.lseek(self._descriptor, 0, os.SEEK_DATA)
@@ -116,7 +118,7 @@ class RawFile(Source):
         self._fill_hole(target[position - image_offset :])
 
     @cached_property
-    def _scratch(self) -> NDArray[np.uint8]:
+    def _scratch(self) -> U8:
         """Reusable memory for joint reads: fresh memory is slow, because the system clears it at the first access."""
         return np.empty(_JOINT_BYTES, np.uint8)
 
@@ -160,7 +162,7 @@ class RawFile(Source):
             ) from error
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Return the areas that the file does not store, shape (n, 2): offset and length in bytes."""
         if not self._is_sparse:
             return super().holes

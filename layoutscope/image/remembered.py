@@ -53,7 +53,7 @@ class RememberedSource(WrappedSource):
         for start, stop, place in (*self._kept[first:last].tolist(), (end, end, 0)):
             if position < start:
                 new = target[position - image_offset : start - image_offset]
-                self._source.read_into(position, new)
+                self.source.read_into(position, new)
                 if keeps:
                     self._keep(np.array([position]), np.array([len(new)]), np.zeros(1, np.int64), new)
             low, position = max(start, image_offset), min(stop, end)
@@ -73,7 +73,7 @@ class RememberedSource(WrappedSource):
         start, stop, place = np.concatenate([self._kept, [_NOTHING]])[row].T
         is_new = start >= ends
         new = image_offsets[is_new], lengths_bytes[is_new], places[is_new]
-        self._source.read_pieces(*new, target)
+        self.source.read_pieces(*new, target)
         self._keep(*new, target)
         is_whole = (start <= image_offsets) & (ends <= stop)
         known = np.stack([image_offsets, ends, places, place + image_offsets - start, is_whole], axis=1)[~is_new]

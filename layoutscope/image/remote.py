@@ -29,10 +29,8 @@ from layoutscope.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from layoutscope.structs.arrays import I64
 
-    I64 = NDArray[np.int64]
     Range = tuple[int, int]
     """A range of bytes of a file, with its first byte and its stop (exclusive)."""
 
@@ -477,11 +475,7 @@ class RemoteSource(Source):
         runs: list[list[int]] = []
         for number in (number for number in numbers if number not in self._blocks):
             first, after = runs[-1] if runs else (number, -GAP_BYTES)
-            is_near = (
-                bool(runs)
-                and (number - after) * BLOCK_BYTES <= GAP_BYTES
-                and (number - first) * BLOCK_BYTES < LARGE_BYTES
-            )
+            is_near = (number - after) * BLOCK_BYTES <= GAP_BYTES and (number - first) * BLOCK_BYTES < LARGE_BYTES
             if is_near and not any(between in self._blocks for between in range(after, number)):
                 runs[-1][1] = number + 1
             else:

@@ -14,8 +14,12 @@ import numpy as np
 
 from layoutscope.errors import TruncatedError, UnreadError
 from layoutscope.progress import tick
+from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
+    I64,
     MAX_REQUEST_BYTES,
+    U8,
+    Mask,
     copy_pieces,
     order_of,
     request_bounds,
@@ -29,11 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
     from layoutscope.findings import Finding
-
-    I64 = NDArray[np.int64]
+    from layoutscope.structs.grammar import T
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class Workspace:
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
-    def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
+    def bytes(self, length_bytes: int) -> U8:
         """Return memory for the bytes of a read, shape (length_bytes,)."""
         if len(self._bytes) < length_bytes:
             self._bytes = np.empty(length_bytes, np.uint8)
@@ -75,7 +76,6 @@ class Source(ABC):
     gap_bytes: int = 0
     # the source around this one: the file of a container, or the source whose failing areas are found
     around: Source | None = None
-    _source: Source  # the same, for sources that have one
     # problems of the files that contain the disk, such as a missing segment; reading may add to them
     own_findings: tuple[Finding, ...] = ()
     _unread: I64 = np.empty((0, 2), np.int64)  # default result of :meth:`unread_ranges`
@@ -98,6 +98,11 @@ class Source(ABC):
         self._fetch_into(image_offset, memoryview(data))
         self.refuse_unread(image_offset, length_bytes)
         return bytes(data)
+
+    def parse(self, kind: type[T], image_offset: int, structure: str) -> T:
+        """Parse the structure at an offset, which must not leave the image."""
+        data = self.read(image_offset, grammar.width_of(kind))
+        return grammar.parse(kind, data, structure=structure, image_offset=self.origin + image_offset)
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
         """Fill a buffer; areas that were never read become zeros (:meth:`touches_unread` finds them)."""
@@ -138,7 +143,7 @@ class Source(ABC):
         image_offsets: I64,
         lengths_bytes: I64,
         workspace: Workspace | None = None,  # memory to read into; None for fresh memory
-    ) -> NDArray[np.uint8]:
+    ) -> U8:
         """Read many extents, in address order and in large requests; return them in the order given."""
         tick()
         room = Workspace() if workspace is None else workspace
@@ -168,7 +173,7 @@ class Source(ABC):
             self.counter.hole_bytes += len(target)
             target[:] = bytes(len(target))
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Return the areas never read or known so far to be unreadable, shape (n, 2): offset and length in bytes."""
         return self._unread
 
@@ -179,18 +184,18 @@ class Source(ABC):
             place = image_offset + int(unread[0, 0])
             raise UnreadError(self.unread_reason, structure=f"{length_bytes} bytes", image_offset=place)
 
-    def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def touches_unread(self, image_offsets: I64, lengths_bytes: I64) -> Mask:
         """Return for each extent whether part of it was never read, shape (n,)."""
         return overlaps(self.unread_ranges(), image_offsets, lengths_bytes)
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
 
     def _set_around(self, source: Source, size_bytes: int) -> None:
         """Set the source that this one is based on, which is closed with it."""
-        self._source = self.around = source
+        self.source = self.around = source
         self.name, self.counter, self.size_bytes = source.name, source.counter, size_bytes
 
     def close(self) -> None:
@@ -222,6 +227,29 @@ def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int
             sector[:] = bytes(len(sector))
             unread += len(sector)
     return unread
+
+
+HEAD_BYTES: Final = 4096
+"""Length of the start of a file that is examined."""
+
+TRAILER_BYTES: Final = 512
+
+
+def trailer_of(source: Source) -> bytes:
+    """Return the last 512 bytes, padded with zeros in front; areas that were never read are zeros."""
+    length = min(TRAILER_BYTES, source.size_bytes)
+    return peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+
+
+def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) -> bytes:
+    """Read data that may identify the kind of a file, up to its end; sectors that cannot be read are zeros."""
+    length_bytes = min(length_bytes, source.size_bytes - image_offset)
+    data = bytearray(length_bytes)
+    try:
+        source.read_into(image_offset, memoryview(data))
+    except UnreadError:
+        read_by_sector(source, image_offset, memoryview(data))
+    return bytes(data)
 
 
 class MemorySource(Source):
@@ -340,7 +368,7 @@ class Window(Source):
         self._check_all(image_offsets, lengths_bytes)
         self.source.read_pieces(image_offsets + self.image_offset, lengths_bytes, places, target)
 
-    def unread_ranges(self) -> NDArray[np.int64]:
+    def unread_ranges(self) -> I64:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""
         return clip(self.source.unread_ranges(), self.image_offset, self.size_bytes)
 
@@ -349,7 +377,7 @@ class Window(Source):
         self.source.refuse_unread(self.image_offset + image_offset, length_bytes)
 
     @property
-    def holes(self) -> NDArray[np.int64]:
+    def holes(self) -> I64:
         """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
         return clip(self.source.holes, self.image_offset, self.size_bytes)
 
@@ -368,15 +396,15 @@ def clip(ranges: I64, image_offset: int, length_bytes: int) -> I64:
 
 
 def overlaps(
-    ranges: NDArray[np.int64],  # offset and length in bytes, in address order, without overlap
-    image_offsets: NDArray[np.int64],
-    lengths_bytes: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    ranges: I64,  # offset and length in bytes, in address order, without overlap
+    image_offsets: I64,
+    lengths_bytes: I64,
+) -> Mask:
     """Return for each extent whether it overlaps one of the ranges."""
     starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
     following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
-    hit: NDArray[np.bool_] = (bounds[following] < starts + lengths) & (lengths > 0)
+    hit: Mask = (bounds[following] < starts + lengths) & (lengths > 0)
     return hit
 
 
@@ -387,7 +415,7 @@ class WrappedSource(Window):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, 0, source.size_bytes)
-        self._source = self.around = source
+        self.around = source
 
 
 class RecordingSource(WrappedSource):
@@ -395,8 +423,8 @@ class RecordingSource(WrappedSource):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._starts: list[NDArray[np.int64]] = []
-        self._lengths: list[NDArray[np.int64]] = []
+        self._starts: list[I64] = []
+        self._lengths: list[I64] = []
 
     def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
         self._starts.append(np.array(image_offsets, np.int64))
@@ -409,9 +437,9 @@ class RecordingSource(WrappedSource):
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
         self._note(image_offsets, lengths_bytes)
-        self._source.read_pieces(image_offsets, lengths_bytes, places, target)
+        self.source.read_pieces(image_offsets, lengths_bytes, places, target)
 
-    def recorded(self) -> NDArray[np.int64]:
+    def recorded(self) -> I64:
         """Return what was read, shape (n, 2): start and stop in bytes, in the order of the reads."""
         if not self._starts:
             return np.empty((0, 2), np.int64)

@@ -16,9 +16,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.recognition import parse_at
 from layoutscope.findings import Finding
+from layoutscope.image.crypto import decrypt_units
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import crc32c
@@ -35,8 +36,6 @@ from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import CoreStorage
@@ -135,10 +134,9 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         volume = replace(volume, group_name=get_value(text, "com.apple.corestorage.lvg.name", "string"))
         blocks, reports = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
-    except (FormatError, ValueError):
-        # AES-XTS refuses two equal keys.
+    except FormatError:
         return volume
-    except ImportError:
+    except UnsupportedError:
         return replace(volume, reason=NO_LIBRARY)
     volumes = tuple(_read_logical_volumes(blocks, header.len_block, stretch.size_bytes))
     # The logical volumes of a group may be spread over several physical volumes.
@@ -165,36 +163,34 @@ def _read_header(
     stretch: Source, *, is_lost: bool
 ) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
     """Parse the header, or its copy in the last sector if only the copy is intact."""
-    first = None if is_lost else _parse_header(stretch, 0)
-    if first is None and not is_lost:
+    header, computed = (None, 0) if is_lost else _parse_header(stretch, 0)
+    if header is None and not is_lost:
         return None
-    if first is not None and first[1] == first[0].checksum:
-        return first[0], ()
-    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES) if stretch.size_bytes > HEADER_BYTES else None
+    if header is not None and computed == header.checksum:
+        return header, ()
+    copy_at = stretch.size_bytes - HEADER_BYTES
+    copy, computed_of_copy = _parse_header(stretch, copy_at) if copy_at > 0 else (None, 0)
     where = "physical volume header", stretch.origin
-    if copy is not None and copy[1] == copy[0].checksum:
+    if copy is not None and computed_of_copy == copy.checksum:
         message = "the header of the physical volume is damaged; its copy in the last sector is used"
-        return copy[0], (Finding("structure-invalid", "warning", *where, message),)
-    if first is None:
+        return copy, (Finding("structure-invalid", "warning", *where, message),)
+    if header is None:
         return None
-    header, computed = first
     message = "the header of the physical volume does not have its checksum, nor is there a copy that has"
     sides = f"{computed:#010x}", f"{header.checksum:#010x}"
     return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
 
 
-def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
+def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader | None, int]:
     """Parse a header and compute its checksum; None if there is no header."""
-    if parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset) is None or offset > stretch.size_bytes - HEADER_BYTES:
-        return None
-    data = stretch.read(offset, HEADER_BYTES)
-    header = grammar.parse(
-        grammar.CoreStorage.PhysicalVolumeHeader,
-        data,
-        structure="physical volume header",
-        image_offset=stretch.origin + offset,
-    )
-    return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
+    header: CoreStorage.PhysicalVolumeHeader | None = parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset)
+    if header is None or offset > stretch.size_bytes - HEADER_BYTES:
+        return None, 0
+    return header, _compute_checksum(stretch.read(offset, HEADER_BYTES))
+
+
+def _compute_checksum(data: bytes) -> int:
+    return int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
 
 
 def _read_labels(
@@ -210,18 +206,17 @@ def _read_labels(
             continue
         label = grammar.parse(grammar.CoreStorage.DiskLabel, data, structure="disk label", image_offset=start)
         if label.head.block_type == KINDS.disk_label and label.len_label <= MAX_LABEL_BYTES * 8:
-            is_whole = int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0]) == label.head.checksum
-            yield is_whole, label.head.transaction_id, start, label
+            yield _compute_checksum(data) == label.head.checksum, label.head.transaction_id, start, label
 
 
 def count_copies(stretch: Source) -> int:
     """Count the intact copies of header and disk label of a physical volume; 0 if its first sector is not intact."""
-    first = _parse_header(stretch, 0)
-    if first is None or first[1] != first[0].checksum:
+    header, computed = _parse_header(stretch, 0)
+    if header is None or computed != header.checksum:
         return 0
-    copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
-    is_copied = copy is not None and copy[1] == copy[0].checksum
-    return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, first[0]))
+    copy, computed = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
+    is_copied = copy is not None and computed == copy.checksum
+    return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, header))
 
 
 def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:
@@ -263,6 +258,8 @@ def _decrypt_metadata(
     findings: list[Finding] = []
     num_copies = 0
     key = bytes(header.key) + bytes(header.physical_volume_id)
+    if header.key == header.physical_volume_id:
+        raise FormatError("AES-XTS takes no two equal keys", structure=WHAT, image_offset=stretch.origin)
     for block in (descriptor.primary_block, descriptor.secondary_block):
         start = block * header.len_block
         try:
@@ -270,7 +267,11 @@ def _decrypt_metadata(
         except FormatError:
             continue
         num_copies += 1
-        units = _decrypt_units(stored, key)
+        # The identifier of the volume is the second key of XTS; units count from the start of the metadata. Those that
+        # were never written are zeros, and stay so.
+        units, numbers = stored.copy(), np.flatnonzero(stored.any(axis=1))
+        plain = decrypt_units(key, stored[numbers].reshape(-1), numbers.astype(np.uint64))
+        units[numbers] = plain.reshape(-1, UNIT_BYTES)
         head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
         # Anything but a block has another header.
         is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
@@ -298,18 +299,6 @@ def _decrypt_metadata(
     return [block[1:] for block in found], findings
 
 
-def _decrypt_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
-    """Decrypt the units that were written; the others are zeros, and stay so."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    units = stored.copy()
-    for number in np.flatnonzero(units.any(axis=1)).tolist():
-        # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
-        worker = Cipher(algorithms.AES(key), modes.XTS(number.to_bytes(16, "little"))).decryptor()
-        units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
-    return units
-
-
 def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
     """List the logical volumes, each according to its newest block."""
     volumes: dict[str, LogicalVolume] = {}
@@ -325,27 +314,21 @@ def _read_logical_volumes(blocks: Blocks, block_bytes: int, space_bytes: int) ->
         )
         if identifier in volumes or not (name or size):
             continue
-        family = newest.get(block.family_object_id)
-        text = _read_family_text(newest, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        kind, family = newest.get(block.family_object_id, (0, b""))
+        text = _read_family_text(newest, family) if kind == KINDS.logical_volume_family else b""
         is_encrypted = _is_encrypted(text)
         family_id = b""
         with suppress(ValueError):
             family_id = uuid.UUID(family_name).bytes
-        volume = LogicalVolume(
-            name,
-            _parse_number(size),
-            family_id,
-            has_encrypted_extents if is_encrypted is None else is_encrypted,
-            text if b"KEKWrappedVolumeKeyStruct" in text else b"",
-        )
+        size_bytes, keys = _parse_number(size), text if b"KEKWrappedVolumeKeyStruct" in text else b""
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
         if status and status[1] in (b"Converting", b"Pending"):
-            volumes[identifier] = replace(
-                volume, reason="which is encrypted or decrypted in part, as that was going on"
-            )
-            continue
-        offset, reason = _locate_volume(newest, block, volume.size_bytes, block_bytes, space_bytes)
-        volumes[identifier] = replace(volume, volume_offset=offset, reason=reason)
+            place: tuple[int | None, str] = None, "which is encrypted or decrypted in part, as that was going on"
+        else:
+            place = _locate_volume(newest, block, size_bytes, block_bytes, space_bytes)
+        if is_encrypted is None:
+            is_encrypted = has_encrypted_extents
+        volumes[identifier] = LogicalVolume(name, size_bytes, family_id, is_encrypted, keys, *place)
     return list(volumes.values())
 
 
@@ -362,12 +345,8 @@ def _locate_volume(
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
-        base_block = newest.get(volume.base_object_id)
-        places = (
-            _split_entries(base_block[1], BASE_EXTENT.width)
-            if base_block and base_block[0] == KINDS.base_extents
-            else []
-        )
+        base_kind, base_data = newest.get(volume.base_object_id, (0, b""))
+        places = _split_entries(base_data, BASE_EXTENT.width) if base_kind == KINDS.base_extents else []
         if not places:
             return None, "without a record of where its blocks start"
         base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
@@ -401,11 +380,11 @@ def _read_family_text(newest: NewestBlocks, data: bytes) -> bytes:
     following, visited = head.next_object_id, set[int]()
     while following and following not in visited:
         visited.add(following)
-        block = newest.get(following)
-        if block is None or block[0] != KINDS.continuation:
+        kind, block = newest.get(following, (0, b""))
+        if kind != KINDS.continuation:
             break
-        continuation = grammar.parse(grammar.CoreStorage.Continuation, block[1], structure="text")
-        pieces.append(block[1][CONTINUATION.width :][: continuation.len_piece])
+        continuation = grammar.parse(grammar.CoreStorage.Continuation, block, structure="text")
+        pieces.append(block[CONTINUATION.width :][: continuation.len_piece])
         following = continuation.next_object_id
     return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)
 

@@ -21,7 +21,6 @@ from layoutscope.image.crypto import UnlockedSource, load_ciphers, password_key,
 from layoutscope.image.source import Window
 from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.structs import grammar
-from layoutscope.structs.records import PASSPHRASE_WRAPPED_KEY, WRAPPED_VOLUME_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,16 +83,16 @@ def unlock_volumes(
 
 def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
     """Unwrap the volume keys that a password opens."""
-    kinds: tuple[tuple[Any, Any, str], ...] = (
-        (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
-        (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
+    kinds: tuple[tuple[Any, str], ...] = (
+        (grammar.CoreStorage.PassphraseWrappedKey, "PassphraseWrappedKEKStruct"),
+        (grammar.CoreStorage.WrappedVolumeKey, "KEKWrappedVolumeKeyStruct"),
     )
     users, wrapped = (
         [
-            grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset)
+            grammar.parse(kind, data[: grammar.width_of(kind)], structure=WHAT, image_offset=image_offset)
             for data in _find_data(text, name)
         ]
-        for parser, record, name in kinds
+        for kind, name in kinds
     )
     rounds = sum(user.num_rounds for user in users)
     if not all(user.num_rounds for user in users) or rounds > MAX_ROUNDS:

@@ -32,6 +32,7 @@ from layoutscope.structs.records import GPT_PARTITION_ENTRY as ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.filesystems.traits import Scheme
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
 
@@ -156,16 +157,23 @@ def _load_copy(
     # The checksum covers the header, as long as it says, with the checksum field set to zero.
     covered = data[:place] + bytes(field - place) + data[field : header.len_header]
     entries_at = header.entries_lba * sector_size
-    problem = _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered)) or _compare_checksum(
-        "GPT entries", entries_at, header.entries_crc32, crc32(entries)
+    checksums = (
+        ("GPT header", image_offset, header.header_crc32, crc32(covered)),
+        ("GPT entries", entries_at, header.entries_crc32, crc32(entries)),
     )
+    problems = (
+        ChecksumError("the checksum is wrong", structure=structure, image_offset=at, expected=f"{computed:#010x}",
+                      found=f"{stored:#010x}")
+        for structure, at, stored, computed in checksums
+        if stored != computed
+    )  # fmt: skip
     regions = (
         MapRegion("gpt-header", image_offset, sector_size, owner),
         MapRegion("gpt-entries", entries_at, len(entries), owner),
     )
     log = FindingLog()
     partitions = tuple(_list_gpt_partitions(source, header, entries, sector_size, log))
-    return PartitionTable("GPT", partitions, regions, tuple(log.findings)), header, entries, problem
+    return PartitionTable("GPT", partitions, regions, tuple(log.findings)), header, entries, next(problems, None)
 
 
 def _list_gpt_partitions(
@@ -189,54 +197,53 @@ def _list_gpt_partitions(
         number = position // header.len_entry + 1
         # The last sector belongs to the partition: an entry of one sector names it twice.
         start, stop = int(first) * sector_size, (int(last) + 1) * sector_size
-        if not start < stop or start >= end:
-            message = f"partition {number} is not within the image"
-            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
-            log.at(f"GPT entry {number}", base + position).add(
-                "partition-outside", "error", message, expected=expected, found=outside
-            )
-            continue
         # The name has 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
         text = name.tobytes().decode("utf-16-le", errors="replace").split("\0", 1)[0]
-        type_guid = str(uuid.UUID(bytes_le=guid.tobytes()))
-        promised = find_promised("gpt", type_guid)
-        if promised is not None:
-            type_name, declared = promised.traits.gpt_types[type_guid], promised.name
-        else:
-            type_name, declared = _GPT_TYPES.get(type_guid, (type_guid, ""))
-        stop = min(stop, MAX_ADDRESS)
-        yield Partition("GPT", number, start, stop - start, text, type_name, declared)
+        place, type_guid = log.at(f"GPT entry {number}", base + position), str(uuid.UUID(bytes_le=guid.tobytes()))
+        expected = f"a range before byte {end:,}"
+        yield from _make_partition(source, place, "gpt", number, (start, stop), text, type_guid, expected)
+
+
+def _make_partition(
+    source: Source,
+    log: FindingLog,  # at the entry
+    scheme: Scheme,
+    number: int,
+    span: tuple[int, int],  # first byte, and the byte after its last
+    name: str,
+    declared_type: str,
+    expected: str = "",
+) -> Iterator[Partition]:
+    """Yield the partition of an entry, or report that it is not within the image."""
+    start, stop = span
+    if not start < stop or start >= source.size_bytes:
+        message = f"partition {number} is not within the image"
+        log.add("partition-outside", "error", message, expected=expected, found=f"{start:,} to {stop:,}")
+        return
+    promised = find_promised(scheme, declared_type)
+    if promised is None:
+        type_name, declared = _TYPES.get(declared_type, (declared_type, ""))
+    else:
+        type_name, declared = promised.traits.gpt_types.get(declared_type, declared_type), promised.name
+    yield Partition(scheme.upper(), number, start, min(stop, MAX_ADDRESS) - start, name, type_name, declared)
 
 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
     length = header.num_entries * header.len_entry
-    if length > MAX_ENTRIES_BYTES:
-        bounds = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
-        raise _make_field_error("num_entries", image_offset, "the array of entries is too large", *bounds)
     # The entries start where the header says: usually right after it, but later in a shrunk table or one that leaves
     # room for a boot loader.
     start = header.entries_lba * sector_size
-    if start + length > source.size_bytes:
-        bounds = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
-        raise _make_field_error("entries_lba", image_offset, "the array of entries leaves the image", *bounds)
-    return source.read(start, length)
-
-
-def _make_field_error(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
-    place = image_offset + GPT_HEADER.offset_of(field)
-    return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
-
-
-def _compare_checksum(structure: str, image_offset: int, stored: int, computed: int) -> ChecksumError | None:
-    if stored == computed:
-        return None
-    return ChecksumError(
-        "the checksum is wrong",
-        structure=structure,
-        image_offset=image_offset,
-        expected=f"{computed:#010x}",
-        found=f"{stored:#010x}",
+    limits = (
+        (GPT_HEADER.num_entries, "is too large", length, "at most {:,} bytes", MAX_ENTRIES_BYTES),
+        (GPT_HEADER.entries_lba, "leaves the image", start + length, "an end before byte {:,}", source.size_bytes),
     )
+    for field, reason, value, expected, limit in limits:
+        if value > limit:
+            raise FormatError(
+                f"the array of entries {reason}", structure="GPT header", image_offset=image_offset + field.offset,
+                expected=expected.format(limit), found=f"{value:,}",
+            )  # fmt: skip
+    return source.read(start, length)
 
 
 def _compare_with_backup(
@@ -286,11 +293,8 @@ def _use_backup(
         except FormatError:
             continue
         if problem is None:
-            message, sides = (
-                f"{damage.reason}; the backup is used",
-                {"expected": damage.expected, "found": damage.found},
-            )
-            log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
+            message, place_of_damage = f"{damage.reason}; the backup is used", log.at_error(damage)
+            place_of_damage.add("gpt-primary-damaged", "warning", message, expected=damage.expected, found=damage.found)
             regions = backup.regions + (() if primary is None else primary.regions)
             return replace(backup, regions=regions, findings=(*log.findings, *backup.findings))
     log.survive(damage, code="gpt-primary-damaged")
@@ -299,7 +303,8 @@ def _use_backup(
     return replace(primary, findings=(*log.findings, *primary.findings))
 
 
-_GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
+_TYPES: Final[dict[str, tuple[str, str]]] = {
+    "Apple_CoreStorage": ("Apple_CoreStorage", "corestorage"),
     "53746f72-6167-11aa-aa11-00306543ecac": ("Apple CoreStorage", "corestorage"),
     "426f6f74-0000-11aa-aa11-00306543ecac": ("Apple Boot", ""),
     "52414944-0000-11aa-aa11-00306543ecac": ("Apple RAID", ""),
@@ -315,7 +320,7 @@ _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
     "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f": ("Linux swap", ""),
     "e6d6d379-f507-44c2-a23c-238f2a3df928": ("Linux LVM", ""),
 }
-"""Names of partition types, and the kinds of volumes that they promise, empty if none."""
+"""Names of partition types that no readable file system has, and the kinds of volumes that they promise."""
 
 
 # Apple Partition Map
@@ -341,12 +346,6 @@ def _read_block_size(source: Source) -> int:
     return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
 
 
-def _read_apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
-    place = number * block_size
-    data = source.read(place, APM_PARTITION_ENTRY.width)
-    return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
-
-
 def read_apm(
     source: Source,
     block_size: int,  # in bytes, one of `list_apm_block_sizes`
@@ -355,7 +354,7 @@ def read_apm(
     log = FindingLog()
     # Each entry repeats the number of entries (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first entry
     # usually describes the map itself.
-    num_entries = _read_apm_entry(source, 1, block_size).num_map_entries
+    num_entries = source.parse(grammar.Apm.PartitionEntry, block_size, "partition map entry").num_map_entries
     if not 0 < num_entries <= MAX_APM_ENTRIES:
         message = f"the map claims {num_entries:,} entries; at most {MAX_APM_ENTRIES} are looked at"
         log.at("partition map entry", block_size).add("partition-limit", "error", message)
@@ -364,45 +363,30 @@ def read_apm(
     regions: tuple[MapRegion, ...] = (MapRegion("apm", block_size, length, "partition map"),)
     if _read_block_size(source):
         regions = (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
-    whole = PartitionTable(
-        "APM", tuple(_list_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings)
-    )
-    inner = tuple(_list_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
-    return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
-
-
-def _list_apm_partitions(
-    source: Source, block_size: int, count: int, log: FindingLog, *, is_inner: bool = False
-) -> Iterator[Partition]:
+    whole, inner = list[Partition](), list[Partition]()
     for number in range(1, count + 1):
         try:
-            entry = _read_apm_entry(source, number, block_size)
+            entry = source.parse(grammar.Apm.PartitionEntry, number * block_size, "partition map entry")
         except FormatError as error:
             # The rest of the map may be intact, but its number of entries cannot be trusted.
             log.survive(error, code="partition-chain")
-            return
+            break
+        place = log.at("partition map entry", number * block_size)
         # The data of a partition may begin after its first block (pmLgDataStart).
         skipped = entry.data_start_block
         if skipped and skipped >= entry.num_blocks:
             message = f"the data of partition {number} begin after its end; its first block is used instead"
-            place = log.at("partition map entry", number * block_size)
             sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
             place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])
             skipped = 0
-        before = skipped if is_inner else 0
-        start, size = (entry.start_block + before) * block_size, (entry.num_blocks - before) * block_size
-        type_name = _decode_text(entry.partition_type)
-        if size and start < source.size_bytes:
-            promised = find_promised("apm", type_name)
-            declared = "corestorage" if type_name == "Apple_CoreStorage" else ""
-            if promised is not None:
-                declared = promised.name
-            name = _decode_text(entry.partition_name)
-            yield Partition("APM", number, start, size, name, type_name, declared)
-        elif size:
-            bounds = f"{start:,} to {start + size:,}"
-            message = f"partition {number} is not within the image"
-            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=bounds)
+        names = _decode_text(entry.partition_name), _decode_text(entry.partition_type)
+        stop = (entry.start_block + entry.num_blocks) * block_size
+        for partitions, first, reports in ((whole, 0, place), (inner, skipped, place.branch())):
+            span = (entry.start_block + first) * block_size, stop
+            if entry.num_blocks:
+                partitions.extend(_make_partition(source, reports, "apm", number, span, *names))
+    table = PartitionTable("APM", tuple(whole), regions, tuple(log.findings))
+    return [table] if inner == whole else [table, replace(table, partitions=tuple(inner))]
 
 
 def _decode_text(raw: bytes) -> str:
@@ -422,7 +406,7 @@ def read_mbr(
 ) -> PartitionTable | None:
     """Read the master boot record and its extended records; None if there is none."""
     try:
-        record = _read_boot_record(source, 0)
+        record = source.parse(grammar.Mbr.BootRecord, 0, "boot record")
     except FormatError:
         return None
     # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
@@ -436,15 +420,9 @@ def read_mbr(
     log = FindingLog()
 
     def add(number: int, base_lba: int, entry: grammar.Mbr.PartitionRecord) -> None:
-        start, size = (base_lba + entry.starting_lba) * sector_size, entry.num_sectors * sector_size
-        if not size or start >= source.size_bytes:
-            message, found = f"partition {number} is not within the image", f"{start:,} to {start + size:,}"
-            log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
-            return
-        kind = _name_mbr_type(entry)
-        promised = find_promised("mbr", kind)
-        declared = "" if promised is None else promised.name
-        partitions.append(Partition("MBR", number, start, size, "", kind, declared))
+        start, place = (base_lba + entry.starting_lba) * sector_size, log.at("boot record", base_lba * sector_size)
+        span = start, start + entry.num_sectors * sector_size
+        partitions.extend(_make_partition(source, place, "mbr", number, span, "", _name_mbr_type(entry)))
 
     for number, entry in enumerate(record.partitions, 1):
         if _name_mbr_type(entry) not in ("empty", *_EXTENDED):
@@ -478,7 +456,7 @@ def _follow_extended_records(
             return
         visited.add(lba)
         try:
-            record = _read_boot_record(source, place)
+            record = source.parse(grammar.Mbr.BootRecord, place, "boot record")
         except FormatError as error:
             log.survive(error, code="partition-chain")
             return
@@ -492,11 +470,6 @@ def _follow_extended_records(
             elif _name_mbr_type(entry) != "empty":
                 yield lba, entry
         lba = following
-
-
-def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
-    data = source.read(image_offset, BOOT_RECORD.width)
-    return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
 
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:

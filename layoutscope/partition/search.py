@@ -34,7 +34,7 @@ from layoutscope.partition.maps import (
     read_mbr,
 )
 from layoutscope.structs import arrays, grammar, records
-from layoutscope.units import format_bytes
+from layoutscope.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordType
 
 
-MIB: Final = 1024**2
 DENSE_SEARCH_BYTES: Final = 64 * MIB
 """Length from the start that is searched sector by sector."""
 LAST_STEP: Final = 512 * MIB
@@ -231,9 +230,9 @@ _RARE_SECTOR_SIZES: Final = (2048, 1024)
 MAX_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Alignments of partitions: right after the previous one, to a physical sector, or to a MiB."""
-_NEAR_BYTES: Final = 1024**2
+_NEAR_BYTES: Final = MIB
 """Largest gap that is searched sector by sector."""
-_APPLE_GAP: Final = 128 * 1024**2
+_APPLE_GAP: Final = 128 * MIB
 """Space that Disk Utility leaves free after a partition (Technical Note TN2166)."""
 
 
@@ -334,13 +333,12 @@ def _add_unmapped(
     # If volumes are found on a disk without a map, the disk itself is not an unknown candidate.
     others = tuple(item for item in search.candidates if has_map or not candidates or item.kind != "unknown")
     regions = [*search.regions, *(region for content in contents for region in content.regions)]
-    return VolumeSearch(
-        (*others, *candidates),
-        search.partitions,
-        tuple(sorted(regions, key=lambda region: region.image_offset)),
-        (*search.findings, *findings),
-        search.schemes,
-        searched,
+    return replace(
+        search,
+        candidates=(*others, *candidates),
+        regions=tuple(sorted(regions, key=lambda region: region.image_offset)),
+        findings=(*search.findings, *findings),
+        searched=searched,
     )
 
 
@@ -495,21 +493,17 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
 
 def _name_by_partition(partition: Partition, content: Content, *, declared: str) -> VolumeCandidate:
     """Name the volume of a partition; an unrecognised content counts as the kind of volume that is declared."""
-    kind, label = content.kind, content.label
-    if kind == "unknown" and declared:
-        kind = declared
-        label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
-    return VolumeCandidate(
-        kind,
-        label,
-        partition.image_offset + content.volume_offset,
-        content.size_bytes,
-        (partition.scheme, f"partition {partition.number}", *content.layers, label),
-        partition.number,
-        partition.name or content.name,
-        partition.type_name,
-        content.about,
-        is_promised=kind != content.kind,
+    is_promised = content.kind == "unknown" and bool(declared)
+    if is_promised:
+        label = filesystem(declared).traits.label if declared in filesystem_names() else CORE_STORAGE
+        content = content._replace(kind=declared, label=label)
+    at, name = partition.image_offset + content.volume_offset, partition.name or content.name
+    layers = partition.scheme, f"partition {partition.number}", *content.layers
+    return replace(
+        to_candidate(content._replace(volume_offset=at, name=name), *layers),
+        partition=partition.number,
+        type_name=partition.type_name,
+        is_promised=is_promised,
     )
 
 

@@ -100,7 +100,7 @@ class Apfs:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a container with all its volumes."""
-        from layoutscope.checks.apfs.comparison import compare_contents
+        from layoutscope.checks.apfs.scan import compare_contents
         from layoutscope.filesystems.apfs.reader import read_layouts
 
         return read_layouts(request, compare_contents)

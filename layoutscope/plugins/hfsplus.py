@@ -89,7 +89,7 @@ class Hfsplus:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""
-        from layoutscope.checks.hfsplus.comparison import compare_contents
+        from layoutscope.checks.hfsplus.scan import compare_contents
         from layoutscope.filesystems.hfsplus.layout import read_layout
 
         return [read_layout(request, compare_contents)]

@@ -10,7 +10,7 @@ import base64
 import math
 import zlib
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from html import escape
 from statistics import median
@@ -65,8 +65,8 @@ class VolumeCard(Struct, frozen=True):
         return self.name or self.volume or self.source
 
 
-class FleetPage(Struct, frozen=True):
-    """The contents of the page."""
+class FleetPage(Struct, frozen=True, dict=True):
+    """The contents of the page, with the ranks of its volumes."""
 
     title: str  # folder of the batch
     made: str  # program and version that made the page
@@ -80,27 +80,28 @@ class FleetPage(Struct, frozen=True):
     figure: str = ""  # the slowest volumes as rows of the figure of the map, in HTML; empty where nothing is drawn
     num_not_drawn: int = 0  # of the slowest volumes, those of which no reads are stored
 
+    @cached_property
+    def paces(self) -> list[float | None]:
+        """The time per 1,000 entries of each volume on the first drive."""
+        seconds = [card.seconds.get(self.drives[0]) if self.drives else None for card in self.volumes]
+        return [
+            time * 1000 / card.entries if time is not None and card.entries > 0 else None
+            for card, time in zip(self.volumes, seconds, strict=True)
+        ]
 
-class Ranking:
-    """The volumes of a fleet by the time per 1,000 entries on the first drive, the slowest first."""
-
-    def __init__(self, fleet: FleetPage) -> None:
-        self.fleet = fleet
-        self.paces = [self._pace(card) for card in fleet.volumes]
+    @cached_property
+    def places(self) -> list[int]:
+        """The places of the ranked volumes by that time, the slowest first."""
         known = [
             (-pace, card.path, card.volume, place)
-            for place, (card, pace) in enumerate(zip(fleet.volumes, self.paces, strict=True))
+            for place, (card, pace) in enumerate(zip(self.volumes, self.paces, strict=True))
             if pace is not None and card.entries >= MIN_ENTRIES
         ]
-        self.places = [item[-1] for item in sorted(known)]
-
-    def _pace(self, card: VolumeCard) -> float | None:
-        seconds = card.seconds.get(self.fleet.drives[0]) if self.fleet.drives else None
-        return seconds * 1000 / card.entries if seconds is not None and card.entries > 0 else None
+        return [item[-1] for item in sorted(known)]
 
     def split_time(self, place: int) -> tuple[float, float] | None:
         """Split the time per 1,000 entries into the number of reads and milliseconds per read; None without reads."""
-        card, pace = self.fleet.volumes[place], self.paces[place]
+        card, pace = self.volumes[place], self.paces[place]
         if not card.reads or pace is None:
             return None
         reads = card.reads * 1000 / card.entries
@@ -112,13 +113,12 @@ class Ranking:
 
     def headline(self) -> str:
         """Describe the statuses of the sources, and name the slowest volume."""
-        fleet = self.fleet
-        ended = [f"{fleet.counts[status]:,} {status}" for status in STATUSES if fleet.counts.get(status)]
-        counts = f"{format_count(sum(fleet.counts.values()), 'source')}: {', '.join(ended) or 'none'}."
+        ended = [f"{self.counts[status]:,} {status}" for status in STATUSES if self.counts.get(status)]
+        counts = f"{format_count(sum(self.counts.values()), 'source')}: {', '.join(ended) or 'none'}."
         if not self.places:
-            return f"{counts} There is no volume to compare." if fleet.volumes else f"{counts} Nothing could be read."
-        time = f"{self.time(self.places[0])} on a {drive_words(fleet.drives[0])}"
-        worst = fleet.volumes[self.places[0]]
+            return f"{counts} There is no volume to compare." if self.volumes else f"{counts} Nothing could be read."
+        time = f"{self.time(self.places[0])} on a {drive_words(self.drives[0])}"
+        worst = self.volumes[self.places[0]]
         label = f"{worst.label} of {worst.path.rpartition('/')[2] or worst.path}"
         if len(self.places) == 1:
             return f"{counts} {label}: {time}."
@@ -129,13 +129,13 @@ class Ranking:
 
     def describe(self) -> str:
         """Describe the number of volumes, and the order and drives of their times."""
-        number = len(self.fleet.volumes)
+        number = len(self.volumes)
         text = format_count(number, "volume")
-        if self.fleet.drives:
-            drives = ", ".join(map(drive_words, self.fleet.drives))
-            text += f"; predicted times are of the order {self.fleet.order} on {drives}"
+        if self.drives:
+            drives = ", ".join(map(drive_words, self.drives))
+            text += f"; predicted times are of the order {self.order} on {drives}"
         few = number - len(self.places)
-        if self.fleet.drives and few:
+        if self.drives and few:
             text += f"; {few:,} with fewer than {MIN_ENTRIES} entries, or without a prediction, not ranked"
         return f"{text}."
 
@@ -171,7 +171,7 @@ def fleet_page(fleet: FleetPage) -> str:
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        sections="".join(_sections(fleet, Ranking(fleet))),
+        sections="".join(_sections(fleet)),
         made=_format_text(fleet.made),
     )
 
@@ -184,9 +184,9 @@ def _format_text(text: str) -> str:
     return escape(escape_text(text))
 
 
-def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
-    yield f'<section id="what"><p class="headline">{_format_text(ranking.headline())}</p>\n'
-    yield f'<p class="muted">{_format_text(ranking.describe())}</p></section>\n'
+def _sections(fleet: FleetPage) -> Iterator[str]:
+    yield f'<section id="what"><p class="headline">{_format_text(fleet.headline())}</p>\n'
+    yield f'<p class="muted">{_format_text(fleet.describe())}</p></section>\n'
     if fleet.figure or fleet.num_not_drawn:
         yield f'<section id="slowest"><h2>The slowest volumes</h2>\n{fleet.figure}'
         if fleet.num_not_drawn:
@@ -194,8 +194,8 @@ def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
             yield f'<p class="muted small">{left}</p>'
         yield "</section>\n"
     if fleet.volumes:
-        yield from _draw_table(fleet, ranking)
-        yield from _draw_charts(fleet, ranking)
+        yield from _draw_table(fleet)
+        yield from _draw_charts(fleet)
     if not fleet.failures and not fleet.left_out:
         return
     yield '<section id="failures"><h2>Not complete</h2>\n'
@@ -213,7 +213,7 @@ def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _draw_table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
+def _draw_table(fleet: FleetPage) -> Iterator[str]:
     yield '<section id="all"><h2>All volumes</h2>\n<div class="bar" hidden><input id="search" type="search" '
     yield 'placeholder="search names, paths, kinds, states" aria-label="search the table">'
     yield '<span id="shown" class="muted small" role="status"></span></div>\n<div class="legend">'
@@ -229,9 +229,9 @@ def _draw_table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
         label = _format_text(title) if title == "Layout" else f'<button type="button">{_format_text(title)}</button>'
         yield f'<th scope="col"{" class=n" if title in numbers else ""}{ordered}>{label}</th>'
     yield "</tr></thead><tbody>\n"
-    paces = ranking.paces
+    paces = fleet.paces
     for place in sorted(range(len(paces)), key=lambda each: (paces[each] is None, -(paces[each] or 0))):
-        card, (reads, each) = fleet.volumes[place], ranking.split_time(place) or (None, None)
+        card, (reads, each) = fleet.volumes[place], fleet.split_time(place) or (None, None)
         label = _format_text(card.label)
         if card.map_page:
             label = f'<a href="{escape(quote(card.map_page))}">{label}</a>'
@@ -301,13 +301,13 @@ def _to_palette(shares: Sequence[float], first: int = 0) -> bytes:
     return bytes(first + (max(MIN_STRENGTH, math.ceil(STRENGTHS * share)) if share > 0 else 0) for share in within)
 
 
-def _draw_charts(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
+def _draw_charts(fleet: FleetPage) -> Iterator[str]:
     # The most frequent kinds have a colour each; the last colour is for all others.
     counted = Counter(card.kind for card in fleet.volumes)
     kinds = sorted(counted, key=lambda kind: (-counted[kind], kind))
     kinds = kinds if len(kinds) <= KINDS else [*kinds[: KINDS - 1], "others"]
     colours = {kind: place for place, kind in enumerate(kinds)}
-    drawn = "".join(_draw_ranking(fleet, ranking, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
+    drawn = "".join(_draw_ranking(fleet, [colours.get(card.kind, KINDS - 1) for card in fleet.volumes]))
     if not drawn:
         return
     yield '<section id="charts"><h2>How they are distributed</h2>\n<div class="legend">'
@@ -317,17 +317,17 @@ def _draw_charts(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield f'</div>\n<div class="charts">\n{drawn}</div></section>\n'
 
 
-def _draw_ranking(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
+def _draw_ranking(fleet: FleetPage, colours: Sequence[int]) -> Iterator[str]:
     volumes = fleet.volumes
     for drive in fleet.drives:
-        known = [(volumes[place], colours[place]) for place in ranking.places if drive in volumes[place].seconds]
+        known = [(volumes[place], colours[place]) for place in fleet.places if drive in volumes[place].seconds]
         times = [(card.seconds[drive] * 1000 / card.entries, colour) for card, colour in known]
         yield from _draw_histogram(f"1,000 entries on {drive_words(drive)}", times, math.log, format_seconds)
     for key, (title, unit) in fleet.metrics.items():
         cards = zip(volumes, colours, strict=True)
         values = [(card.metrics[key], colour) for card, colour in cards if key in card.metrics]
         yield from _draw_histogram(title, values, float, partial(_format_value, unit=unit))
-    yield from _draw_scatter(fleet, ranking, colours)
+    yield from _draw_scatter(fleet, colours)
 
 
 WIDTH: Final = 300
@@ -375,9 +375,9 @@ def _draw_axes(below: tuple[str, str], beside: Sequence[tuple[float, str]]) -> I
         yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_format_text(text)}</text>'
 
 
-def _draw_scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) -> Iterator[str]:
+def _draw_scatter(fleet: FleetPage, colours: Sequence[int]) -> Iterator[str]:
     """Draw age against time; each point links to its row."""
-    points = [(place, fleet.volumes[place].age_days, ranking.paces[place]) for place in ranking.places]
+    points = [(place, fleet.volumes[place].age_days, fleet.paces[place]) for place in fleet.places]
     known = [(place, age, pace) for place, age, pace in points if age is not None and pace]
     if len(known) < MIN_VOLUMES:
         return

@@ -26,8 +26,6 @@ LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 def sarif_document(result: CheckResult) -> dict[str, Any]:
     """Build the log of one run."""
     codes = sorted({finding.code for finding in result.every()})
-    findings = [("", finding) for finding in result.findings]
-    findings += [(item.volume, finding) for item in result.volumes for finding in item.findings]
     skipped = []
     for volume in result.volumes:
         skipped += [f"not all of {volume.volume} was looked at"] if volume.coverage != 1 else []
@@ -62,7 +60,7 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
                         ],
                     }
                 ],
-                "results": [_make_result(result.image, volume, finding, codes) for volume, finding in findings],
+                "results": [_make_result(result.image, volume, finding, codes) for volume, finding in result.located()],
             }
         ],
     }

@@ -67,7 +67,12 @@ class CheckResult(Shown, Struct, frozen=True):
 
     def every(self) -> tuple[Finding, ...]:
         """Return all findings, those outside the volumes first."""
-        return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
+        return tuple(finding for _, finding in self.located())
+
+    def located(self) -> list[tuple[str, Finding]]:
+        """Return all findings with the names of their volumes; those outside the volumes come first, without one."""
+        outside = [("", finding) for finding in self.findings]
+        return [*outside, *((item.volume, finding) for item in self.volumes for finding in item.findings)]
 
     def unchecked(self) -> tuple[str, ...]:
         """List the volumes that were not checked in full: locked, read in part, or with skipped rules."""
@@ -110,12 +115,7 @@ class CheckResult(Shown, Struct, frozen=True):
 
         Addresses are ignored, because copy on write moves whatever it changes.
         """
-        known = Counter(
-            [
-                *(("", _finding_key(finding)) for finding in before.findings),
-                *((item.volume, _finding_key(finding)) for item in before.volumes for finding in item.findings),
-            ]
-        )
+        known = Counter((volume, _finding_key(finding)) for volume, finding in before.located())
 
         def is_new(volume: str, finding: Finding) -> bool:
             key = volume, _finding_key(finding)

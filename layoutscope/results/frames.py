@@ -300,10 +300,8 @@ def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
 
 def _fault_rows(result: CheckResult) -> Iterator[tuple[Any, ...]]:
     """Yield the findings of a check, those outside the volumes first."""
-    findings = [("", each) for each in result.findings]
-    findings += [(item.volume, each) for item in result.volumes for each in item.findings]
     names = [column.name for column in FRAMES["faults"][1:-1]]
-    for volume, each in findings:
+    for volume, each in result.located():
         why, cause = f"one of {len(each.causes)} causes" if each.causes else "", each.cause
         if cause is not None:
             where = "" if cause.image_offset is None else f" at byte {cause.image_offset}"

@@ -113,7 +113,7 @@ def heads(*keys: NDArray[Any]) -> I64:
     return np.flatnonzero(is_head(*keys))
 
 
-def is_head(*keys: NDArray[Any]) -> NDArray[np.bool_]:
+def is_head(*keys: NDArray[Any]) -> Mask:
     """Mark the rows that :func:`heads` returns, shape (n,)."""
     marked = np.ones(len(keys[0]), np.bool_)
     if len(marked):
@@ -142,18 +142,6 @@ def lengths_of(starts: I64, total: int) -> I64:
     [2, 3]
     """
     return np.diff(starts, append=total)
-
-
-def interleave(parts: Sequence[I64]) -> list[I64]:
-    """Return the starts of interleaved runs: group 0 of every part in turn, then group 1 of every part.
-
-    >>> [part.tolist() for part in interleave([np.array([1, 2]), np.array([2, 0])])]
-    [[0, 3, 4], [1, 2]]
-    """
-    together = np.stack(parts, axis=1)
-    # Row by row, the array of lengths has the runs in their merged order.
-    start = starts_of(together.ravel()).reshape(together.shape)
-    return [ranges(start[:, i], together[:, i]) for i in range(len(parts))]
 
 
 def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
@@ -400,7 +388,7 @@ def request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
     return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
-def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
+def runs_of(start: NDArray[Any], length: NDArray[Any]) -> I64:
     """Make a set from runs, which may be in any order and overlap.
 
     >>> runs_of(np.array([5, 0, 6]), np.array([2, 3, 4])).tolist()
@@ -418,14 +406,14 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     return _cut_off(runs, JOIN_RUNS(np.ascontiguousarray(first), np.ascontiguousarray(count), runs))
 
 
-def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _cut_off(runs: I64, count: int) -> I64:
     """Return the first runs, copied if they would keep much unused memory alive."""
     return runs[:count] if 2 * count > len(runs) else runs[:count].copy()
 
 
-def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def union(sets: Sequence[I64]) -> I64:
     """Return the blocks that are in any of the sets."""
-    distinct: list[NDArray[np.int64]] = []
+    distinct: list[I64] = []
     for runs in sets:
         if len(runs) and not any(np.array_equal(runs, other) for other in distinct):
             distinct.append(runs)
@@ -435,17 +423,17 @@ def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return runs_of(table[:, 0], table[:, 1])
 
 
-def is_set(runs: NDArray[np.int64]) -> bool:
+def is_set(runs: I64) -> bool:
     """Return whether runs are sorted, nonempty, and separated by gaps, as in a set."""
     return bool((runs[:, 1] > 0).all() and (runs[1:, 0] > runs[:-1].sum(axis=1)).all())
 
 
-def total(runs: NDArray[np.int64]) -> int:
+def total(runs: I64) -> int:
     """Return the number of blocks in a set."""
     return int(runs[:, 1].sum())
 
 
-def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+def subtract(runs: I64, taken: I64) -> I64:
     """Return the blocks that are in the first set and not in the second.
 
     >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
@@ -454,7 +442,7 @@ def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.in
     return _combine(runs, taken, 1) if len(taken) else runs
 
 
-def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def intersect(runs: I64, other: I64) -> I64:
     """Return the blocks that are in both sets.
 
     >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
@@ -465,7 +453,7 @@ def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.i
     return _combine(runs, other, 3)
 
 
-def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+def _combine(runs: I64, other: I64, wanted: int) -> I64:
     """Return the stretches with the wanted membership (1 first, 2 second, 3 both)."""
     found = np.empty((len(runs) + len(other), 2), np.int64)
     return _cut_off(found, COMBINE_RUNS(np.ascontiguousarray(runs), np.ascontiguousarray(other), wanted, found))

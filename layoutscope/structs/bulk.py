@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from layoutscope.structs.arrays import I64, U8
+    from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
     Gather = Callable[[Field], NDArray[Any]]
 
@@ -27,7 +29,7 @@ ROWS_FROM: Final = 2
 
 def decode_columns(
     record_type: RecordType,
-    buffer: NDArray[np.uint8],
+    buffer: U8,
     starts: NDArray[Any],  # starts of the records, in bytes from the start of the buffer
     fields: Sequence[RecordColumn],
 ) -> dict[str, NDArray[Any]]:
@@ -43,66 +45,35 @@ def decode_columns(
             expected=f"a start of at most {last}",
             found=str(first),
         )
-    flat = np.ascontiguousarray(buffer).reshape(-1)
-    choose = _gather_from_rows if len(fields) >= ROWS_FROM else _gather_in_place
-    gather = choose(record_type, flat, positions)
-    return {field: _decode(record_type, field, gather) for field in fields}
+    gather = _gather_from(record_type, np.ascontiguousarray(buffer).reshape(-1), positions, len(fields))
+    return {field: np.asarray(record_type.evaluate(field, gather, _widen)) for field in fields}
 
 
-def decode_column(
-    record_type: RecordType, buffer: NDArray[np.uint8], starts: NDArray[Any], field: RecordColumn
-) -> NDArray[Any]:
+def decode_column(record_type: RecordType, buffer: U8, starts: NDArray[Any], field: RecordColumn) -> NDArray[Any]:
     """Decode one field or instance of many records."""
     return decode_columns(record_type, buffer, starts, (field,))[field]
 
 
-def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Gather each field from the places of the records."""
+def _gather_from(record_type: RecordType, buffer: U8, positions: I64, num_fields: int) -> Gather:
+    """Return the function that gathers a field of the records at the given positions."""
+    is_copied = num_fields >= ROWS_FROM
+    count, distance = max(0, len(buffer) - record_type.width + 1), 1
+    if is_copied:
+        # On-disk structures are packed and begin at any byte; numpy's views may, too: they are flagged as unaligned.
+        whole: NDArray[Any] = np.ndarray((count,), f"V{record_type.width}", buffer, strides=(1,))
+        buffer, count, distance = whole[positions].view(np.uint8), len(positions), record_type.width
 
     def gather(field: Field) -> NDArray[Any]:
-        spots = len(buffer) - field.offset - field.width + 1
-        if spots <= 0:
+        if not len(positions):
             return np.empty((0, *field.counts), field.native)
-        view: NDArray[Any] = np.ndarray((spots, *field.counts), field.scalar, buffer, field.offset, (1, *field.strides))
-        return view[positions].astype(field.native, copy=False)
+        strides = (distance, *field.strides)
+        view: NDArray[Any] = np.ndarray((count, *field.counts), field.scalar, buffer, field.offset, strides)
+        return (view if is_copied else view[positions]).astype(field.native, copy=is_copied)
 
     return gather
 
 
-def _gather_from_rows(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Copy the fixed prefixes of all records contiguously, and gather the fields from there."""
-    spots = max(0, len(buffer) - record_type.width + 1)
-    # On-disk structures are packed and begin at any byte; numpy's views may, too: they are flagged as unaligned.
-    view: NDArray[Any] = np.ndarray((spots,), f"V{record_type.width}", buffer, strides=(1,))
-    rows = view[positions]
-
-    def gather(field: Field) -> NDArray[Any]:
-        shape, strides = (len(rows), *field.counts), (rows.itemsize, *field.strides)
-        if not len(rows):
-            return np.empty(shape, field.native)
-        found: NDArray[Any] = np.ndarray(shape, field.scalar, rows, field.offset, strides)
-        return found.astype(field.native)
-
-    return gather
-
-
-def _decode(record_type: RecordType, path: str, gather: Gather) -> NDArray[Any]:
-    column = record_type.column(path)
-    if isinstance(column, Field):
-        return gather(column)
-    return np.asarray(column.formula(_Wide(record_type, column.prefix, gather)))
-
-
-class _Wide:
-    """Fields in 64 bits, so that shifts and sums in instances cannot overflow a field's width."""
-
-    __slots__ = ("_gather", "_prefix", "_record_type")
-
-    def __init__(self, record_type: RecordType, prefix: str, gather: Gather) -> None:
-        self._record_type, self._prefix, self._gather = record_type, prefix, gather
-
-    def __getitem__(self, path: str) -> NDArray[Any]:
-        values = _decode(self._record_type, self._prefix + path, self._gather)
-        if values.dtype.kind == "b":
-            return values
-        return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
+def _widen(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert numbers to 64 bits, so that shifts and sums in instances cannot overflow a field's width."""
+    kind = np.asarray(values).dtype.kind
+    return values if kind == "b" else np.asarray(values).astype(np.int64 if kind == "i" else np.uint64, copy=False)

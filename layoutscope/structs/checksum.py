@@ -15,10 +15,12 @@ from layoutscope.structs.native import Kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.structs.arrays import U8
+
 FLETCHER64: Final = Kernel("fletcher64", "bnL")
 
 
-def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def fletcher64(blocks: U8) -> NDArray[np.uint64]:
     """Return Apple's Fletcher-64 of each object, over all bytes after its first eight.
 
     [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
@@ -30,7 +32,7 @@ def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def journal_checksums(
-    blocks: NDArray[np.uint8],  # blocks of one size
+    blocks: U8,  # blocks of one size
 ) -> NDArray[np.uint32]:
     """Return the checksum of each block in a journal.
 
@@ -74,6 +76,6 @@ def crc32c_of_words(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return register
 
 
-def crc32c(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def crc32c(blocks: U8) -> NDArray[np.uint32]:
     """Return the CRC-32C of each block as CoreStorage computes it: over all bytes after its first eight."""
     return crc32c_of_words(np.ascontiguousarray(blocks).view("<u4")[:, 2:])  # words as the format defines them

@@ -16,17 +16,16 @@ from msgspec.structs import replace
 
 from layoutscope import _generated, display
 from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.structs import records
+from layoutscope.structs.recordtypes import RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from enum import IntEnum
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
-    from layoutscope.structs.recordtypes import RecordType
+    from layoutscope.structs.arrays import U8
 
     T = TypeVar("T", bound=Struct)
 else:
@@ -52,11 +51,10 @@ def parse(
     *,
     structure: str,
     image_offset: int = 0,  # place of the buffer, in bytes from the start of the image
-    params: tuple[Any, ...] = (),
 ) -> T:
     """Parse one structure from the start of a buffer."""
     # Classes compiled for debugging record the place of each field, which findings need, and read only on request.
-    parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
+    parsed = cls(KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()
     except KaitaiStructError as error:
@@ -81,7 +79,19 @@ def parser(record_type: RecordType) -> type[Struct]:
     return cast("type[Struct]", found)
 
 
-def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) -> Struct:
+def width_of(cls: type[Struct]) -> int:
+    """Return the length of the fixed prefix of a generated class in bytes."""
+    return _record_types()[cls.__qualname__.lower()].width
+
+
+@cache
+def _record_types() -> dict[str, RecordType]:
+    # The names of types differ from those of classes only in form: `gpt.partition_entry` is `Gpt.PartitionEntry`.
+    found = (item for item in vars(records).values() if isinstance(item, RecordType))
+    return {item.type_name.replace("_", ""): item for item in found}
+
+
+def parse_fixed(record_type: RecordType, buffer: U8, start: int) -> Struct:
     """Parse the fixed prefix of a record that starts somewhere in a buffer; anything may follow it."""
     data = buffer[start : start + record_type.width].tobytes()
     parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))
@@ -96,17 +106,13 @@ def parse_fixed(record_type: RecordType, buffer: NDArray[np.uint8], start: int) 
 
 def value_at(parsed: Any, path: str) -> Any:
     """Return a field or instance of a parsed structure by its dotted name; a list if it is repeated."""
-    return _value(parsed, path.split("."))
-
-
-def _value(item: Any, path: list[str]) -> Any:
-    for number, name in enumerate(path):
-        if isinstance(item, list):
-            return [_value(member, path[number:]) for member in item]
-        item = getattr(item, name)
-    if isinstance(item, list):
-        return [int(member) for member in item]
-    return item if isinstance(item, bool | bytes) else int(item)
+    first, _, rest = path.partition(".")
+    value = getattr(parsed, first)
+    if rest:
+        return [value_at(member, rest) for member in value] if isinstance(value, list) else value_at(value, rest)
+    if isinstance(value, list):
+        return [int(member) for member in value]
+    return value if isinstance(value, bool | bytes) else int(value)
 
 
 def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:

@@ -235,23 +235,6 @@ class _Traced:  # noqa: PLW1641  (compared by formulas alone)
             raise TypeError(f"the kernel cannot compute what is made of {self.field}")
 
 
-class _Formulas:
-    """Passes the fields of a record to formulas, which are traced."""
-
-    def __init__(self, record_type: RecordType, prefix: str = "") -> None:
-        self._record_type, self._prefix = record_type, prefix
-
-    def __getitem__(self, path: str) -> _Traced:
-        return self.traced(self._prefix + path)
-
-    def traced(self, path: str) -> _Traced:
-        column = self._record_type.column(path)
-        if isinstance(column, Field):
-            return _Traced(column)
-        found: _Traced = column.formula(_Formulas(self._record_type, column.prefix))
-        return found
-
-
 @cache
 def compile_plan(plan: LeafPlan) -> tuple[NDArray[Any], ...]:
     """Return a plan as the tables that the kernel takes, in its order; the rows of each are concatenated."""
@@ -274,10 +257,10 @@ class _Compiler:
     def program(self) -> tuple[NDArray[Any], ...]:
         plan, items = self._plan, self._plan.items
         if plan.kind is None:
-            form = [self._constant(0)]
+            form = [self._add(None, "constant", 0)]
         else:
             part, record_type, field = plan.kind
-            form = [self._add(None, part, _refuse_repeated(_Formulas(record_type).traced(field)))]
+            form = [self._add(None, part, _trace(record_type, field))]
         if items is None:
             form += [0] * 6
         else:
@@ -304,7 +287,7 @@ class _Compiler:
             elif name in leaf.key_columns:
                 self._value("key", leaf.key_type, leaf.key_columns[name], target)
             else:
-                self._add(target, name if name in {"node", "key_at", "val_at"} else "constant", None)
+                self._add(target, name if name in {"node", "key_at", "val_at"} else "constant")
         bounds = [first, len(self._fields)]
         texts = [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))]
         lists = [self._list(leaf, each) for each in leaf.lists]
@@ -347,34 +330,31 @@ class _Compiler:
             elif column is not None:
                 self._value("val", leaf.val_type, column, (each.table, name))
             else:
-                self._add((each.table, name), name if name in {"owner", "before", "node"} else "constant", None)
+                self._add((each.table, name), name if name in {"owner", "before", "node"} else "constant")
         times, stride = each.used.counts[0], each.used.strides[0]
         return [self._counters[each.table], used, times, stride, first, len(self._fields)]
 
     def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
         """Add a field that is used only in calculations."""
-        traced = _Formulas(record_type).traced(column)
+        traced = _trace(record_type, column)
         if traced.field.width > _WIDEST_LENGTH and traced.mask > 2**32:
             raise ValueError(f"{column} is too wide")
-        return self._add(None, place, _refuse_repeated(traced))
-
-    def _constant(self, number: int) -> int:
-        self._fields.append([-1, _PLACES.index("constant"), 0, 0, 0, 0, number, _ALL, 0, 0])
-        return len(self._fields) - 1
+        return self._add(None, place, traced)
 
     def _value(self, place: str, record_type: RecordType, column: RecordColumn | int, target: tuple[str, str]) -> None:
         if isinstance(column, int):
-            row = self._constant(column)
-            self._fields[row][0] = self._columns[*target, False]
+            self._add(target, "constant", column)
         else:
-            self._add(target, place, _refuse_repeated(_Formulas(record_type).traced(column)))
+            self._add(target, place, _trace(record_type, column))
 
-    def _add(self, target: tuple[str, str] | None, place: str, traced: _Traced | None) -> int:
+    def _add(self, target: tuple[str, str] | None, place: str, traced: _Traced | int = 0) -> int:
         column, dtype = -1, np.dtype(np.uint64)
         if target is not None:
             column, dtype = self._columns[*target, False], self._plan.dtype(*target)
         row = [column, _PLACES.index(place), 0, 0, 0, 0, 0, _ALL, _NO_TEST, 0]
-        if traced is not None:
+        if isinstance(traced, int):
+            row[6] = traced
+        else:
             field, scalar, test = traced.field, traced.field.scalar, traced.test
             if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
                 raise ValueError(f"{field} is not a number, or its column has none")
@@ -390,7 +370,8 @@ class _Compiler:
         return len(self._fields) - 1
 
 
-def _refuse_repeated(traced: _Traced) -> _Traced:
+def _trace(record_type: RecordType, column: RecordColumn) -> _Traced:
+    traced: _Traced = record_type.evaluate(column, _Traced)
     if traced.field.counts:
         raise ValueError(f"{traced.field} is repeated")
     return traced

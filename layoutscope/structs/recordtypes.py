@@ -135,6 +135,16 @@ class RecordType:
             raise KeyError(f"{self.type_name} has no fixed field or instance {path!r}")
         return found
 
+    def evaluate(
+        self,
+        path: str,
+        read: Callable[[Field], Any],  # returns the value of a field
+        convert: Callable[[Any], Any] = lambda value: value,  # applied to each operand of a formula
+    ) -> Any:
+        """Return the value of a field or instance by its dotted name."""
+        column = self.column(path)
+        return read(column) if isinstance(column, Field) else column.formula(_Operands(self, column, read, convert))
+
     def offset_of(self, path: str) -> int:
         """Return the start of a field or nested record by its dotted name, in bytes from the start of the record."""
         return int(reduce(getattr, path.split("."), self).offset)
@@ -172,6 +182,21 @@ class RecordType:
     def instances(self) -> list[Instance]:
         """List the instances of this type itself."""
         return [member for member in self.members() if isinstance(member, Instance)]
+
+
+class _Operands:
+    """The values that the formula of an instance uses, by name."""
+
+    __slots__ = ("_convert", "_instance", "_read", "_record_type")
+
+    def __init__(
+        self, record_type: RecordType, instance: Instance, read: Callable[[Field], Any], convert: Callable[[Any], Any]
+    ) -> None:
+        self._record_type, self._instance, self._read, self._convert = record_type, instance, read, convert
+
+    def __getitem__(self, path: str) -> Any:
+        value = self._record_type.evaluate(self._instance.prefix + path, self._read, self._convert)
+        return self._convert(value)
 
 
 def _placed(member: Member) -> tuple[str | RecordType, int | None, int]:

@@ -297,7 +297,7 @@ class TextColumn:
         return column.gather(rows if self.known is None else rows.set(pl.Series(~self.known), None))
 
 
-def _places(rows: Any, height: int) -> NDArray[np.int64]:
+def _places(rows: Any, height: int) -> I64:
     """Return the positions that a slice or an index selects."""
     return np.arange(*rows.indices(height)) if isinstance(rows, slice) else np.arange(height)[rows]
 
@@ -479,7 +479,7 @@ class Table:
             first, count = int(rows.argmax()) if len(rows) else 0, int(np.count_nonzero(rows))
             # Contiguous rows are a view.
             rows = slice(first, first + count) if rows[first : first + count].all() else np.flatnonzero(rows)
-            chosen: NDArray[np.int64] | slice = rows
+            chosen: I64 | slice = rows
         else:
             chosen = _places(rows, self._height)
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
@@ -539,14 +539,14 @@ def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if len(words) <= _FEW_WORDS else np.uint32
 
 
-def are_walked(nodes: Table) -> NDArray[np.bool_]:
+def are_walked(nodes: Table) -> Mask:
     """Mark the nodes that have a place in the order of their tree and are read, including damaged ones.
 
     A listing reads a damaged node that an index leads to, and fails there. Nodes outside the image cannot be read, and
     nodes with an unknown rank are in no order.
     """
     is_reached = nodes["condition"].equals("damaged") & nodes["key_rank"].is_known
-    is_walked: NDArray[np.bool_] = nodes["condition"].is_in(("sound", "locked")) | is_reached
+    is_walked: Mask = nodes["condition"].is_in(("sound", "locked")) | is_reached
     return is_walked
 
 
@@ -638,7 +638,7 @@ def _make_listed_column(column: Column, values: list[Any]) -> AnyColumn:
     return Values(np.array([codes.get(word, 0) for word in values], _code_type(words)), known, words)
 
 
-def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:
+def _attach_nulls(column: Column, data: NDArray[Any], known: Mask | None = None) -> Values:
     if column.unit == REFERENCE and data.dtype == np.uint32:
         present = data != NULL_ROW
     elif column.name == "image_offset":

@@ -192,22 +192,14 @@ class VolumeLayout(Displayed):
         return self.columns("findings").texts("level").raw().count(b"error")
 
 
-def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) -> float | None:
-    """Estimate the share of the existing metadata that was read, by the more pessimistic of two measures.
+def coverage_of(
+    layouts: Sequence[VolumeLayout],
+    num_errors_outside: int = 0,  # findings outside the volumes that are errors
+) -> float | None:
+    """Return the smaller share of the metadata bytes known to exist and of the entries that must exist; or None.
 
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        Volumes of an image.
-    num_errors_outside : int
-        Number of findings outside the volumes that are errors.
-
-    Returns
-    -------
-    float or None
-        The smaller of two shares: of the metadata bytes that are known to exist, and of the entries that must exist.
-        None if both are 1 despite an error, because then something is lost, but its size is unknown. None as well if a
-        volume declares that files may be missing.
+    None if both are 1 despite an error, because then something is lost, but its size is unknown. None as well if a
+    volume declares that files may be missing.
     """
     containers = [layout.container for layout in layouts if layout.container is not None]
     codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *containers)]

@@ -157,3 +157,17 @@ def assert_accessible(page) -> None:
     assert (
         page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])") == []
     )
+
+
+COLOUR = "() => getComputedStyle(document.body).backgroundColor"
+
+
+def assert_fits(seen, width: int) -> None:
+    """Assert that an open page makes no request, logs no error, fits the window, is accessible, and has two themes."""
+    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert seen.complaints == []
+    assert seen.run("() => document.documentElement.scrollWidth") <= width
+    assert_accessible(seen.page)
+    before = seen.run(COLOUR)
+    seen.page.locator("#theme").click()
+    assert seen.run(COLOUR) != before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -11,12 +13,7 @@ from fixtures.apfs.scenarios import SCENARIOS, container, many
 from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map.scans import disks
-from tests.browser.conftest import ARGUMENTS, READY_MS, Visit, drag, range_of, show, unfold
-
-ORDERS = """() => [...document.querySelectorAll('#order .card')].map((card) =>
-  [...card.querySelectorAll('h3')].map((title) => title.textContent))"""
-
+from tests.browser.conftest import READY_MS, Visit, drag, range_of, show, unfold
 
 MANY = container(*(VolumePlan(f"Volume {number}", many(9)) for number in range(100)), block_count=3 * 131072)
 
@@ -57,14 +54,10 @@ def test_all_charts_are_drawn_however_many_there_are(visit, four, tmp_path, name
 
 def test_charts_are_drawn_where_there_is_no_webgl(pages):
     """Virtual machines often have none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    assert playwright
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("Chromium is not installed")
-    import subprocess
-    import sys
-
     script = (
         "import sys; from pathlib import Path; from playwright.sync_api import sync_playwright\n"
         "from tests.browser.conftest import ARGUMENTS, Visit\n"
@@ -73,15 +66,13 @@ def test_charts_are_drawn_where_there_is_no_webgl(pages):
         "    b = d.chromium.launch(executable_path=sys.argv[1], args=[*ARGUMENTS, '--disable-3d-apis'])\n"
         "    _all_drawn(Visit(b, Path(sys.argv[2])))\n"
     )
-    assert "--disable-3d-apis" not in ARGUMENTS
-    done = subprocess.run(
-        [sys.executable, "-c", script, chromium, str(pages / "both.html")], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", script, chromium, pages / "both.html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("name", ["apfs", "hfsplus"])
-def test_every_leaf_is_a_spot(visit, pages, scans, name):
+def test_every_leaf_is_a_spot(visit, pages, name):
     """A chart of order on disk has as many points as leaves in its title, with or without a snapshot."""
     seen = visit(pages / f"{name}.html")
     unfold(seen.page, "#order > details")
@@ -93,7 +84,6 @@ def test_every_leaf_is_a_spot(visit, pages, scans, name):
         seen.page.wait_for_function("(p) => p.dataset.drawn === 'yes'", arg=plot.element_handle())
         count = int(title.rpartition(": ")[2].split()[0].replace(",", ""))
         assert plot.locator(".trace.scatter path.point").count() == count
-    assert len(disks([scans[name]])) == 1
 
 
 def test_the_wheel_scrolls_the_page(visit, pages):
@@ -143,16 +133,22 @@ def test_a_trackpad_zooms_smoothly_and_never_past_the_limit(visit, pages):
     assert seen.run("() => layoutscope.detail.cell") == 4096
 
 
-def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
-    """A swipe leaves the view unchanged; a tap shows the text for its place."""
+@pytest.fixture
+def phone(browser, pages):
+    """Open a page on a phone; return it, its session for touches, and the box of the figure."""
     context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     context.set_default_timeout(READY_MS)
     page = context.new_page()
     page.goto((pages / "apfs.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")
+    yield page, context.new_cdp_session(page), page.locator("#figure > .plot").bounding_box()
+    context.close()
+
+
+def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(phone):
+    """A swipe leaves the view unchanged; a tap shows the text for its place."""
+    page, device, box = phone
     before = range_of(page)
-    box = page.locator("#figure > .plot").bounding_box()
-    device = context.new_cdp_session(page)
     x, y = box["x"] + 150, box["y"] + 250
     for kind, at in (("touchStart", y), *(("touchMove", y - step * 20) for step in range(1, 12))):
         device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": at}]})
@@ -163,19 +159,12 @@ def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
     page.touchscreen.tap(box["x"] + 70, box["y"] + 200)
     page.locator(".tip:visible").first.wait_for()
     assert "bytes" in page.locator(".tip:visible").first.inner_text()
-    context.close()
 
 
-def test_two_fingers_zoom(browser, pages):
+def test_two_fingers_zoom(phone):
     """Spreading zooms in around the fingers, pinching zooms out; the page keeps its scale."""
-    context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
-    context.set_default_timeout(READY_MS)
-    page = context.new_page()
-    page.goto((pages / "apfs.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]")
+    page, device, box = phone
     whole = range_of(page)
-    box = page.locator("#figure > .plot").bounding_box()
-    device = context.new_cdp_session(page)
     x, y = box["x"] + 200, box["y"] + 220
 
     def touch(kind: str, *apart: int) -> None:
@@ -195,7 +184,6 @@ def test_two_fingers_zoom(browser, pages):
     page.evaluate("() => layoutscope.view.done")
     assert range_of(page)["high"] - range_of(page)["low"] == pytest.approx(whole["high"] - whole["low"], rel=0.1)
     assert page.evaluate("() => visualViewport.scale") == 1
-    context.close()
 
 
 STALE = (

@@ -47,11 +47,12 @@ def test_page_draws_without_a_network(visit, pages, name):
     assert seen.complaints == []
 
 
-def test_the_figure_is_that_of_the_library(visit, pages, scans):
-    """The page's script gives each trace the same data as Python."""
+def test_the_figure_and_the_sentence_are_those_of_the_library(visit, pages, scans):
+    """The page's script gives each trace the same data as Python; the sentence is the only top-level heading."""
     drawn = disks(list(scans.values()))
     expected = figure(drawn, shares_of(drawn))["data"]
     seen = visit(pages / "both.html")
+    assert seen.page.locator("h1").all_inner_texts() == [headline_of(drawn)]
     found = [trace for trace in seen.run(TRACES) if trace["part"] != "found"]
     assert [(trace["disk"], trace["part"], trace["role"]) for trace in found] == [
         tuple(trace["meta"].values()) for trace in expected
@@ -59,12 +60,6 @@ def test_the_figure_is_that_of_the_library(visit, pages, scans):
     for own, other in zip(found, expected, strict=True):
         for key in ("x", "y"):
             assert np.allclose(own[key], other[key], atol=2e-5), (own["part"], own["role"], key)
-
-
-def test_the_sentence_is_the_headline(visit, pages, scans):
-    """It is the only top-level heading, and equals the library's sentence."""
-    seen = visit(pages / "both.html")
-    assert seen.page.locator("h1").all_inner_texts() == [headline_of(disks(list(scans.values())))]
 
 
 def test_one_list_of_drives_leads_everything(visit, pages, scans):
@@ -301,17 +296,21 @@ def test_theme_button_keeps_the_view(visit, pages):
     assert seen.complaints == []
 
 
+def page_of(result, name, folder):
+    """Write the page of a disk whose volume and files have a name, twice next to itself."""
+    volume = result.parts[0]
+    layout = volume.layout.changed(
+        entries=volume.layout.entries.with_columns(name=pl.lit(name)), facts=replace(volume.layout.facts, name=name)
+    )
+    image = replace(result.image, name=f"/x/{name}")
+    changed = replace(result, image=image, parts=(replace(volume, layout=layout),))
+    (folder / "page.html").write_text(map_page([changed, changed]), "utf-8")
+    return folder / "page.html"
+
+
 def test_hostile_names_stay_text(visit, scans, tmp_path):
     """A name that looks like markup or script is shown as it is, at every place."""
-    result = scans["hfsplus"]
-    volume = result.parts[0]
-    layout = volume.layout
-    entries = layout.entries.with_columns(name=pl.lit(HOSTILE))
-    layout = layout.changed(entries=entries, facts=replace(layout.facts, name=HOSTILE))
-    image = replace(result.image, name=f"/x/{HOSTILE}")
-    changed = replace(result, image=image, parts=(replace(volume, layout=layout),))
-    (tmp_path / "page.html").write_text(map_page([changed, changed]), "utf-8")
-    seen = visit(tmp_path / "page.html")
+    seen = visit(page_of(scans["hfsplus"], HOSTILE, tmp_path))
     unfold(seen.page)
     assert seen.complaints == []
     assert seen.page.locator("img[src=x]").count() == 0
@@ -321,12 +320,7 @@ def test_hostile_names_stay_text(visit, scans, tmp_path):
 
 def test_names_that_reorder_text_are_shown_as_escapes(visit, scans, tmp_path):
     """A bidirectional name is shown with its control characters escaped, by search and by pointer."""
-    result = scans["hfsplus"]
-    volume = result.parts[0]
-    entries = volume.layout.entries.with_columns(name=pl.lit("\u202egnp.exe"))
-    changed = replace(result, parts=(replace(volume, layout=volume.layout.changed(entries=entries)),))
-    (tmp_path / "page.html").write_text(map_page([changed]), "utf-8")
-    seen = visit(tmp_path / "page.html")
+    seen = visit(page_of(scans["hfsplus"], "\u202egnp.exe", tmp_path))
     seen.page.locator(".search input").fill("gnp")
     hit = seen.page.locator(".found button", has_text="exe").first
     hit.wait_for()

@@ -36,8 +36,6 @@ from layoutscope.fleet import engines
 from layoutscope.fleet.engines import (
     MAX_SOURCES,
     FleetJob,
-    FleetLimits,
-    FleetSource,
     WorkerPool,
     attempt,
     attempt_on_dask_worker,
@@ -109,41 +107,26 @@ def test_every_source_has_one_row_whatever_it_is(mixed):
     assert not rows["path"].str.contains("fleet/").any()  # the output is not a source
 
 
-def test_a_line_is_told_for_each_source_that_is_read(mixed):
-    """Without a terminal, each source prints a line; an option turns that off."""
+def test_tables_are_keyed_by_source_and_documented(mixed, tmp_path, monkeypatch):
+    """Every row belongs to a source; the manifest has the columns in order; tables are the same in small pieces."""
     _, fleet, done = mixed
-    total = table(fleet).height
-    assert [line for line in done.stderr.splitlines() if f" of {total}: " in line][-1].startswith(
-        f"layoutscope: {total} of"
-    )
+    total, sources = table(fleet).height, set(table(fleet)["source"])
+    # Without a terminal, each source prints a line.
+    lines = [line for line in done.stderr.splitlines() if f" of {total}: " in line]
+    assert lines[-1].startswith(f"layoutscope: {total} of")
     assert "Traceback" not in done.stderr
-
-
-def test_tables_are_keyed_by_source_and_documented(mixed):
-    """Every row of every table belongs to a source; the manifest has the tables' columns in order."""
-    _, fleet, _ = mixed
-    sources = set(table(fleet)["source"])
     manifest = json.loads((fleet / "batch.json").read_text())
-    assert manifest["format"] == "layoutscope.batch/1"
-    assert manifest["is_complete"] is True
+    assert (manifest["format"], manifest["is_complete"]) == ("layoutscope.batch/1", True)
     assert manifest["counts"] == {name: (table(fleet)["status"] == name).sum() for name in STATUSES}
+    read = set(table(fleet).filter(status="complete")["source"])
+    assert set(table(fleet, "volumes")["source"]) == set(table(fleet, "metrics")["source"]) == read
+    shutil.copytree(fleet, tmp_path / "copy")
     for name in TABLES:
         assert set(table(fleet, name)["source"]) <= sources
         assert table(fleet, name).columns == [column["name"] for column in manifest["tables"][name]]
-    read = set(table(fleet).filter(status="complete")["source"])
-    assert set(table(fleet, "volumes")["source"]) == set(table(fleet, "metrics")["source"]) == read
-
-
-def test_tables_are_the_same_however_many_rows_are_in_memory(mixed, tmp_path, monkeypatch):
-    """Rows become columns a few sources at a time: none is lost in between, and the order is kept."""
-    from layoutscope.fleet import store
-
-    _, fleet, _ = mixed
-    shutil.copytree(fleet, tmp_path / "copy")
-    for name in TABLES:
         (tmp_path / f"copy/{name}.parquet").unlink()
-    monkeypatch.setattr(store, "SOURCES_PER_PIECE", 2)
-    store.FleetFolder(tmp_path / "copy").write_tables(table(fleet)["source"], {})
+    monkeypatch.setattr("layoutscope.fleet.store.SOURCES_PER_PIECE", 2)
+    FleetFolder(tmp_path / "copy").write_tables(table(fleet)["source"], {})
     assert all(table(tmp_path / "copy", name).equals(table(fleet, name)) for name in TABLES)
 
 
@@ -255,32 +238,23 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
 
 def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     """Dask's settings for its workers would make every large buffer of a reader be mapped again."""
-    from layoutscope.fleet import engines
-    from layoutscope.fleet.engines import FleetLimits
-
     seen = []
     begin = subprocess.Popen
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setattr(engines.subprocess, "Popen", lambda *words, **more: seen.append(more) or begin(*words, **more))
-    engines.Worker(FleetLimits(1 << 30, 60.0)).close()
+    engines.Worker(1 << 30).close()
     assert "MALLOC_TRIM_THRESHOLD_" not in seen[0]["env"]
     assert seen[0]["env"]["PATH"] == os.environ["PATH"]
 
 
-def test_two_batches_on_one_folder_notice_each_other(tmp_path):
-    """The second one is refused in one line, and can start as soon as the first has ended."""
-    from layoutscope.fleet.store import FleetFolder
-
+def test_a_folder_of_another_batch_or_of_something_else_is_left_alone(tmp_path):
+    """In one line; a batch writes into a new or empty folder or, with --resume, into its own."""
     fleet = tmp_path / "fleet"
     fleet.mkdir()
     with FleetFolder(fleet).lock():
         done = run(HFS, "-o", fleet)
         assert (done.returncode, done.stderr) == (2, f"layoutscope: {fleet}: another batch is writing here\n")
     assert run(HFS, "-o", fleet, "--quiet", "--json").returncode == 0
-
-
-def test_a_folder_with_something_else_is_left_alone(tmp_path):
-    """A batch writes into a new or empty folder or, with --resume, into its own."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("dear all")
     done = run(HFS, "-o", tmp_path / "mine", "--resume")
@@ -301,29 +275,19 @@ def test_a_full_disk_is_one_line(tmp_path):
 
 
 def test_lists_and_patterns_name_sources(tmp_path):
-    """A list has one path per line, a pattern names its matches; a source that is named twice counts once."""
+    """A list has a path per line, a pattern names its matches; twins and parts of a split image are one source."""
     (tmp_path / "list.txt").write_text(f"{HFS}\n{tmp_path}/gone.img\n{HFS}\n")
-    result = layoutscope.batch(
-        [f"@{tmp_path}/list.txt", f"{IMAGES}/hfs*.zst"], tmp_path / "fleet", drives=[], names=False
-    )
+    (tmp_path / "images").mkdir()
+    for name in ("disk.001", "disk.002"):
+        (tmp_path / "images" / name).write_bytes(bytes(4096))
+    sources = [f"@{tmp_path}/list.txt", f"{IMAGES}/hfs*.zst", tmp_path / "images"]
+    result = layoutscope.batch(sources, tmp_path / "fleet", drives=[], names=False)
     assert [(Path(end.path).name, end.status) for end in result.sources] == [
-        (HFS.name, "complete"),
-        ("gone.img", "failed"),
-    ]
+        (HFS.name, "complete"), ("gone.img", "failed"), ("disk.001", "refused"),
+    ]  # fmt: skip
     assert (result.exit_code, result.table("predictions").height) == (3, 0)
-    with pytest.raises(layoutscope.errors.UsageError, match="cannot be read as a list of sources"):
+    with pytest.raises(UsageError, match="cannot be read as a list of sources"):
         layoutscope.batch(f"@{tmp_path}/none", tmp_path / "other")
-
-
-def test_parts_of_a_split_image_are_one_source(tmp_path):
-    """Parts in a folder that are read together with the first one have no rows of their own."""
-    folder = tmp_path / "images"
-    folder.mkdir()
-    (folder / "disk.001").write_bytes(b"\0" * 4096)
-    (folder / "disk.002").write_bytes(b"\0" * 4096)
-    result = layoutscope.batch(folder, tmp_path / "fleet")
-    assert [Path(end.path).name for end in result.sources] == ["disk.001"]
-    assert result.exit_code == 1
 
 
 def test_without_polars_a_batch_says_so_before_it_begins(tmp_path):
@@ -379,7 +343,7 @@ import time
 from layoutscope.fleet import engines
 attempt = getattr(engines.attempt, "original", engines.attempt)  # Dask may load this file twice
 def hold(job, workers):
-    while job.source.path.endswith("disk 9.img.zst"):
+    while job.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
     return attempt(job, workers)
 hold.original = attempt
@@ -461,8 +425,8 @@ def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
 
 
 @pytest.mark.full
-def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
-    """A resumed batch has cleared unfinished work: a late worker changes no row and no capture."""
+def test_what_a_lost_worker_or_one_of_another_version_brings_counts_not(tmp_path):
+    """A resumed batch has cleared unfinished work, so a late worker changes nothing; rows of two versions never mix."""
     layoutscope.batch(HFS, tmp_path / "fleet", drives=[])
     folder = FleetFolder(tmp_path / "fleet")
     (row,) = (json.loads(file.read_text()) for file in (folder.path / "rows").iterdir())
@@ -471,6 +435,9 @@ def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
     with pytest.raises(FileNotFoundError, match="another batch has taken its place"):
         folder.commit({**row, "status": "failed"}, late / "capture.lscope")
     assert files_of(folder.path) == before
+    other = FleetJob(str(HFS), str(tmp_path), 1 << 32, 60.0)
+    document = attempt_on_dask_worker(other, "0.0")
+    assert (document["status"], document["message"].endswith("and the batch is of 0.0")) == ("failed", True)
 
 
 @pytest.mark.full
@@ -481,15 +448,6 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* resume=True takes it up"):
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9")
     assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1
-
-
-@pytest.mark.full
-def test_workers_of_another_version_read_nothing(tmp_path):
-    """Rows of two versions would be mixed; here the client has a version that does not exist."""
-    job = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
-    document = attempt_on_dask_worker(job, "0.0")
-    assert document["status"] == "failed"
-    assert document["message"].endswith("and the batch is of 0.0")
 
 
 @pytest.mark.full
@@ -555,27 +513,14 @@ def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
 
 
 @pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize("name", ["work", "rows", "captures"])
-def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
-    """Subfolders of another folder stay, although a link in the batch leads to it."""
-    evidence = tmp_path / "evidence"
-    (evidence / "case1").mkdir(parents=True)
-    (evidence / "case1" / "disk.img").write_bytes(b"disk")
-    shutil.rmtree(fleet / name)
-    (fleet / name).symlink_to(evidence)
-    before = states(tmp_path)
-    result = resumed(run, made, fleet)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert f"{fleet / name}: is a link; a batch writes into a folder of its own" in result.stderr
-    assert states(tmp_path) == before
-
-
-@pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize("name", ["batch.lock", "batch.json", "volumes.parquet", "."])
-def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
-    """Nothing is written through such links, and the folder is not reached by one."""
+@pytest.mark.parametrize("name", ["work", "rows", "captures", "batch.lock", "batch.json", "volumes.parquet", "."])
+def test_nothing_is_reached_through_a_link(run, made, fleet, tmp_path, name):
+    """Neither folders nor files of the batch, nor its own folder; what is there stays."""
     far, place = tmp_path / "far", fleet if name == "." else fleet / name
     place.rename(far)
+    if far.is_dir():
+        (far / "case1").mkdir()
+        (far / "case1" / "disk.img").write_bytes(b"disk")
     place.symlink_to(far)
     before = states(tmp_path)
     result = resumed(run, made, fleet)
@@ -617,35 +562,28 @@ def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
 
 
 @pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize("name", ["volumes.parquet", "batch.json"])
-def test_edited_tables_are_not_replaced(run, made, fleet, name):
-    """A table that the user changed is kept: the batch is not resumed."""
-    text = (fleet / name).read_bytes().replace(b"layoutscope 0", b"layoutscope X") + b"\n"
-    (fleet / name).write_bytes(text)
-    before = files_of(fleet)
-    result = resumed(run, made, fleet)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    told = "exists and was changed since layoutscope wrote it. Begin a new batch in another folder."
-    assert f"{name}: {told}" in result.stderr
-    assert files_of(fleet) == before
-
-
-@pytest.mark.usefixtures("marks")
-@pytest.mark.parametrize("kind", ["rows", "captures"])
-def test_edited_rows_and_captures_are_not_replaced(run, made, fleet, kind):
-    """The source fails in one line, and the changed files stay."""
-    (first, *_), edited = sorted((fleet / "rows").iterdir()), None
+@pytest.mark.parametrize("kind", ["volumes.parquet", "batch.json", "rows", "captures"])
+def test_what_was_edited_is_not_replaced(run, made, fleet, kind):
+    """Without its tables a batch is not resumed; a source whose row or capture was changed fails in one line."""
+    (first, *_), edited = sorted((fleet / "rows").iterdir()), fleet / kind
     if kind == "captures":
         (capture,) = (fleet / "captures").glob(f"*-{first.stem}.lscope")
         edited = capture / "0" / "nodes.parquet"
-    else:
+    elif kind == "rows":
         edited = first
     edited.write_bytes(edited.read_bytes() + b"\n")
-    before = edited.read_bytes()
+    before = files_of(fleet)
     result = resumed(run, made, fleet, "--order", "names")  # every source is read again
-    assert result.exit_code == 3
-    assert "was changed since layoutscope wrote it" in result.stderr + result.stdout
-    assert edited.read_bytes() == before
+    said = result.stderr + result.stdout
+    assert "was changed since layoutscope wrote it" in said
+    assert edited.read_bytes() == before[edited.relative_to(fleet).as_posix()]
+    if "." in kind:
+        assert (
+            f"{kind}: exists and was changed since layoutscope wrote it. Begin a new batch in another folder." in said
+        )
+        assert (result.exit_code, result.stderr.count("\n"), files_of(fleet)) == (2, 1, before)
+    else:
+        assert result.exit_code == 3
 
 
 @pytest.mark.usefixtures("marks")
@@ -824,26 +762,21 @@ def test_tables_that_do_not_fit_replace_none(calm, tmp_path):
         assert not list(fleet.glob(".*"))
 
 
-def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
-    """If others have space, it is a row; a source that failed for another reason does not end a batch either."""
+def test_only_what_does_not_fit_anywhere_ends_a_batch(tmp_path):
+    """A source that is too large where others have space is a row; a nearly full disk takes the rows of others."""
     if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
         pytest.skip("this disk is too full")
-    job = FleetJob(FleetSource("large.img"), str(tmp_path), FleetLimits(1 << 30, 60.0))
-    document = {"path": job.source.path, "status": "failed", "message": "its results cannot be written: "}
-    FleetFolder(tmp_path).check_room({**document, "message": document["message"] + "no space left on device"})
-
-
-def test_what_failed_for_another_reason_ends_nothing_on_a_full_disk(tmp_path):
-    """A nearly full disk can still take the small rows of unreadable sources."""
+    job = FleetJob("large.img", str(tmp_path), 1 << 30, 60.0)
+    too_large = {
+        "path": job.path, "status": "failed", "message": "its results cannot be written: no space left on device"
+    }  # fmt: skip
+    FleetFolder(tmp_path).check_room(too_large)
     with small_disk(tmp_path / "small", "64k") as small:
-        folder, failed = FleetFolder(small), {"status": "failed", "message": "no such file or directory"}
-        folder.check_room(failed)
+        folder = FleetFolder(small)
+        folder.check_room({"status": "failed", "message": "no such file or directory"})
         folder.check_room({"status": "complete", "message": "no space left on device"})
         with pytest.raises(OutputError, match=FULL.replace("--resume", "resume=True")):
-            folder.check_room({**failed, "message": "its results cannot be written: no space left on device"})
-
-
-LIMITS = FleetLimits(4 << 30, 200.0)
+            folder.check_room(too_large)
 
 
 def begun(folder):
@@ -852,8 +785,8 @@ def begun(folder):
     return folder
 
 
-def job(path, folder, limits=LIMITS):
-    return FleetJob(FleetSource(str(path)), str(folder), limits, {"orders": ["fts"], "hash_names": False})
+def job(path, folder, seconds=200.0):
+    return FleetJob(str(path), str(folder), 4 << 30, seconds, None, {"orders": ["fts"], "hash_names": False})
 
 
 def below(pid):
@@ -944,22 +877,16 @@ def test_a_worker_ends_with_its_owner(is_read):
             worker.kill()
 
 
-def test_time_begins_when_a_process_is_ready(tmp_path, workers):
-    """A source's time limit excludes the start of processes."""
+def test_time_begins_when_a_process_is_ready(tmp_path, workers, monkeypatch):
+    """A source's time limit excludes the start of processes; the row names what took too long."""
     fleet = begun(tmp_path / "fleet")
-    row = attempt(job(HFS, fleet, FleetLimits(4 << 30, 0.001)), workers)
-    assert (row["status"], row["message"], row["capture"]) == (
-        "failed",
-        "took longer than 0.001 s, and was ended",
-        None,
-    )
+    row = attempt(job(HFS, fleet, 0.001), workers)
+    message = "took longer than 0.001 s, and was ended"
+    assert (row["status"], row["message"], row["capture"]) == ("failed", message, None)
     assert attempt(job(HFS, fleet), workers)["status"] == "complete"
-
-
-def test_a_worker_that_never_starts_is_no_slow_source(tmp_path, workers, monkeypatch):
-    """The row names what took too long: not the source, which still has its whole time limit."""
+    workers.end()
     monkeypatch.setattr(engines, "START_WAIT_S", 0.001)
-    row = attempt(job(HFS, begun(tmp_path / "fleet")), workers)
+    row = attempt(job(HFS, fleet), WorkerPool())
     assert (row["status"], row["message"]) == ("failed", "its process has not started within 0.001 s")
 
 
@@ -1035,13 +962,17 @@ def test_lists_of_files_keep_twins_apart(twins, tmp_path):
 
 
 def test_a_resumed_batch_keeps_them_all(twins):
-    """Nothing is read again, and the tables have the same rows."""
+    """Nothing is read again, and the tables have the same rows; each volume is at its own place in its capture."""
     before = {name: table(twins, name) for name in ("batch", "volumes", *KEYED)}
-    again = layoutscope.batch(
-        [twins.parent / "apfs.img", twins.parent / "hfs.img"], twins, drives=["generic-7200"], resume=True
-    )
+    images = [twins.parent / "apfs.img", twins.parent / "hfs.img"]
+    again = layoutscope.batch(images, twins, drives=["generic-7200"], resume=True)
     assert again.kept == 2
     assert all(table(twins, name).equals(before[name]) for name in before)
+    capture = next((twins / "captures").glob("apfs*"))
+    rows = [pl.read_parquet(capture / str(place) / "entries.parquet").height for place in (1, 2, 3)]
+    assert len(set(rows)) == 3
+    document = json.loads(next(file.read_text() for file in (twins / "rows").iterdir() if "apfs" in file.read_text()))
+    assert [row["volume"] for row in document["volumes"]] == ["APFS", *CONTAINER]
 
 
 def test_a_query_counts_each_of_them_once(twins):
@@ -1070,12 +1001,3 @@ def test_the_page_has_a_card_for_each_with_its_own_time(twins):
     assert all(cards[name].seconds == {"generic-7200": row["seconds"]} for name, row in wanted.items())
     assert all(cards[name].reads == row["reads"] for name, row in wanted.items())
     assert len({card.metadata for card in cards.values()}) == len(cards)
-
-
-def test_no_two_captures_or_layouts_of_a_disk_are_one(twins):
-    """The capture of the container stores each of its volumes at its own place."""
-    capture = next((twins / "captures").glob("apfs*"))
-    rows = [pl.read_parquet(capture / str(place) / "entries.parquet").height for place in (1, 2, 3)]
-    assert len(set(rows)) == 3
-    document = json.loads(next(file.read_text() for file in (twins / "rows").iterdir() if "apfs" in file.read_text()))
-    assert [row["volume"] for row in document["volumes"]] == ["APFS", *CONTAINER]

@@ -24,7 +24,7 @@ def test_a_volume_equals_itself(run, image):
 
 
 def test_two_file_systems_stand_side_by_side(run, image, apfs_image):
-    """The values are those of the scans; the enumerated trees share a row though their names differ."""
+    """The values are those of the scans and of the library; trees that are listed share a row though named apart."""
     document = json.loads(run("compare", image, apfs_image, "--json", "--drive", "generic-7200").stdout)
     rows = {(row["name"], row["subject"]): row["values"] for row in document["metrics"]}
     for side, path, tree in ((0, image, "catalog"), (1, apfs_image, "fs")):
@@ -33,25 +33,10 @@ def test_two_file_systems_stand_side_by_side(run, image, apfs_image):
         assert rows["key-order-inversions", "enumerated tree"][side] == expected["key-order-inversions"]
     assert document["changes"] == [None]
     assert "generic-7200" in document["verdict"]
-
-
-def test_text_names_the_sides(run, image, apfs_image):
-    """Both images, the ratio and the sentence are printed."""
+    assert compare([image, apfs_image], drives=["generic-7200"]).verdict == document["verdict"]
     text = " ".join(run("compare", image, apfs_image).stdout.split())
-    assert "A: scattered.img" in text
-    assert "B: apfs.img" in text
-    assert "of the difference is" in text
-
-
-def test_one_image_is_not_enough(run, image):
-    """A comparison needs two images."""
+    assert all(part in text for part in ("A: scattered.img", "B: apfs.img", "of the difference is"))
     assert run("compare", image).exit_code == 2
-
-
-def test_library_and_command_agree(run, image, apfs_image):
-    """The verdict of the library is that of the command."""
-    document = json.loads(run("compare", image, apfs_image, "--json", "--drive", "sata-ssd").stdout)
-    assert compare([image, apfs_image], drives=["sata-ssd"]).verdict == document["verdict"]
 
 
 @pytest.mark.full
@@ -80,18 +65,19 @@ def test_a_count_that_differs_is_told():
     assert Verification("x", (nodes, *trees)).exit_code == 3
 
 
-def test_checkpoints_of_apfs(run, apfs_image):
-    """The newest checkpoint is complete, and reading it by its xid gives the result of a plain scan."""
+def test_checkpoints_of_apfs(run, apfs_image, image):
+    """The newest is complete, and reading it by its xid gives the result of a plain scan. HFS+ keeps one state."""
     states = json.loads(run("checkpoints", apfs_image, "--json").stdout)["states"]
     newest = states[0]
-    assert newest["kind"] == "checkpoint"
-    assert newest["is_complete"]
+    assert (newest["kind"], newest["is_complete"]) == ("checkpoint", True)
     assert newest["num_sound_nodes"] == newest["num_nodes"] > 0
     text = run("checkpoints", apfs_image).stdout  # includes the newest, so they are not all called older
     assert text.splitlines()[0] == "States (--xid or --snapshot reads one)"
     plain = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd").stdout)
     older = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd", "--xid", newest["xid"]).stdout)
     assert [volume["trees"] for volume in older["volumes"]] == [volume["trees"] for volume in plain["volumes"]]
+    result = run("checkpoints", image)
+    assert (result.exit_code, "HFS+ keeps no older states" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("of", "code"), [("none", 0), ("newest", 3), ("snapshot", 3), ("older", 0)])
@@ -111,13 +97,6 @@ def test_states_that_are_to_be_whole_and_are_not_are_damage(run, tmp_path, of, c
             disk.write(bytes(4096))
     assert bool(lost[of]) == (of != "none")
     assert run("checkpoints", path).exit_code == code
-
-
-def test_hfs_has_no_checkpoints(run, image):
-    """HFS+ keeps one state, and the command says so."""
-    result = run("checkpoints", image)
-    assert result.exit_code == 2
-    assert "HFS+ keeps no older states" in result.stderr
 
 
 def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
@@ -185,23 +164,17 @@ APFS, HFSPLUS = (IMAGES / f"{name}-scattered.img.zst" for name in ("apfs", "hfsp
 
 
 def test_a_checkpoint_kept_as_a_capture_is_set_against_the_newest(run, tmp_path):
-    """Two captures, and a capture and an image, give the same number of moved nodes on the page."""
+    """Two captures, and a capture and an image, give the same number of moved nodes; two copies of an image none."""
     for name, words in {"before": ("--xid", "2"), "after": ()}.items():
         assert run("scan", APFS, *words, "--save", tmp_path / f"{name}.lscope").exit_code == 0
     pages = []
-    for later in (tmp_path / "after.lscope", APFS):
-        target = tmp_path / f"{later.name}.html"
-        assert run("map", tmp_path / "before.lscope", later, "--difference", "-o", target).exit_code == 0
-        pages.append(target.read_text("utf-8").partition("nodes of metadata moved, ")[2][:60].partition(" where")[0])
-    assert pages[0] == pages[1] != ""
-
-
-def test_two_copies_of_an_image_differ_in_nothing(run, tmp_path):
-    """The page says that nothing moved, came or went."""
-    assert run("map", APFS, APFS, "--difference", "-o", tmp_path / "same.html").exit_code == 0
-    assert "Nothing moved, came or went between the earlier state and the later state" in (
-        tmp_path / "same.html"
-    ).read_text("utf-8")
+    for earlier, later in (("before.lscope", "after.lscope"), ("before.lscope", APFS), ("after.lscope", APFS)):
+        target = tmp_path / f"{len(pages)}.html"
+        assert run("map", tmp_path / earlier, tmp_path / later, "--difference", "-o", target).exit_code == 0
+        pages.append(target.read_text("utf-8"))
+    moved = [page.partition("nodes of metadata moved, ")[2][:60].partition(" where")[0] for page in pages]
+    assert moved[0] == moved[1] != moved[2] == ""
+    assert "Nothing moved, came or went between the earlier state and the later state" in pages[2]
 
 
 @pytest.mark.parametrize(

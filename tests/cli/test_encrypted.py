@@ -30,14 +30,6 @@ REFUSING = ("predict", "plan", "trace", "compare LOCKED", "series")
 """Verbs that need the names."""
 
 
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory):
-    """Write an encrypted volume."""
-    path = tmp_path_factory.mktemp("locked") / "disk.img"
-    write(SCENARIOS["encrypted"], path)
-    return path
-
-
 @pytest.mark.parametrize("verb", [*SHOWING, *REFUSING])
 def test_every_verb_says_that_it_is_locked_and_how_to_open_it(run, locked, tmp_path, verb):
     """A result is shown if possible and is an error if it needs the key; both name the way to unlock the volume."""
@@ -59,14 +51,6 @@ def test_a_wrong_password_is_an_error(run, locked, tmp_path, verb):
     assert result.stderr == f"layoutscope: {locked}: the password opens none of its encrypted volumes\n"
 
 
-@pytest.mark.parametrize("name", ["basic", "volumes"])
-def test_what_is_not_encrypted_is_not_called_locked(run, tmp_path, name, monkeypatch):
-    """A sound unencrypted image mentions no password, even where one is given for others."""
-    write(SCENARIOS[name], tmp_path / "disk.img")
-    monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
-    assert run("check", tmp_path / "disk.img").stderr == ""
-
-
 def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
     """A file, the environment and the command line work alike; a password that others can see gives a warning."""
     (tmp_path / "secret").write_text(f"{PASSWORD}\n")
@@ -79,6 +63,11 @@ def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
     assert (by_file.stderr, by_environment.stderr) == ("", "")
     assert "warning: a password on the command line is visible to other users" in typed.stderr
     assert PASSWORD not in typed.stderr
+    monkeypatch.delenv("LAYOUTSCOPE_PASSWORD")
+    with pytest.raises(LockedError, match="encrypted and locked"):
+        predict(locked)
+    with pytest.raises(LockedError, match="opens none"):
+        scan(locked, password=PASSWORD[::-1])
 
 
 def test_a_password_is_asked_for_without_echo(locked):
@@ -113,28 +102,17 @@ def test_nobody_is_asked_where_nobody_is(shell, locked):
     assert "--password-file" in result.stderr
 
 
-def test_the_library_tells_a_locked_volume_from_a_wrong_word(locked):
-    """A missing and a wrong password raise different errors."""
-    with pytest.raises(LockedError, match="encrypted and locked"):
-        predict(locked)
-    with pytest.raises(LockedError, match="opens none"):
-        scan(locked, password=PASSWORD[::-1])
-
-
-def test_the_keys_of_hardware_are_not_asked_for(run, tmp_path):
-    """The first screen of a locked volume names both ways to unlock it; JSON says locked."""
-    write(SCENARIOS["encrypted"], tmp_path / "disk.img")
-    text = run("scan", tmp_path / "disk.img").stdout
+def test_what_is_not_encrypted_is_not_called_locked(run, image, locked, tmp_path, monkeypatch):
+    """Where a password is given for others, images and captures mention none; a locked volume's first screen does."""
+    text = run("scan", locked).stdout
     assert " --password -  # or --password-file FILE\n" in text
-    volume = json.loads(run("scan", tmp_path / "disk.img", "--json").stdout)["volumes"][-1]
-    assert volume["details"]["locked"] is True
-
-
-def test_a_capture_of_what_is_open_needs_no_password(run, image, tmp_path, monkeypatch):
-    """A password in the environment is ignored."""
+    assert json.loads(run("scan", locked, "--json").stdout)["volumes"][-1]["details"]["locked"] is True
     run("scan", image, "--save", tmp_path / "a.lscope")
     monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
     assert run("scan", tmp_path / "a.lscope").exit_code == 0
+    for name in ("basic", "volumes"):
+        write(SCENARIOS[name], tmp_path / f"{name}.img")
+        assert run("check", tmp_path / f"{name}.img").stderr == ""
 
 
 @pytest.mark.parametrize("name", ["volume-keybag", "container-keybag"])
@@ -165,8 +143,14 @@ def test_a_key_that_asks_for_too_much_is_not_tried(run, locked, monkeypatch):
 @pytest.fixture(scope="module")
 def locked_views(tmp_path_factory):
     """Write an encrypted volume; return its image and planned layout."""
-    path = tmp_path_factory.mktemp("locked") / "a.img"
+    path = tmp_path_factory.mktemp("locked") / "disk.img"
     return path, write(SCENARIOS["encrypted"], path)
+
+
+@pytest.fixture(scope="module")
+def locked(locked_views):
+    """Return the image of an encrypted volume."""
+    return locked_views[0]
 
 
 def leaf_of(expected):
@@ -191,25 +175,19 @@ def test_with_the_password_the_plain_records_are_shown(run, locked_views, by):
         assert len([part for part in parts if " record " in part["title"]]) == leaf.num_keys
 
 
-def test_a_file_is_found_by_its_path(run, locked_views):
-    """The records of a file are those of its inode number."""
-    result = run("inspect", locked_views[0], "--json", "--password", PASSWORD, "--path", "Folder/plain.txt")
+def test_a_file_is_found_by_its_path_and_without_a_password_no_record(run, locked_views):
+    """Records are those of the inode's number; then the owner is known from the object map, and no ciphertext read."""
+    path, expected = locked_views
+    result = run("inspect", path, "--json", "--password", PASSWORD, "--path", "Folder/plain.txt")
     assert result.exit_code == 0, result.stderr
-    entry = next(item for item in locked_views[1].live.entries if item.name == "plain.txt")
+    entry = next(item for item in expected.live.entries if item.name == "plain.txt")
     values = [field["value"] for part in json.loads(result.stdout)["structures"] for field in part["fields"]]
     assert str(entry.file_id) in values
-
-
-def test_without_it_the_node_is_named_and_not_decoded(run, locked_views):
-    """The owner is known from the object map; the ciphertext is not taken for a node."""
-    path, expected = locked_views
     leaf = leaf_of(expected)
-    result = run("inspect", path, "--json", "--at", leaf.paddr * 4096)
-    found = json.loads(result.stdout)
+    found = json.loads(run("inspect", path, "--json", "--at", leaf.paddr * 4096).stdout)
     assert found["owners"][0]["facts"]["node id"] == str(leaf.oid)
     (part,) = found["structures"]
-    assert part["fields"] == []
-    assert "encrypted" in part["error"]
+    assert (part["fields"], "encrypted" in part["error"]) == ([], True)
 
 
 # Volumes whose keys are known only to the hardware that made them.
@@ -236,24 +214,19 @@ def hardware_image(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("verb", ["scan", "check"])
 @pytest.mark.parametrize("password", [(), ("--password", PASSWORD)])
-def test_hardware_encryption_is_named_with_advice(run, hardware_image, verb, password):
+def test_hardware_encryption_is_named_with_advice(run, hardware_image, password):
     """No password is requested or tried: the finding gives advice, and data that need no key are shown."""
-    result = run(verb, hardware_image, "--json", *password)
-    document = json.loads(result.stdout)
-    told = [item for volume in document["volumes"] for item in volume["findings"] if item["code"] == LOCKED]
-    assert result.exit_code == 3
-    assert [item["level"] for item in told] == ["warning"]
-    assert "bound to the hardware" in told[0]["message"]
-    assert "on the Mac it belongs to" in told[0]["message"]
-    assert "password or recovery key unlocks" not in result.stdout
-
-
-def test_what_needs_no_key_is_still_shown(run, hardware_image):
-    """Name, object map and regions of the volume are in the report, and the advice is in its text."""
-    document = json.loads(run("scan", hardware_image, "--json").stdout)
-    assert document["volumes"][-1]["name"] == "Secret"
-    text = " ".join(run("scan", hardware_image).stdout.split())
+    for verb in ("scan", "check"):
+        result = run(verb, hardware_image, "--json", *password)
+        document = json.loads(result.stdout)
+        told = [item for volume in document["volumes"] for item in volume["findings"] if item["code"] == LOCKED]
+        assert result.exit_code == 3
+        assert [item["level"] for item in told] == ["warning"]
+        assert "bound to the hardware" in told[0]["message"]
+        assert "on the Mac it belongs to" in told[0]["message"]
+        assert "password or recovery key unlocks" not in result.stdout
+        assert verb == "check" or document["volumes"][-1]["name"] == "Secret"
+    text = " ".join(run("scan", hardware_image, *password).stdout.split())
     assert LOCKED in text
     assert "Mac it belongs to" in text

@@ -21,27 +21,23 @@ from layoutscope.cli.help import EXAMPLES, FOLDED, FORMS, PANELS, Verb, command_
 from layoutscope.structs.native import core as core_name
 from tests.cases import for_each
 from tests.cli.conftest import ROOT
+from tests.docs.test_screens import PRIVATE
 
 COMMANDS = sorted(OVERVIEW)
 
 
 def test_help_lists_fifteen_commands_and_their_parts(run):
-    """The overview lists each command that is not part of another one, and the parts as they are typed."""
+    """In groups: for new users, for developers, for data; parts of other commands are shown as they are typed."""
     text = run("--help").stdout
     shown = [name for group in GROUPS.values() for name in group]
     assert len(shown) == 15
+    places = [text.index(f"\n{title}:\n") for title in GROUPS]
+    assert places == sorted(places)
+    assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
     assert all(f"\n  {name} " in text for name in shown)
     assert all(form in " ".join(text.split()) for form in FORMS.values())
     assert {*shown, *PARTS} == {*COMMANDS}
     assert {*PARTS} - {*FORMS} == {"verify", "cache"}
-
-
-def test_commands_are_in_groups(run):
-    """Commands for new users come first, then those for developers, then those for data."""
-    text = run("--help").stdout
-    places = [text.index(f"\n{title}:\n") for title in GROUPS]
-    assert places == sorted(places)
-    assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -62,20 +58,17 @@ def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
     assert "--states: no such file" in run("inspect", "--at", "0", "--", "--states").stderr
 
 
-@for_each("name", COMMANDS)
-def test_a_help_page_is_about_30_lines(run, name):
-    """Rarely needed options are only named at the end; --help-all describes each of them."""
-    short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
-    assert len(short.splitlines()) <= 40
-    for item in options_of(name):
-        assert item.names in whole
-        assert item.names.rpartition(" ")[2] in short or item.panel in FOLDED
-
-
-def test_most_help_pages_fit_on_a_screen(run):
-    """The median length is at most 31 lines."""
-    lengths = sorted(len(run(name, "--help").stdout.splitlines()) for name in COMMANDS)
-    assert lengths[len(lengths) // 2] <= 31
+def test_a_help_page_is_about_30_lines(run):
+    """Rarely needed options are only named at the end; --help-all describes each of them. The median is 31 lines."""
+    lengths = []
+    for name in COMMANDS:
+        short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
+        lengths.append(len(short.splitlines()))
+        for item in options_of(name):
+            assert item.names in whole, name
+            assert item.names.rpartition(" ")[2] in short or item.panel in FOLDED, name
+    assert max(lengths) <= 40
+    assert sorted(lengths)[len(lengths) // 2] <= 31
 
 
 def test_parts_of_drives_hear_options_before_them(run, tmp_path):
@@ -164,20 +157,13 @@ def test_options_that_cannot_matter_are_not_shown(run, name, absent):
     assert not [option for option in absent if f"  {option} " in text]
 
 
-def test_help_shows_what_is_typed(run):
-    """Usage shows no braces and no type names of the program."""
-    for name in COMMANDS:
-        text = run(name, "--help").stdout
-        assert not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text), name
-
-
-@for_each("name", COMMANDS)
-def test_help_fits_80_columns(run, name):
-    """No line is wider than 80 columns, and none has trailing blanks."""
-    for words in ([], [name]):
-        for line in run(*words, "--help").stdout.splitlines():
-            assert len(line) <= 80
-            assert line == line.rstrip()
+@for_each("words", [[], *([name] for name in COMMANDS)])
+def test_help_fits_80_columns_and_shows_what_is_typed(run, words):
+    """No trailing blanks, braces or type names of the program, and no private terms."""
+    text = run(*words, "--help").stdout
+    assert [line for line in text.splitlines() if len(line) > 80 or line != line.rstrip()] == []
+    assert not PRIVATE.search(text)
+    assert not words or not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text)
 
 
 @for_each("name", sorted({*COMMANDS} - {"cache", "measure"}))  # a device is not an image
@@ -187,22 +173,13 @@ def test_every_command_is_a_verb_of_the_library(name):
 
 
 def test_version(run):
-    """The version is that of the package."""
-    assert run("--version").stdout == f"layoutscope {layoutscope.__version__}\n"
-
-
-@pytest.mark.parametrize("words", [["--version", "--verbose"], ["--verbose", "--version"]])
-def test_verbose_version_names_the_core(run, words):
-    """It shows which build of the C core runs."""
-    version, core = run(*words).stdout.splitlines()
-    assert version == f"layoutscope {layoutscope.__version__}"
-    assert core == f"core: {core_name()}"
-
-
-@pytest.mark.parametrize("words", [["--verbose"], ["--verbose", "scan"]])
-def test_verbose_is_about_the_version(run, words):
-    """Alone, or before a command, it is a usage error."""
-    assert run(*words).exit_code == 2
+    """That of the package; verbose names the build of the C core, and is a usage error elsewhere."""
+    version = f"layoutscope {layoutscope.__version__}\n"
+    assert run("--version").stdout == version
+    for words in (["--version", "--verbose"], ["--verbose", "--version"]):
+        assert run(*words).stdout == f"{version}core: {core_name()}\n"
+    for words in (["--verbose"], ["--verbose", "scan"]):
+        assert run(*words).exit_code == 2
 
 
 TABLES = {"polars", "plotly", "layoutscope.zstd", "kaitaistruct"}
@@ -246,40 +223,41 @@ def program(tmp_path):
     return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
-def completed(program, line, shell="bash"):
-    """Return the completions of the last word of a line, as the shell's script requests them."""
-    words = line.split(" ")
-    asked = {
-        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_LAYOUTSCOPE_COMPLETE": "complete_bash"},
-        "zsh": {"_TYPER_COMPLETE_ARGS": line, "_LAYOUTSCOPE_COMPLETE": "complete_zsh"},
-        "fish": {
-            "_TYPER_COMPLETE_ARGS": line,
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-            "_LAYOUTSCOPE_COMPLETE": "complete_fish",
-        },
-    }[shell]
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
+COMPLETING = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
+
+
+def completed(program, **asked):
+    """Return what the program tells a shell's script."""
     run = subprocess.run(
-        [sys.executable, "-c", code], env={**program, **asked}, capture_output=True, text=True, check=False, cwd=ROOT
+        [sys.executable, "-c", COMPLETING],
+        env={**program, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
     )
     return run.stdout
 
 
 @pytest.mark.parametrize(
-    ("line", "found", "not_found"),
+    ("shell", "line", "found", "not_found"),
     [
-        ("layoutscope sc", "scan", "check"),
-        ("layoutscope predict --or", "--order", "--host"),
-        ("layoutscope predict --order f", "fts", "names"),
-        ("layoutscope export --table no", "node_views", "extents"),
-        ("layoutscope scan --host m", "macos", "linux"),
-        ("layoutscope predict --what-if o", "outer-zone", "packed"),
+        ("bash", "layoutscope sc", "scan", "check"),
+        ("zsh", "layoutscope predict --or", "--order", "--host"),
+        ("fish", "layoutscope predict --order f", "fts", "names"),
+        ("bash", "layoutscope export --table no", "node_views", "extents"),
+        ("zsh", "layoutscope scan --host m", "macos", "linux"),
+        ("fish", "layoutscope predict --what-if o", "outer-zone", "packed"),
     ],
 )
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_verbs_options_and_choices_are_completed(program, shell, line, found, not_found):
-    """Each shell gets the possible words, and nothing else."""
-    told = completed(program, line, shell)
+    """Each shell gets the possible words for the last one, as its script asks for them, and nothing else."""
+    asked = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    told = completed(program, _LAYOUTSCOPE_COMPLETE=f"complete_{shell}", **asked)
     assert found in told
     assert not_found not in told
 
@@ -290,11 +268,9 @@ SIGNS = {"bash": "complete -o", "zsh": "#compdef layoutscope", "fish": "complete
 @pytest.mark.parametrize(("shell", "sign"), SIGNS.items())
 def test_each_shell_has_its_script(program, shell, sign):
     """Each shell gets the script that a user adds to a start-up file."""
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
-    asked = {**program, "_LAYOUTSCOPE_COMPLETE": f"source_{shell}"}
-    run = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert sign in run.stdout
-    assert "_LAYOUTSCOPE_COMPLETE=complete_" in run.stdout
+    shown = completed(program, _LAYOUTSCOPE_COMPLETE=f"source_{shell}")
+    assert sign in shown
+    assert "_LAYOUTSCOPE_COMPLETE=complete_" in shown
 
 
 def test_no_start_up_file_is_written(program, tmp_path):
@@ -313,8 +289,7 @@ def test_bash_completes_with_the_script(program, tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
-    code = "import sys; sys.argv[0] = 'layoutscope'; from layoutscope.__main__ import main; main()"
-    (tmp_path / "layoutscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+    (tmp_path / "layoutscope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{COMPLETING}" "$@"\n')
     script = """
         eval "$(_LAYOUTSCOPE_COMPLETE=source_bash layoutscope)"
         COMP_WORDS=(layoutscope checkp); COMP_CWORD=1

@@ -97,30 +97,24 @@ def test_the_host_is_that_of_the_recorder(score, walk):
 
 
 def test_reads_of_another_disk_are_left_out_and_counted(score, walk):
-    """Every third line belongs to another disk: it is neither served nor scored, and reported."""
-    mixed = []
-    for number, text in enumerate(fs_usage_lines(*walk)):
+    """The workload belongs to the disk and the program with most reads, or to the named one."""
+    mixed, lines = [], list(fs_usage_lines(*walk))
+    for number, text in enumerate(lines):
         mixed.append(text)
         if number % 3 == 2:
             mixed.append(text.replace("/dev/disk2s1", "/dev/disk0s2").replace("D=0x0", "D=0x7"))
+        if number < 50:  # Spotlight reads nodes, too
+            mixed.append(text.replace("find.", "mds."))
     document = score(mixed)
     assert met(document) == (1, 1, 628)
     assert document["recording"]["foreign"] == {"disk0s2": 209}
+    assert document["recording"]["others"] == {"mds": 50}
     assert document["reads"] == 628
     text = score(mixed, as_text=True)
     assert "628 reads used by find; 209 of other disks" in text
     assert "other disks, left out: disk0s2 209" in text
     assert "disk2s1: 628 reads, blocks of 512 bytes from byte 0; 628 of 628 are on nodes" in text
-
-
-def test_reads_by_other_programs_are_apart(score, walk):
-    """Spotlight reads nodes, too; the workload belongs to the program with most reads, or to the named one."""
-    lines = list(fs_usage_lines(*walk))
-    mixed = [text for each in lines for text in (each, each.replace("find.", "mds.") if each in lines[:50] else "")]
-    document = score(filter(None, mixed))
-    assert met(document) == (1, 1, 628)
-    assert document["recording"]["others"] == {"mds": 50}
-    named = score(filter(None, mixed), "--trace-process", "mds")
+    named = score(mixed, "--trace-process", "mds")
     assert named["recording"]["used"] == 50
     assert named["recording"]["others"] == {"find": 628}
 
@@ -152,28 +146,20 @@ def test_a_wrong_unit_is_called_wrong(score, walk):
     assert problem[1:] in score(lines, *wrong, as_text=True)
 
 
-def test_a_recording_of_another_disk_is_called_that(score, walk):
-    """No unit and start puts the blocks on nodes: the image is not of that disk."""
-    reads, took = walk
-    moved = reads[np.arange(len(reads))]
-    moved.image_offset[:] += 512 * 1021
-    document = score(fs_usage_lines(moved, took))
-    assert (
-        "whatever the unit and the start among those tried: the image is of another disk"
-        in document["recording"]["problem"]
-    )
-
-
 def test_unit_start_device_and_process_can_be_given(score, walk):
-    """Also a start before the image, for a trace of a disk that contains the image."""
+    """Also a start before the image, for a trace of a disk that contains it. No unit helps if it is of another disk."""
     lines = list(fs_usage_lines(*walk, base=-START, device="disk0"))
     document = score(lines, "--trace-at", f"-{START}", "--trace-unit", "512", "--trace-device", "/dev/disk0")
     assert met(document) == (1, 1, 628)
     assert document["recording"]["placed"][0]["image_offset"] == -START
+    moved = walk[0][np.arange(len(walk[0]))]
+    moved.image_offset[:] += 512 * 1021
+    problem = score(fs_usage_lines(moved, walk[1]))["recording"]["problem"]
+    assert "whatever the unit and the start among those tried: the image is of another disk" in problem
 
 
-def test_times_are_held_against_the_drive(score, walk):
-    """The reads were written with this drive's times: the ratio is 1, read by read and in total."""
+def test_times_are_held_against_the_drive_and_the_host(score, walk, apfs_image):
+    """Written with this drive's times the ratio is 1, read by read and in total; a slower host takes longer."""
     document = score(fs_usage_lines(*walk), "--drive", "generic-5400-2.5")
     same, slower = document["measured"]
     assert same["ratio"] == pytest.approx(1, abs=0.001)
@@ -181,10 +167,6 @@ def test_times_are_held_against_the_drive(score, walk):
     for outcome in same["outcomes"]:
         assert outcome["measured_ms"] == pytest.approx(outcome["predicted_ms"], rel=0.02)
     assert sum(outcome["reads"] for outcome in same["outcomes"]) == 628
-
-
-def test_times_of_a_slower_host_are_told(score, walk, apfs_image):
-    """With ten times the host's work between reads, the measured time per entry is ten times as long."""
     reads, took = walk
     slow = reads[np.arange(len(reads))]
     slow.think_us[:] = np.round(slow.think_us) * 10
@@ -256,7 +238,7 @@ def replayed(run, tmp_path):
     return get
 
 
-def test_the_time_of_the_drive_as_its_profile_stands(replayed):
+def test_the_time_of_the_drive_as_its_profile_stands(replayed, run, tmp_path):
     """10.8 ms for the first read, 10.0 for the second (see tests/unit/drive/test_closed_forms.py)."""
     found = replayed("--buffer", "off")
     assert found["nominal_s"] == pytest.approx(0.0208, abs=1e-6)
@@ -264,21 +246,12 @@ def test_the_time_of_the_drive_as_its_profile_stands(replayed):
     assert found["seconds_low"] < found["seconds"] < found["seconds_high"]
     parts = sum(found[f"{name}_ms"] for name in ("seek", "latency", "xfer", "rest"))
     assert parts == pytest.approx(found["mean_ms"])
-
-
-def test_think_time(replayed):
-    """2 ms of host time before the second read reduce its wait, and are in the total."""
+    # 2 ms of host time before the second read reduce its wait, and are in the total.
     found = replayed("--buffer", "off", "--think-us", "2000")
     assert found["nominal_s"] == pytest.approx(0.0208, abs=1e-6)
     assert found["total_s"] - found["service_s"] == pytest.approx(0.002)
-
-
-def test_an_unknown_buffer_is_refused(run, tmp_path):
-    """The error lists the valid values."""
-    (tmp_path / "two.log").write_text(IOLOG)
-    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--buffer", "warm")
-    assert result.exit_code == 2
-    assert "own, off, join, no-join" in result.stderr
+    refused = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--buffer", "warm")
+    assert (refused.exit_code, "own, off, join, no-join" in refused.stderr) == (2, True)
 
 
 def test_usual_drives_that_are_too_small_are_left_out(run, tmp_path):

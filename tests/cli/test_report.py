@@ -12,7 +12,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import UsageError
-from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, draw_strip, fleet_page
+from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, draw_strip, fleet_page
 from layoutscope.units import format_seconds, format_share
 from tests.cli.conftest import IMAGES
 
@@ -49,7 +49,7 @@ def test_the_first_sentence_counts_and_names_the_slowest():
     """Source states are counted, and the median is given if three volumes have one."""
     cards = [card("a"), card("b"), card("c", seconds=4.0)]
     fleet = fleet_of(*cards, counts={"complete": 3, "damaged": 0, "failed": 2})
-    said = Ranking(fleet).headline()
+    said = fleet.headline()
     assert said.startswith("5 sources: 3 complete, 2 failed. The slowest of 3 volumes is c of c.img: 4.00 s")
     assert said.endswith("for 1,000 entries on a disk, 4.0 times the median.")
 
@@ -85,7 +85,7 @@ def test_what_is_damaged_is_called_so_beside_its_time():
 )
 def test_the_first_sentence_compares_only_what_can_be_compared(cards, said, unsaid):
     """Neither a median of two, nor a rank of one, nor a volume of a few files."""
-    found = Ranking(fleet_of(*cards)).headline()
+    found = fleet_of(*cards).headline()
     assert said in found
     assert unsaid not in found
 
@@ -96,6 +96,9 @@ def test_time_is_split_into_reads_and_the_time_of_a_read():
     rows = re.findall(r'<tr id="v(\d)">(.*?)</tr>', page)
     cells = {place: re.findall(r'<td class="n"[^>]*>(.*?)</td>', row)[2:6] for place, row in rows}
     assert cells == {"0": ["5.00 s", "500", "10 ms", "5.00 s"], "1": ["1.00 s", "", "", "1.00 s"]}
+    heads = re.findall(r'<th scope="col"[^>]*>(?:<button type="button">)?([^<]*)', page)
+    assert heads[:4] == ["Volume", "State", "Kind", "Layout"]
+    assert re.search(r'<tr id="v0"><td class="name".*?</td><td class="status status-damaged">damaged', page)
 
 
 def test_names_from_disks_cannot_act():
@@ -199,21 +202,15 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
         layoutscope.write_report(fleet, tmp_path / "a.html")
 
 
-def test_a_file_in_place_of_the_folder_of_maps_stays(fleet, tmp_path):
-    """The error names the file, and the folder to be created."""
-    (tmp_path / "a-maps").write_text("mine")
-    with pytest.raises(UsageError, match="a-maps: is not a folder, and maps are written into it"):
-        layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["a-maps"]
-
-
-def test_maps_are_not_written_through_a_link(fleet, tmp_path):
-    """If their folder is a link, nothing is written to its target."""
+def test_maps_are_written_into_no_file_and_through_no_link(fleet, tmp_path):
+    """In place of their folder: the error names it, and nothing is written."""
     (tmp_path / "letters").mkdir()
-    (tmp_path / "a-maps").symlink_to("letters")
-    with pytest.raises(UsageError, match="a-maps: is a link"):
-        layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a-maps", "letters"]
+    (tmp_path / "a-maps").write_text("mine")
+    (tmp_path / "b-maps").symlink_to("letters")
+    for name, said in (("a", "a-maps: is not a folder, and maps are written into it"), ("b", "b-maps: is a link")):
+        with pytest.raises(UsageError, match=said):
+            layoutscope.write_report(fleet, tmp_path / f"{name}.html", maps=True)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a-maps", "b-maps", "letters"]
 
 
 def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):

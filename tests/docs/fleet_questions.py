@@ -28,13 +28,7 @@ DISKS = {"hfsplus": ("populated", "strewn-catalog", "half-full-nodes", "overflow
 
 
 def make_fleet(folder: Path) -> Path:
-    """Write disks with and without harm, and read them into the batch ``fleet``; returns its folder.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder. The batch is made from within, so that paths are the same wherever it is.
-    """
+    """Write disks with and without harm to an empty folder, and read them into its batch ``fleet``; return that."""
     disks = folder / "disks"
     disks.mkdir()
     for kind in DISKS:
@@ -45,7 +39,7 @@ def make_fleet(folder: Path) -> Path:
     whole = (disks / "hfsplus-populated.img").read_bytes()
     (disks / "hfsplus-cut.img").write_bytes(whole[: len(whole) // 2])
     (disks / "notes.txt").write_text("a text, and no disk\n")
-    with chdir(folder):
+    with chdir(folder):  # so that paths are the same wherever it is
         layoutscope.batch(["disks", "disks/gone.img"], "fleet", drives=["generic-7200", "sata-ssd"])
     return folder / "fleet"
 

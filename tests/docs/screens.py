@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -20,10 +19,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typer.testing import CliRunner
+
 from fixtures.apfs import scenarios, writer
 from fixtures.apfs.large import LargePlan, write_large
 from fixtures.apfs.plan import VolumePlan
 from layoutscope import read_layouts, scan
+from layoutscope.cli import app
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
 from layoutscope.zstd import zstd
@@ -38,21 +40,21 @@ COMMITTED = ROOT / "fixtures" / "images"
 
 def output(words: str, first: int = 0, last: int | None = None) -> str:
     """Return what a command prints at 80 columns, or some of its lines."""
-    return _screen(f"layoutscope {words}", [sys.executable, "-m", "layoutscope", *words.split()], slice(first, last))
+    with contextlib.chdir(_desk()):
+        done = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(app, words.split())
+    # 3 is an answer, too: read, and something was wrong.
+    if done.exit_code not in (0, 3):
+        raise RuntimeError(done.stderr)
+    return _screen(f"layoutscope {words}", done.stdout, slice(first, last))
 
 
 def shell(words: str) -> str:
     """Return what a program prints of the files that commands before it wrote."""
-    return _screen(words, words.split(), slice(None))
+    return _screen(words, subprocess.run(words.split(), cwd=_desk(), capture_output=True, text=True, check=True).stdout)
 
 
-def _screen(title: str, program: list[str], lines: slice) -> str:
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(program, env=environment, cwd=_desk(), capture_output=True, text=True, check=False)
-    # 3 is an answer, too: read, and something was wrong.
-    if done.returncode not in (0, 3):
-        raise RuntimeError(done.stderr)
-    shown = [line.rstrip() for line in done.stdout.rstrip().splitlines()][lines]
+def _screen(title: str, text: str, lines: slice = slice(None)) -> str:
+    shown = [line.rstrip() for line in text.rstrip().splitlines()][lines]
     return "\n".join(["```text", f"$ {title}", *shown, "```"])
 
 

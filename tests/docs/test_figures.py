@@ -74,5 +74,5 @@ def test_the_table_of_images_has_every_signature():
     rows = {cells[1]: cells[2:5] for cells in (re.split(r" ?\| ?", line) for line in table.splitlines()[2:])}
     for each in SIGNATURES:
         state, _, advice = rows[each.name.replace(" image", "")]
-        is_read = each.reader or each.code == "encrypted-image"  # with its password
+        is_read = each.open or each.code == "encrypted-image"  # with its password
         assert (state, advice) == (("read", "") if is_read else ("named", each.advice)), each.name

@@ -35,31 +35,16 @@ def types(spec: dict) -> dict:
 
 
 @each_grammar
-def test_every_type_has_its_source(text):
-    """Each type names the document and section that describe it."""
-    spec = SPECS[text]
-    assert [name for name, body in types(spec).items() if "doc-ref" not in body] == []
-
-
-@each_grammar
-def test_every_type_is_explained(text):
-    """Each type says what it is for."""
-    spec = SPECS[text]
-    assert [name for name, body in types(spec).items() if "doc" not in body] == []
+def test_every_type_is_explained_with_its_source(text):
+    """Each type says what it is for, and names the document and section that describe it."""
+    every = types(SPECS[text]).items()
+    assert [(name, key) for name, body in every for key in ("doc", "doc-ref") if key not in body] == []
 
 
 @each_compiled
 def test_no_pointer_is_followed(grammar):
     """No grammar leaves its own buffer."""
     assert not re.search(r"_root\._io|(?<!\w)_parent\b", grammar.read_text())
-
-
-@each_grammar
-def test_numbers_are_plain(text):
-    """No binary, octal or underscored number, which YAML parsers read differently."""
-    scalars = re.findall(r"^[ -]*(?:[\w-]+: )?(\w+)(?=:|$)", text.read_text(), re.MULTILINE)
-    odd = re.compile(r"0b[01]+|0[0-7]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9]+_[0-9]+")
-    assert [text for text in scalars if odd.fullmatch(text)] == []
 
 
 MAGICS = re.compile(r"(^|_)(magic|signature)$")
@@ -152,22 +137,10 @@ def test_no_mask_is_written_twice(grammar):
 @each_grammar
 def test_numbers_are_named_alike(text):
     """Counts are ``num_``, lengths in bytes ``len_`` and places in bytes ``ofs_``, whatever the documents call them."""
-    spec = SPECS[text]
-    names = {
-        name
-        for body in types(spec).values()
-        for name in [*(field.get("id", "") for field in body.get("seq", [])), *body.get("instances", {})]
-    }
+    names = set[str]()
+    for body in types(SPECS[text]).values():
+        names |= {field.get("id", "") for field in body.get("seq", [])} | {*body.get("instances", {})}
     assert {name for name in names if OTHER_NUMBERS.search(name)} <= set(NOT_MEASURED)
-
-
-@each_grammar
-def test_every_file_has_its_licence(text):
-    """Each grammar names its licence, the compiler's version as text, and what it is about."""
-    meta = SPECS[text]["meta"]
-    assert (meta["license"], meta["ks-version"]) == ("CC0-1.0", "0.11")
-    assert meta["title"]
-    assert meta["tags"]
 
 
 ORDERS = {
@@ -192,10 +165,11 @@ def test_keys_stand_as_the_guide_wants_them(text):
     """Keys of the file, its meta, its structures, fields and instances; tags and cross-references are sorted."""
     spec = SPECS[text]
     meta = spec["meta"]
-    assert meta["id"] == text.stem
-    assert misplaced(meta, "meta") == []
-    assert meta["tags"] == sorted(meta["tags"])
+    assert (meta["id"], meta["license"], meta["ks-version"]) == (text.stem, "CC0-1.0", "0.11")
+    assert meta["title"]
+    assert meta["tags"] == sorted(meta["tags"]) != []
     assert list(meta.get("xref", {})) == sorted(meta.get("xref", {}))
+    assert misplaced(meta, "meta") == []
     wrong = {name: misplaced(body, "structure") for name, body in [("", spec), *types(spec).items()]}
     for name, body in types(spec).items():
         wrong |= {f"{name}.{each['id']}": misplaced(each, "field") for each in body.get("seq", [])}
@@ -205,13 +179,13 @@ def test_keys_stand_as_the_guide_wants_them(text):
 
 @each_grammar
 def test_files_are_written_as_the_guide_wants_them(text):
-    """Spaces alone, no trailing ones, a last line that ends, one document."""
+    """Spaces alone, a last line that ends, one document; no number in a form that YAML parsers read differently."""
     content = text.read_bytes().decode("utf-8")
-    assert "\t" not in content
-    assert "\r" not in content
-    assert not re.search(r" +$|^---|^%", content, re.MULTILINE)
-    assert content.endswith("\n")
-    assert not content.endswith("\n\n")
+    assert not re.search(r"\t|\r| +$|^---|^%", content, re.MULTILINE)
+    assert re.search(r"[^\n]\n\Z", content)
+    scalars = re.findall(r"^[ -]*(?:[\w-]+: )?(\w+)(?=:|$)", content, re.MULTILINE)
+    odd = re.compile(r"0b[01]+|0[0-7]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9]+_[0-9]+")
+    assert [each for each in scalars if odd.fullmatch(each)] == []
 
 
 def test_a_key_at_the_wrong_place_is_found():
@@ -227,21 +201,11 @@ GENERATED = ROOT / "layoutscope" / "_generated"
 MANIFEST = json.loads((GENERATED / "MANIFEST.json").read_text())
 
 
-def sha256(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_manifest_names_every_grammar():
-    """The manifest's hashes are those of the grammars as they stand."""
-    assert MANIFEST["grammars"] == {path.name: sha256(path) for path in (ROOT / "ksy").glob("*.ksy")}
-
-
-def test_manifest_names_every_output():
-    """The manifest's hashes are those of the generated files, and no other file is among them."""
-    present = {
-        path.name: sha256(path) for path in GENERATED.iterdir() if path.is_file() and path.name != "MANIFEST.json"
-    }
-    assert MANIFEST["outputs"] == present
+def test_manifest_names_every_grammar_and_every_output():
+    """The hashes are those of the grammars and the generated files as they stand, and there is no other file."""
+    hashes = lambda paths: {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}  # noqa: E731
+    outputs = (path for path in GENERATED.iterdir() if path.is_file() and path.name != "MANIFEST.json")
+    assert (MANIFEST["grammars"], MANIFEST["outputs"]) == (hashes(GRAMMARS), hashes(outputs))
 
 
 def test_rebuild_gives_the_same_bytes():

@@ -43,14 +43,9 @@ def test_it_is_committed_without_outputs(notebook):
 # questions.ipynb
 
 
-@pytest.fixture
-def answers():
-    """Return the names of the notebook of three questions."""
-    return run("questions.ipynb")
-
-
-def test_the_worst_directories_are_told_with_the_reason(answers):
-    """They are sorted, each of their reads is explained, and their sum is at most the whole."""
+def test_the_three_questions_are_answered():
+    """The costs of directories with reasons, the owners of expensive nodes, and what differs between two captures."""
+    answers = run("questions.ipynb")
     worst, why = answers["worst"], answers["why"]
     assert worst.height == 10
     assert worst["seconds"].is_sorted(descending=True)
@@ -58,18 +53,11 @@ def test_the_worst_directories_are_told_with_the_reason(answers):
     assert why["reads"].sum() == worst["reads"].sum()
     assert 0 < answers["share"] < 1
     assert answers["orders"]["seconds"].min() < answers["total"]
-
-
-def test_the_most_expensive_nodes_have_owners(answers):
-    """The first node is a leaf with names or inodes, as many as the table says have a record in it, or more."""
+    # The first node is a leaf with names or inodes, as many as the table says have a record in it, or more.
     first = answers["costs"].nodes.row(0, named=True)
     assert first["level"] == 0
     assert 0 < answers["owners"].height <= first["files"]
     assert answers["by_tree"]["nodes"].sum() == answers["costs"].nodes.height
-
-
-def test_two_captures_differ_in_what_was_changed(answers):
-    """The frame has differences alone, the predicted time among them, and every node is accounted for."""
     changed = answers["changed"]
     assert changed.height > 0
     assert (changed["difference"] == changed["value"] - changed["first_value"]).all()
@@ -91,30 +79,17 @@ def test_the_notebook_runs_in_jupyter():
 # walks.ipynb
 
 
-@pytest.fixture
-def walks():
-    """Return the names of the notebook on orders."""
-    return run("walks.ipynb")
-
-
-def test_names_are_quicker_and_key_order_is_as_slow_on_the_disk(walks):
-    """The text below the first table is true."""
+def test_sentences_on_orders_are_true():
+    """Names are quicker, key order as slow on the disk; less memory means more reads; few reads are sequential."""
+    walks = run("walks.ipynb")
     rows = {row["order"]: row for row in walks["wide"].to_dicts()}
     assert all(rows["names"][drive] < rows["fts"][drive] for drive in walks["DRIVES"])
     assert rows["catalog"]["generic-7200"] == pytest.approx(rows["fts"]["generic-7200"], rel=0.1)
     assert rows["catalog"]["reads"] > rows["fts"]["reads"]
-
-
-def test_less_memory_means_more_reads(walks):
-    """The same nodes are read again."""
-    rows = {row["case"]: row for row in walks["changed"].to_dicts()}
-    assert rows["256 KiB of memory"]["reads"] > rows["as it is"]["reads"]
-    assert rows["256 KiB of memory"]["seconds"] > rows["as it is"]["seconds"]
-    assert rows["no stat"]["reads"] < rows["as it is"]["reads"]
-
-
-def test_next_to_no_read_goes_on_where_the_last_one_ended(walks):
-    """Each read has a reason, and the last sentences about the share are true."""
+    cases = {row["case"]: row for row in walks["changed"].to_dicts()}
+    usual, small = cases["as it is"], cases["256 KiB of memory"]
+    assert small["reads"] > usual["reads"] > cases["no stat"]["reads"]
+    assert small["seconds"] > usual["seconds"]
     assert walks["sequential"] < 0.01
     assert len(walks["why"]) == len(walks["trace"])
 
@@ -142,20 +117,13 @@ def test_hfsplus_ages_once_and_apfs_grows(article):
 
 
 def test_every_story_is_drawn_and_told(article):
-    """A row of the table for each, and none has the words of another."""
+    """A row of the table for each, and none has the words of another; rotation explains the difference."""
     stories = article["rows"]["story"].to_list()
     assert len(set(stories)) == len(stories) == len(article["stories"])
     kept = [row["snapshots"] == article["article"].KEEP_ALL for row in article["stories"]]
     assert (article["rows"].filter(kept)["refuted by"] == "nothing").sum() == 1
-
-
-def test_waiting_for_the_platter_explains_the_difference(article):
-    """The sentence of the comparison says so."""
     assert "waiting for the platter to turn (rotation)" in article["compared"].verdict
-
-
-def test_seeks_take_a_fifth_to_a_third_of_the_rotation(article):
-    """After twenty cycles, of a million files, in the stories in which all snapshots were kept."""
-    for row in (row for row in article["stories"] if row["snapshots"] == article["article"].KEEP_ALL):
+    # After twenty cycles, of a million files, seeks take a fifth to a third of the rotation.
+    for row in (row for row, is_kept in zip(article["stories"], kept, strict=True) if is_kept):
         seek_s, rotation_s = row["seek_and_rotation_s"]["apfs"][-1]
         assert 0.2 < seek_s / rotation_s < 0.34

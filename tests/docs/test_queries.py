@@ -24,41 +24,20 @@ def folder(tmp_path_factory):
     return target
 
 
-@pytest.fixture
-def ask(folder, monkeypatch):
-    """Return a function that runs the n-th query of the page with DuckDB; its rows."""
+def test_queries_of_a_capture(folder, monkeypatch):
+    """Nodes by tree and level, files in most pieces, steps between leaves: as polars finds them in the tables."""
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     monkeypatch.chdir(folder)
-    return lambda number: duckdb.sql(QUERIES[number]).fetchall()
-
-
-def test_there_are_three():
-    """The page shows three queries."""
-    assert len(QUERIES) == 3
-
-
-def test_fill_by_tree_and_level(ask, folder):
-    """The first query counts every node that has a level once."""
-    nodes = pl.concat([layout.nodes for layout in read_layouts(folder / "disk.lscope")])
-    rows = ask(0)
-    assert sum(row[2] for row in rows) == nodes["level"].count()
-    assert all(0 <= row[3] <= 1 for row in rows)
-
-
-def test_files_in_most_pieces(ask, folder):
-    """The second query starts with the file that polars finds to have the most extents."""
-    layout = read_layouts(folder / "disk.lscope")[1]
+    fill, pieces, steps = (duckdb.sql(query).fetchall() for query in QUERIES)
+    container, layout = read_layouts(folder / "disk.lscope")
+    assert sum(row[2] for row in fill) == sum(each.nodes["level"].count() for each in (container, layout))
+    assert all(0 <= row[3] <= 1 for row in fill)
     data = layout.extents.filter((pl.col("fork") == "data") & pl.col("image_offset").is_not_null())
-    assert ask(1)[0][2] == data.join(layout.entries, on="file_id")["file_id"].value_counts()["count"].max()
-
-
-def test_steps_between_leaves(ask, folder):
-    """The third query gives each tree with several leaves the median of the steps between them."""
-    layout = read_layouts(folder / "disk.lscope")[1]
+    assert pieces[0][2] == data.join(layout.entries, on="file_id")["file_id"].value_counts()["count"].max()
     leaves = layout.nodes.filter((pl.col("tree") == "fs") & (pl.col("level") == 0) & (pl.col("state") == "live"))
     leaves = leaves.sort("key_rank")
     step = leaves["image_offset"] - (leaves["image_offset"] + leaves["size_bytes"]).shift(1)
-    assert dict(ask(2))["fs"] == step.abs().median()
+    assert dict(steps)["fs"] == step.abs().median()
 
 
 # A fleet

@@ -202,14 +202,10 @@ def test_every_field_of_a_grammar_has_a_row(name, spec):
 
 
 def test_places_end_where_a_field_varies():
-    """Fields after a text of any length have no place."""
+    """Fields after a text of any length have no place; stars and brackets of a grammar are escaped."""
     rows = grammar_pages.page("hfsplus_catalog", grammars()["hfsplus_catalog"]).splitlines()
     key = rows[rows.index("## `catalog_key`") :]
     cells = [row.split("|")[1:4] for row in key if row.startswith("| ") and "`" in row][:5]
     places = {name.strip(" `"): place.strip() for place, _, name in cells}
     assert places["parent_id"] == "2"
-
-
-def test_marks_in_a_grammar_are_no_marks_on_the_page():
-    """Stars and brackets are shown."""
     assert grammar_pages.escape("a*b [c] <d>") == r"a\*b \[c\] \<d\>"

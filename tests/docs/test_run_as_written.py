@@ -7,23 +7,29 @@ image, and so on. Commands that need a disk, a Mac or an administrator are liste
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 import layoutscope
 from fixtures.apfs import scenarios, writer
 from fixtures.apfs.plan import VolumePlan
 from fixtures.wrappers import expert_witness
+from layoutscope.cli import app
 from layoutscope.drive import load_profile
 from layoutscope.drive.profile import profile_text
 from layoutscope.zstd import zstd
 from tests.docs.imports import ROOT
+from tests.sparse import write_sparse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,11 +77,30 @@ def reason_of(line: str) -> str:
     return next((reason for pattern, reason in NOT_HERE.items() if re.search(pattern, line)), "")
 
 
-def prepare(page: str, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """Return a folder with the files that commands of most pages name."""
+    folder = tmp_path_factory.mktemp("files")
+    disk = zstd.decompress(PACKED.read_bytes())
+    write_sparse(folder / "disk.img", io.BytesIO(disk))
+    for name in ("before.img", "after.img"):
+        (folder / name).hardlink_to(folder / "disk.img")
+    (folder / "disk.map").write_text(f"# Mapfile\n0x0 +\n0x0 {len(disk):#x} +\n")
+    (folder / "disk.E01").write_bytes(expert_witness(disk)[0])
+    (folder / "mine.toml").write_text(profile_text(load_profile("generic-7200")))
+    found = layoutscope.scan(PACKED, drives=())
+    for name in ("disk", "jan", "jul"):
+        found.save(folder / f"{name}.lscope")
+    return folder
+
+
+def prepare(page: str, files: Path, folder: Path) -> None:
     """Put the files that the commands of a page name into a folder."""
+    shutil.copytree(files, folder, copy_function=os.link)
     (folder / "fixtures").symlink_to(ROOT / "fixtures")
     (folder / "docs").symlink_to(ROOT / "docs")
-    disk = zstd.decompress(PACKED.read_bytes())
+    if page in ("docs/encrypted-and-fusion", "docs/compare-two"):
+        (folder / "disk.img").unlink()
     if page == "docs/encrypted-and-fusion":
         writer.write(scenarios.container(scenarios.ENCRYPTED), folder / "disk.img")
         (folder / "secret.txt").write_text(f"{scenarios.PASSWORD}\n")
@@ -83,46 +108,48 @@ def prepare(page: str, folder: Path) -> None:
     elif page == "docs/compare-two":
         two = (VolumePlan("HFS", scenarios.many(40)), VolumePlan("Data", scenarios.many(60)))
         writer.write(scenarios.container(*two, block_count=2 * 131072), folder / "disk.img")
-    else:
-        (folder / "disk.img").write_bytes(disk)
-    for name in ("before.img", "after.img"):
-        (folder / name).write_bytes(disk)
-    (folder / "disk.map").write_text(f"# Mapfile\n0x0 +\n0x0 {len(disk):#x} +\n")
-    (folder / "disk.E01").write_bytes(expert_witness(disk)[0])
-    (folder / "mine.toml").write_text(profile_text(load_profile("generic-7200")))
-    for name in ("disk", "jan", "jul"):
-        layoutscope.scan(PACKED, drives=()).save(folder / f"{name}.lscope")
+
+
+PLAIN = re.compile(r"layoutscope [^|&;<>*?$`~]*")
+"""A command that needs no shell; it runs in this process."""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run(page, tmp_path):
+def test_the_commands_of_a_page_run(page, files, tmp_path, monkeypatch):
     """Each ends with 0, or with 3 if the disk is damaged or locked; none is a usage error."""
     lines = [line for line in commands(page) if not reason_of(line)]
     if not lines:
         pytest.skip("all of its commands need a disk or a Mac")
     home, programs, folder = (tmp_path / name for name in ("home", "bin", "work"))
-    for each in (home, programs, folder):
+    for each in (home, programs):
         each.mkdir()
-    prepare(page, folder)
-    program = programs / "layoutscope"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m layoutscope "$@"\n')
-    for name, text in (("sudo", 'exec "$@"'), ("python", f'exec {sys.executable} "$@"')):
+    prepare(page, files, folder)
+    for name, text in (
+        ("layoutscope", f'exec {sys.executable} -m layoutscope "$@"'),
+        ("sudo", 'exec "$@"'),
+        ("python", f'exec {sys.executable} "$@"'),
+    ):
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-    for each in programs.iterdir():
-        each.chmod(0o755)
+        (programs / name).chmod(0o755)
     environment = {
         "HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1", "LAYOUTSCOPE_CACHE": str(home / "cache"),
     }  # fmt: skip
+    monkeypatch.chdir(folder)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     failed = {}
     for line in lines:
-        typed = line.replace("LAYOUTSCOPE_PASSWORD=…", f"LAYOUTSCOPE_PASSWORD={shlex.quote(scenarios.PASSWORD)}")
-        ended = subprocess.run(
-            ["sh", "-c", typed], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if ended.returncode not in (0, 3):
-            failed[line] = (ended.returncode, ended.stderr[-400:])
+        if PLAIN.fullmatch(line):
+            done = CliRunner().invoke(app, shlex.split(line)[1:])
+            ended = done.exit_code, done.stderr
+        else:
+            typed = line.replace("LAYOUTSCOPE_PASSWORD=…", f"LAYOUTSCOPE_PASSWORD={shlex.quote(scenarios.PASSWORD)}")
+            done = subprocess.run(["sh", "-c", typed], capture_output=True, text=True, check=False)
+            ended = done.returncode, done.stderr
+        if ended[0] not in (0, 3):
+            failed[line] = (ended[0], ended[1][-400:])
     assert failed == {}
 
 

@@ -192,19 +192,15 @@ def test_documents_of_other_images_follow_the_schemas(reference_image, published
         validate(result_document(layoutscope.predict(path, drives="sata-ssd", order="all")), published)
 
 
-def test_documents_of_other_traces_follow_the_schemas(published, tmp_path):
-    """Documents of another order, served otherwise, and compared with its own walk."""
+def test_documents_of_a_damaged_image_and_other_traces_follow_the_schemas(published, tmp_path):
+    """Findings without an address, unknown coverage; another order, served otherwise, and with its own walk."""
+    write(SCENARIOS["populated"], tmp_path / "a.img")
+    data = bytearray((tmp_path / "a.img").read_bytes())
+    data[1024:1536] = bytes(512)
+    (tmp_path / "a.img").write_bytes(data)
+    validate(result_document(layoutscope.scan(tmp_path / "a.img")), published)
+    validate(result_document(layoutscope.check(tmp_path / "a.img")), published)
     reads = tmp_path / "reads.csv"
     layoutscope.write_trace(layoutscope.trace(HFSPLUS, order="catalog"), reads)
     validate(result_document(layoutscope.replay(reads, buffer="off", queue_depth=4)), published)
     validate(result_document(layoutscope.replay(reads, against=HFSPLUS, order="catalog")), published)
-
-
-def test_documents_of_a_damaged_image_follow_the_schemas(published, tmp_path):
-    """With findings that have no address, coverage that is unknown, and walks of what is left."""
-    write(SCENARIOS["populated"], tmp_path / "a.img")
-    data = bytearray((tmp_path / "a.img").read_bytes())
-    data[1024:1536] = bytes(512)
-    Path(tmp_path / "a.img").write_bytes(data)
-    validate(result_document(layoutscope.scan(tmp_path / "a.img")), published)
-    validate(result_document(layoutscope.check(tmp_path / "a.img")), published)

@@ -15,6 +15,7 @@ import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS
 from layoutscope.errors import UsageError
+from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import all_words
 from layoutscope.tables import TABLES
 from layoutscope.tables.frames import FLEET_TABLES, FRAMES
@@ -73,6 +74,7 @@ SENTENCES = {
 
 LABEL = re.compile(r"^ *([A-Z]?[a-z]+(?: [a-z]+){0,3}): ", re.MULTILINE)
 VERDICT = re.compile(r"^ *([A-Z]{2,})(?::| on )", re.MULTILINE)
+PRIVATE = re.compile(r"\b(strewn|headroom|dearest|dearer|told|upper bound|lower bound|\bbound \d)", re.IGNORECASE)
 
 
 class Screens(NamedTuple):
@@ -136,6 +138,14 @@ def test_heads_of_tables_are_explained(screens):
     """Each head that the commands print."""
     assert len(screens.heads) > 50
     assert sorted(head for head in screens.heads if not is_explained(head)) == []
+
+
+def test_screens_are_in_plain_words_and_lines(screens):
+    """Without private terms of the project, as are the pages about them; lines end without blanks and control codes."""
+    pages = {name: (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/concepts.md", "docs/glossary.md")}
+    pages |= {name: definition.text for name, definition in DEFINITIONS.items()}
+    assert [(name, found) for name, text in (pages | screens.texts).items() if (found := PRIVATE.findall(text))] == []
+    assert [verb for verb, text in screens.texts.items() if re.search(r" \n|\x1b", text)] == []
 
 
 def test_heads_in_the_code_are_explained():

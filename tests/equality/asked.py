@@ -11,59 +11,18 @@ if TYPE_CHECKING:
     from tests.equality.cases import Case
 
 ORDERS = (
-    "fts",
-    "bulk",
-    "names",
-    "catalog",
-    "searchfs",
-    "copy",
-    "readdir-stat",
-    "du",
-    "backup",
-    "find",
-    "ls",
-    "archive",
-    "git-status",
-    "delete",
-    "mount",
-    "fsck",
-)
+    "fts", "bulk", "names", "catalog", "searchfs", "copy", "readdir-stat", "du", "backup", "find", "ls", "archive",
+    "git-status", "delete", "mount", "fsck",
+)  # fmt: skip
 TABLES = ("nodes", "node_fragments", "regions", "extents", "entries", "free", "findings", "node_views")
 COMPUTED = ("metrics", "times", "directories", "reads")
 DOCUMENTS = ("bodyfile", "dfxml", "speedscope", "perfetto", "folded")
 VIEWS = ("volumes", "metrics", "predictions", "findings", "nodes", "extents", "entries", "regions", "free")
 VERBS = (
-    *(
-        "scan",
-        "map",
-        "inspect",
-        "check",
-        "explain",
-        "predict",
-        "plan",
-        "compare",
-        "series",
-        "forecast",
-        "batch",
-        "trace",
-    ),
-    *(
-        "replay",
-        "validate",
-        "drives",
-        "fit",
-        "measure",
-        "kit",
-        "query",
-        "report",
-        "export",
-        "extract",
-        "checkpoints",
-        "verify",
-        "cache",
-    ),
-    "list",
-)
+    "scan", "map", "inspect", "check", "explain", "predict", "plan", "compare", "series", "forecast", "batch", "trace",
+    "replay", "validate", "drives", "fit", "measure", "kit", "query", "report", "export", "extract", "checkpoints",
+    "verify", "cache", "list",
+)  # fmt: skip
 WORDS = ("clump", "omap", "exit code", "node-invalid", "fts", "metadata-zone-free", "generic-7200", "packed", "nodes")
 
 

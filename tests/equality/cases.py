@@ -33,25 +33,14 @@ WRITTEN_AT = 1_577_836_800
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An image by its name in the folder of images, and how it is asked about.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    kind : str
-        ``whole``: everything is asked; ``usual``: what is asked of every volume; ``fault``: how damage is told;
-        ``refused``: how each verb refuses; ``words``: what needs no image; ``batch``: many images at once.
-    options : tuple of str
-        Options of the command line that it needs.
-    partner : str
-        An image that it is compared with.
-    """
+    """An image by its name in the folder of images, and how it is asked about."""
 
     name: str
+    # whole: everything is asked; usual: what is asked of every volume; fault: how damage is told; refused: how each
+    # verb refuses; words: what needs no image; batch: many images at once.
     kind: str = "whole"
-    options: tuple[str, ...] = ()
-    partner: str = ""
+    options: tuple[str, ...] = ()  # of the command line
+    partner: str = ""  # an image that it is compared with
 
 
 def cases(images: Path, chosen: str) -> list[Case]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,30 +15,17 @@ SHOWN = 160
 """Characters of a line that are shown, from a little before what is special about it."""
 
 
-@dataclass(slots=True)
-class Kind:
-    """Lines that differ in numbers alone, in one folder and not in the other.
+def compare(before: Path, after: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """Compare two folders; return the files that differ, and those with each kind of line, by one line of the kind.
 
-    Parameters
-    ----------
-    line : str
-        One of them.
-    files : list of str
-        Files that have it.
+    Lines of a kind differ in numbers alone. Kinds of most files come first.
     """
-
-    line: str
-    files: list[str] = field(default_factory=list)
-
-
-def compare(before: Path, after: Path) -> tuple[list[str], dict[str, Kind]]:
-    """Compare two folders; return the files that differ, and the kinds of lines, those of most files first."""
     old_names, new_names = ({str(path.relative_to(each)) for path in each.rglob("*.txt")} for each in (before, after))
-    differing, kinds = list[str](), dict[str, Kind]()
+    differing, kinds, shown = list[str](), dict[str, list[str]](), dict[str, str]()
     for name in sorted(old_names | new_names):
         if name not in old_names & new_names:
             line = f"{'-' if name in old_names else '+'} (the whole output)"
-            kinds.setdefault(line, Kind(line)).files.append(name)
+            kinds.setdefault(line, []).append(name)
             differing.append(name)
             continue
         old, new = ((each / name).read_text(errors="surrogateescape") for each in (before, after))
@@ -52,10 +38,11 @@ def compare(before: Path, after: Path) -> tuple[list[str], dict[str, Kind]]:
             "! the order of lines, or what is around them"
         ]
         for line in lines:
-            kind = kinds.setdefault(re.sub(r"[0-9a-f]{32,}|\d+(\.\d+)?(e-?\d+)?", "#", line)[:400], Kind(line))
-            if kind.files[-1:] != [name]:
-                kind.files.append(name)
-    return differing, dict(sorted(kinds.items(), key=lambda item: -len(item[1].files)))
+            kind = shown.setdefault(re.sub(r"[0-9a-f]{32,}|\d+(\.\d+)?(e-?\d+)?", "#", line)[:400], line)
+            files = kinds.setdefault(kind, [])
+            if files[-1:] != [name]:
+                files.append(name)
+    return differing, dict(sorted(kinds.items(), key=lambda item: -len(item[1])))
 
 
 def parts(text: str) -> Iterator[str]:
@@ -78,12 +65,12 @@ def report(before: Path, after: Path, most: int = 60) -> str:
     if not differing:
         return "no difference"
     told = [f"{len(differing)} files differ, {len(kinds)} kinds of lines"]
-    for kind in list(kinds.values())[:most]:
-        images = {name.rpartition("/")[0] for name in kind.files}
-        outputs = Counter(name.rpartition("/")[2].removesuffix(".txt") for name in kind.files)
+    for line, files in [*kinds.items()][:most]:
+        images = {name.rpartition("/")[0] for name in files}
+        outputs = Counter(name.rpartition("/")[2].removesuffix(".txt") for name in files)
         named = ", ".join(name for name, _ in outputs.most_common(4)) + (", …" if len(outputs) > 4 else "")
-        line = kind.line if len(kind.line) <= SHOWN else f"{kind.line[:SHOWN]}…"
-        told.append(f"{line}\n    {len(images)} images ({min(images)}), {len(outputs)} outputs ({named})")
+        cut = line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+        told.append(f"{cut}\n    {len(images)} images ({min(images)}), {len(outputs)} outputs ({named})")
     if len(kinds) > most:
         told.append(f"and {len(kinds) - most} more kinds of lines")
     return "\n".join(told)

@@ -34,15 +34,7 @@ def kept(text: str) -> str:
 
 
 def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
-    """Make the function that takes out of a text what belongs to a run: version, places, times and identifiers.
-
-    Parameters
-    ----------
-    version : str
-        Of the package.
-    places : dict of str to str
-        Words by the paths that they stand for.
-    """
+    """Make the function that takes out what belongs to a run: version, places by path, times, identifiers."""
     words = {version: "<version>", **dict(sorted(places.items(), key=lambda item: -len(item[0])))}
     patterns = (
         (re.compile(r"(layoutscope: \d+ of \d+: .*) \([\d.,]+ \w+\)$", re.MULTILINE), r"\1 (<time>)"),

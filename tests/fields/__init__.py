@@ -1,4 +1,1 @@
-"""Faults of single fields: changes every field that an image contains and counts what ``check`` finds.
-
-``python -m tests.fields IMAGE...`` prints, by structure and by field, how many changes are found.
-"""
+"""The formats as their documents have them, and recorded faults of single fields with the verdicts of two programs."""

@@ -4,7 +4,7 @@ A recording is a table of changes of single fields,
 each with the verdict of the maker's own checker, so that neither the images nor that program are needed again:
 
 ``image``    the scenario of the writer (``fx-NAME``), or a reference image
-``object``   what the field lies in, as :class:`tests.fields.faults.Field` names it
+``object``   what the field is in: the kind of an APFS object, or ``kind N`` of an HFS+ node, N being its node kind
 ``field``    its address
 ``change``   how it was changed
 ``at``       where, in bytes from the start of the volume; with ``sum mended`` of the whole head that has the checksum

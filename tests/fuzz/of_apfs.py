@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from fixtures.apfs.checksum import with_checksum
 from fixtures.apfs.plan import ContainerPlan, SpacePlan, TakeSnapshot, Touch, TransactionPlan, TreeShape, VolumePlan
-from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, RICH, SEALED, container, many
+from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, RICH, SCENARIOS, SEALED, container, many
 from fixtures.apfs.writer import write
 from layoutscope.errors import FormatError
 from tests.fuzz.base import PAGE_BYTES, Base, Change, changed_pages
@@ -38,18 +39,17 @@ def _base(name: str, plan: ContainerPlan) -> Base:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "disk.img"
         write(plan, path)
-        pages = _pages(path)
-        size = path.stat().st_size
-    return base_of_pages(name, size, pages)
+        return _base_of(path, name)
 
 
-def base_of_pages(name: str, size_bytes: int, pages: dict[int, bytes]) -> Base:
-    """Make a base of an image whose container starts at a page."""
+def _base_of(path: Path, name: str) -> Base:
+    """Make a base of an image whose container starts at its first page."""
+    pages = _pages(path)
     objects = [page for page, data in pages.items() if data == with_checksum(data)]
     spots = [(page * PAGE_BYTES + at, width) for page in objects for at, width in _words(pages[page])]
     ranges = tuple((page * PAGE_BYTES, PAGE_BYTES) for page in objects)
     orders = ("little", "little", "little", "big")
-    return Base(name, size_bytes, pages, tuple(spots), ranges, repair=_repaired, orders=orders)
+    return Base(name, path.stat().st_size, pages, tuple(spots), ranges, repair=_repaired, orders=orders)
 
 
 def _words(page: bytes) -> list[tuple[int, int]]:
@@ -89,3 +89,27 @@ def run_apfs(path: Path, base: Base) -> int:
             findings = check_container(source, password=password, sweep=True)
     levels = {finding.level for finding in findings}.union(*(layout.findings["level"] for layout in layouts))
     return 3 if levels - {"info"} else 0
+
+
+# Fusion sets, of which one image is changed.
+
+
+@cache
+def _fusion() -> Path:
+    """Write both images once."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-fusion-"))
+    write(SCENARIOS["fusion"], folder / "main.img", folder / "second.img")
+    return folder
+
+
+def fusion_bases() -> tuple[Base, ...]:
+    """Return both images of a set."""
+    return tuple(_base_of(_fusion() / name, name) for name in ("main.img", "second.img"))
+
+
+def run_fusion(path: Path, base: Base) -> int:
+    """Scan the set with one image changed."""
+    from layoutscope import scan
+
+    main, second = (path if name == base.name else _fusion() / name for name in ("main.img", "second.img"))
+    return scan(main, second=second, drives=()).exit_code

@@ -11,6 +11,7 @@ import shutil
 import struct
 import tarfile
 import tempfile
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -20,14 +21,22 @@ import numpy as np
 
 from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, container
 from fixtures.apfs.writer import write
+from fixtures.hfsplus.plan import Partitioning
 from fixtures.hfsplus.writer import render
 from tests.fuzz.base import Base, base_of
 from tests.fuzz.of_apfs import apfs_bases
-from tests.fuzz.of_containers import disk
 from tests.fuzz.of_hfsplus import PLANS as HFSPLUS_PLANS
 from tests.fuzz.of_hfsplus import hfsplus_bases
-from tests.fuzz.of_partitions import PLANS as DISK_PLANS
 from tests.unit.drive.test_sectormap import PROFILE, ROWS, packed
+
+
+@cache
+def disk() -> bytes:
+    """Return a small disk with a boot record and one volume."""
+    plan = replace(HFSPLUS_PLANS["deep"], partitioning=Partitioning("mbr", start_bytes=63 * 512))
+    data = bytes(render(plan)[0].to_bytearray())
+    return data.ljust(-(-len(data) // 4096) * 4096, b"\0")
+
 
 # Captures: the manifest as text, and each table as bytes with a corrected digest.
 
@@ -240,7 +249,7 @@ _MAP = b"""# Mapfile. Created by GNU ddrescue version 1.27
 def image() -> Path:
     """Write the image that the maps describe."""
     path = Path(tempfile.mkdtemp(prefix="fuzz-map-")) / "disk.img"
-    path.write_bytes(render(DISK_PLANS["mbr"])[0].to_bytearray())
+    path.write_bytes(disk())
     return path
 
 

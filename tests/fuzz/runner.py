@@ -104,15 +104,16 @@ class Target:
 
 MODULES = {
     "of_hfsplus": {"hfsplus": ".img"},
-    "of_apfs": {"apfs": ".img"},
-    "of_partitions": {"partitions": ".img"},
-    "of_containers": {"containers": ".img", "foreign": ".img", "sets": ".bin"},
+    "of_apfs": {"apfs": ".img", "fusion": ".img"},
     "of_files": {
         "maps": ".map", "traces": ".txt", "profiles": ".toml", "captures": ".tar", "lists": ".txt", "beside": ".bin",
         "timings": ".csv", "kits": ".bin", "forecasts": ".img",
     },
 }  # fmt: skip
-"""Targets by module, with the suffix of a case's name; a module has ``NAME_bases()`` and ``run_NAME(path, base)``."""
+"""Targets by module, with the suffix of a case's name; a module has ``NAME_bases()`` and ``run_NAME(path, base)``.
+
+Partition maps and containers are changed by `tests.losses.containers`, which also judges what is read.
+"""
 
 TARGETS = {
     name: Target(name, f"tests.fuzz.{module}", suffix)

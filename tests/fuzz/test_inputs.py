@@ -9,14 +9,14 @@ from layoutscope.cli import app
 from tests.fuzz.runner import TARGETS
 
 INPUTS = {
-    "image": ("hfsplus", "apfs", "partitions", "containers", "foreign", "sets", "captures"),
+    "image": ("hfsplus", "apfs", "captures"),
     "images": ("hfsplus", "apfs", "captures", "forecasts"),
     "sources": ("hfsplus", "apfs", "captures"),
     "folder": ("captures",),
     "place": ("hfsplus", "apfs", "captures"),
     "later": ("hfsplus", "apfs", "captures"),
     "--against": ("hfsplus", "apfs", "captures"),
-    "--second": ("sets",),
+    "--second": ("fusion",),
     "--ddrescue-map": ("maps",),
     "--password-file": ("beside",),
     "--cache-dir": ("beside",),

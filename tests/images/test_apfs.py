@@ -30,7 +30,7 @@ from layoutscope.tables import TextColumn
 from layoutscope.tables.schema import FORKS
 from tests.agreement import node_differences
 from tests.apfs import read_layouts
-from tests.layouts import FIND_LETTERS
+from tests.layouts import file_id
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
 AGED = ("apfs-20000-c00", "apfs-20000-c20")
@@ -75,64 +75,32 @@ def by_level(nodes: pl.DataFrame, tree: str) -> dict[str, int]:
     return {str(level): count for level, count in counts.rows()}
 
 
-def paths_of(entries: pl.DataFrame) -> dict[str, tuple]:
-    """Rebuild the path of every entry below the root directory, with its listing data."""
-    rows = {row["file_id"]: row for row in entries.filter(pl.col("kind") == "directory").to_dicts()}
-    folders: dict[int, str] = {2: ""}
-
-    def folder(number: int) -> str:
-        if number not in folders:
-            row = rows[number]
-            folders[number] = f"{folder(row['parent_id'])}{row['name']}/"
-        return folders[number]
-
-    found = {}
-    for row in entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).to_dicts():
-        path = folder(row["parent_id"]) + row["name"]
-        found[path] = (row["file_id"], row["kind"], row["link_count"], row["size_bytes"])
-    return found
-
-
 @pytest.mark.parametrize("name", DRIVER + AGED)
-def test_nodes_of_every_tree_and_level_are_those_of_the_independent_walk(layouts, truth, name):
-    """Every tree has as many nodes on each level as an independent walker counted."""
-    expected = json.loads(truth(f"{name}.img.gt.json"))
-    container, volume = layouts(image_of(name))
-    wanted = expected["volumes"][0]
-    assert by_level(container.nodes, "container-omap") == expected["container_omap_nodes_by_level"]
-    assert by_level(volume.nodes, "omap") == wanted["omap_nodes_by_level"]
-    assert by_level(volume.nodes, "fs") == wanted["fstree_nodes_by_level"]
-    assert by_level(volume.nodes, "extentref") == wanted["extentref_nodes_by_level"]
-    assert by_level(volume.nodes, "snapmeta") == wanted["snapmeta_nodes_by_level"]
+def test_a_volume_is_what_the_independent_walk_found(layouts, truth, name):
+    """Nodes of each tree and level, records of each type, map entries, transaction and superblock are those counted.
 
-
-@pytest.mark.parametrize("name", AGED)
-def test_metrics_of_leaves_are_those_of_the_independent_walk(layouts, truth, name):
-    """Per tree, the numbers of adjacent and backward steps between leaves equal an independent count."""
-    wanted = json.loads(truth(f"{name}.img.gt.json"))["volumes"][0]
-    found = {(each.subject, each.name): each.value for each in measure(layouts(image_of(name))[1])}
-    for tree, key in (("fs", "fstree"), ("omap", "omap"), ("extentref", "extentref")):
-        leaf = wanted[f"{key}_leaf_layout"]
-        steps = leaf["nodes"] - 1
-        assert found[tree, "next-leaf-adjacent"] == pytest.approx(leaf["in_key_order_adjacent"] / steps)
-        assert found[tree, "backward-steps"] == pytest.approx(leaf["backward_jumps"] / steps)
-
-
-@pytest.mark.parametrize("name", DRIVER + AGED)
-def test_records_by_type_and_map_entries_are_those_of_the_independent_walk(layouts, truth, name):
-    """Records of each type, object-map entries, transaction and superblock equal an independent count."""
+    On the aged volumes so are the numbers of adjacent and backward steps between leaves, per tree.
+    """
     expected = json.loads(truth(f"{name}.img.gt.json"))
     container, volume = layouts(image_of(name))
     wanted, details = expected["volumes"][0], volume.facts.details
+    assert by_level(container.nodes, "container-omap") == expected["container_omap_nodes_by_level"]
+    for tree, key in (("omap", "omap"), ("fs", "fstree"), ("extentref", "extentref"), ("snapmeta", "snapmeta")):
+        assert by_level(volume.nodes, tree) == wanted[f"{key}_nodes_by_level"], tree
     found = {key.removesuffix(" records"): value for key, value in details.items() if key.endswith(" records")}
     assert found == wanted["fstree_records_by_type"]
     assert details["object map entries"] == wanted["omap_versions"]
     assert container.facts.stamp == expected["newest_xid"]
     assert container.facts.details["checkpoint at block"] == expected["checkpoint_sb_block"]
-    assert (volume.facts.num_files, volume.facts.num_directories) == (
-        wanted["superblock_counts"]["files"],
-        wanted["superblock_counts"]["dirs"],
-    )
+    counts = wanted["superblock_counts"]
+    assert (volume.facts.num_files, volume.facts.num_directories) == (counts["files"], counts["dirs"])
+    if name in AGED:
+        metrics = {(each.subject, each.name): each.value for each in measure(volume)}
+        for tree, key in (("fs", "fstree"), ("omap", "omap"), ("extentref", "extentref")):
+            leaf = wanted[f"{key}_leaf_layout"]
+            steps = leaf["nodes"] - 1
+            assert metrics[tree, "next-leaf-adjacent"] == pytest.approx(leaf["in_key_order_adjacent"] / steps)
+            assert metrics[tree, "backward-steps"] == pytest.approx(leaf["backward_jumps"] / steps)
 
 
 @pytest.mark.parametrize(
@@ -157,27 +125,9 @@ def test_every_live_node_stands_at_the_address_of_the_truth(layouts, truth, imag
     assert_frame_equal(found, expected, check_dtypes=False)
 
 
-@pytest.mark.parametrize("name", [name for name in DRIVER if name != "apfs-empty"])
-def test_paths_are_those_that_the_driver_lists(layouts, truth, name):
-    """Every path has the inode, type, links and size that the mounted volume showed."""
-    kinds = {letter: kind for kind, letter in FIND_LETTERS.items()}
-    expected = {}
-    for line in truth(f"{name}.find.tsv.zst").decode().splitlines():
-        inode, kind, links, size, _, path = line.split("\t")
-        if path:
-            expected[path] = (int(inode), kinds[kind], int(links), int(size))
-    found = paths_of(layouts(image_of(name))[1].entries)
-    # The driver shows symbolic links as empty; macOS shows the length of the target.
-    assert {path: row for path, row in found.items() if row[1] != "symlink"} == {
-        path: row for path, row in expected.items() if row[1] != "symlink"
-    }
-    assert {path: row[:3] for path, row in found.items()} == {path: row[:3] for path, row in expected.items()}
-
-
 def test_extents_are_those_that_the_kernel_maps(layouts, truth):
     """The six fragmented files are where FIBMAP reported them, extent by extent."""
     volume = layouts("driver/apfs-frag.img")[1]
-    ids = {path: row[0] for path, row in paths_of(volume.entries).items()}
     expected = pl.read_csv(
         truth("apfs-frag.filefrag.tsv.zst"),
         separator="\t",
@@ -185,9 +135,8 @@ def test_extents_are_those_that_the_kernel_maps(layouts, truth):
         new_columns=["path", "logical", "physical", "length"],
     )
     for (path,), wanted in expected.group_by("path"):
-        rows = volume.extents.filter((pl.col("file_id") == ids[path]) & (pl.col("flags") & 4 == 0)).sort(
-            "logical_offset"
-        )
+        own = volume.extents.filter(file_id=file_id(volume, *path.split("/")))
+        rows = own.filter(pl.col("flags") & 4 == 0).sort("logical_offset")
         found = merged(rows["logical_offset"].to_list(), rows["image_offset"].to_list(), rows["length_bytes"].to_list())
         rows = wanted.sort("logical")
         assert found == merged(rows["logical"].to_list(), rows["physical"].to_list(), rows["length"].to_list())
@@ -202,24 +151,6 @@ def merged(logical: list[int], physical: list[int], length: list[int]) -> list[l
         else:
             joined.append([start, place, size])
     return joined
-
-
-@pytest.mark.parametrize("name", DRIVER + AGED)
-def test_every_block_is_accounted_for(layouts, name):
-    """On volumes that apfsck calls clean, each used block is claimed and no claimed one is free."""
-    details = layouts(image_of(name))[0].facts.details
-    assert details["unclaimed blocks"] == 0
-    assert details["claimed but free blocks"] == 0
-    assert details["used blocks"] + details["free blocks"] == details["blocks"]
-    assert details["claimed blocks"] == details["used blocks"]
-
-
-@pytest.mark.parametrize("name", APPLE)
-def test_apple_images_are_accounted_for_to_the_block(layouts, name):
-    """On volumes that macOS wrote, each used block is claimed as well."""
-    details = layouts(f"apple/{name}.raw", APPLE[name][0])[0].facts.details
-    assert details["unclaimed blocks"] == 0
-    assert details["claimed but free blocks"] == 0
 
 
 @pytest.mark.parametrize("name", APPLE)
@@ -246,15 +177,6 @@ def all_images() -> list[tuple[str, int]]:
     ]
 
 
-@pytest.mark.parametrize(("image", "offset"), all_images())
-def test_all_records_decode(layouts, image, offset, capsys):
-    """Every record decodes, not just most."""
-    details = layouts(image, offset)[1].facts.details
-    with capsys.disabled():
-        print(f"\n{image}: {details['records decoded']:,} of {details['records']:,} records decoded")  # noqa: T201  (the share is the point)
-    assert details["records decoded"] == details["records"] > 0
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(("image", "offset"), [item for item in all_images() if item[0].split("/")[0] != "aged"])
 def test_grammars_agree_on_every_node(layouts, reference_image, image, offset):
@@ -270,32 +192,29 @@ def test_grammars_agree_on_every_node_of_an_aged_volume(layouts, reference_image
 
 
 @pytest.mark.parametrize(("image", "offset"), all_images())
-def test_rows_refer_to_what_they_say(layouts, image, offset):
-    """Parents are one level up, map leaves in the map, entries and extents in leaves of the fs tree."""
-    volume = layouts(image, offset)[1]
-    nodes = live(volume.nodes)
+def test_tables_of_an_image_are_consistent(layouts, image, offset):
+    """All records decode, each used block is claimed and no claimed one is free, and nothing overlaps.
+
+    Parents are one level up, map leaves in the map, entries and extents in leaves of the fs tree.
+    """
+    own, volume = found = layouts(image, offset)
+    assert volume.facts.details["records decoded"] == volume.facts.details["records"] > 0
+    details = own.facts.details
+    assert (details["unclaimed blocks"], details["claimed but free blocks"]) == (0, 0)
+    assert details["claimed blocks"] == details["used blocks"] == details["blocks"] - details["free blocks"]
+
     level = dict(zip(volume.nodes["row"], volume.nodes["level"], strict=True))
     tree = dict(zip(volume.nodes["row"], volume.nodes["tree"].cast(pl.String), strict=True))
-    children = nodes.filter(pl.col("parent_row").is_not_null())
+    children = live(volume.nodes).filter(pl.col("parent_row").is_not_null())
     assert all(level[row["parent_row"]] == row["level"] + 1 for row in children.to_dicts())
-    mapped = nodes.filter(pl.col("tree") == "fs")
+    mapped = live(volume.nodes).filter(pl.col("tree") == "fs")
     assert all((tree[row], level[row]) == ("omap", 0) for row in mapped["locator_row"])
     columns = ("entry_node_row", "inode_node_row", "xattr_node_row", "dstream_node_row", "listing_node_row")
-    for column in columns:
-        rows = volume.entries[column].drop_nulls().unique()
-        assert all((tree[row], level[row]) == ("fs", 0) for row in rows)
-    assert all((tree[row], level[row]) == ("fs", 0) for row in volume.extents["node_row"].unique())
+    leaves = [*(volume.entries[column] for column in columns), volume.extents["node_row"]]
+    assert all((tree[row], level[row]) == ("fs", 0) for rows in leaves for row in rows.drop_nulls().unique())
 
-
-@pytest.mark.parametrize(("image", "offset"), all_images())
-def test_nothing_overlaps(layouts, image, offset):
-    """Nodes, regions and free runs of a container and its volumes do not overlap."""
-    found = layouts(image, offset)
-    parts = [
-        layout.table(name).select("image_offset", length)
-        for layout in found
-        for name, length in (("nodes", "size_bytes"), ("regions", "length_bytes"), ("free", "length_bytes"))
-    ]
+    lengths = (("nodes", "size_bytes"), ("regions", "length_bytes"), ("free", "length_bytes"))
+    parts = [layout.table(name).select("image_offset", length) for layout in found for name, length in lengths]
     runs = np.concatenate([part.to_numpy() for part in parts if len(part)]).astype(np.int64)
     runs = runs[np.argsort(runs[:, 0])]
     assert (runs[1:, 0] >= runs[:-1, 0] + runs[:-1, 1]).all()
@@ -333,23 +252,6 @@ def test_both_snapshots_show_with_layouts_of_their_own(layouts, image):
     volume = layouts(image, 0 if image.startswith("driver") else 0x5000)[1]
     views = {name: frozenset(frame["node_row"]) for (name,), frame in volume.node_views.group_by("view")}
     assert len(views) == len(set(views.values())) == 3
-
-
-@pytest.mark.parametrize(("snapshot", "file"), [("snap1", "apfs-snap.snap1"), ("snap2", "apfs-snap.snap2")])
-def test_snapshots_show_the_paths_that_the_driver_lists(reference_image, truth, snapshot, file):
-    """Mounted snapshots listed these paths with these inodes, links and sizes."""
-    with RawFile(reference_image("driver/apfs-snap.img")) as source:
-        volume = read_layouts(source, snapshot=snapshot)[1]
-    expected = {}
-    for line in truth(f"{file}.find.tsv.zst").decode().splitlines():
-        inode, kind, links, size, _, path = line.split("\t")
-        if path:
-            expected[path] = (int(inode), int(links), int(size) if kind != "l" else None)
-    found = {
-        path: (row[0], row[2], row[3] if row[1] != "symlink" else None)
-        for path, row in paths_of(volume.entries).items()
-    }
-    assert found == expected
 
 
 # Impossible sizes of APFS files.
@@ -415,20 +317,23 @@ def told(result):
     return {(item.code, item.level) for volume in result.volumes for item in volume.findings}
 
 
-@pytest.mark.parametrize("which", [3, 20, -1])
-def test_changed_name_is_damage_in_a_scan(renamed, which):
-    """The hash reveals it: exit code 3, and coverage below 1."""
-    result = layoutscope.scan(renamed(which, ord("Q")), drives=())
-    assert ("name-hash-differs", "error") in told(result)
-    assert result.exit_code == 3
-    assert result.coverage != 1
+LINK = {"of": RecordType.SIBLING_LINK, "head": 10}
+RENAMED = [
+    *((which, ord("Q"), {}, "name-hash-differs") for which in (3, 20, -1)),
+    (20, 0xFF, {}, "record-invalid"),  # no valid UTF-8
+    # The record at an inode and the entry in its directory have the same name.
+    (0, ord("Q"), LINK, "record-differs"),
+]
 
 
-def test_name_that_is_no_text_is_damage_in_a_scan(renamed):
-    """A byte that is not valid UTF-8."""
-    result = layoutscope.scan(renamed(20, 0xFF), drives=())
-    assert ("record-invalid", "error") in told(result)
-    assert result.exit_code == 3
+@pytest.mark.parametrize(("which", "byte", "of", "code"), RENAMED)
+def test_changed_name_is_damage_in_a_scan_and_a_check(renamed, which, byte, of, code):
+    """Exit code 3, and coverage below 1 where the hash reveals it."""
+    path = renamed(which, byte, **of)
+    for result in (layoutscope.scan(path, drives=()), layoutscope.check(path)):
+        assert (code, "error") in told(result)
+        assert result.exit_code == 3
+    assert code != "name-hash-differs" or layoutscope.scan(path, drives=()).coverage != 1
 
 
 def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
@@ -457,19 +362,6 @@ def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
     hashes, known = names.hash_names(TextColumn(raw, np.array([len(raw)], np.uint32)), folded=True)
     assert known.all()
     assert hashes.tolist() == [stored]
-
-
-def test_changed_name_of_a_hard_link_is_damage_in_a_scan(renamed):
-    """The record at its inode and the entry in its directory have the same name."""
-    result = layoutscope.scan(renamed(0, ord("Q"), of=RecordType.SIBLING_LINK, head=10), drives=())
-    assert ("record-differs", "error") in told(result)
-    assert result.exit_code == 3
-
-
-def test_check_says_the_same(renamed):
-    """A check reports the same code at the same level."""
-    result = layoutscope.check(renamed(20, ord("Q")))
-    assert ("name-hash-differs", "error") in told(result)
 
 
 def test_sound_names_are_not_told(victim):

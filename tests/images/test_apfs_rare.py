@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from fixtures.apfs.checksum import with_checksum
 from fixtures.apfs.locate import field_offset
 from fixtures.apfs.plan import ContainerPlan
 from fixtures.apfs.plan import VolumePlan as ApfsVolume
-from fixtures.apfs.scenarios import GROUP, SCENARIOS, many
+from fixtures.apfs.scenarios import SCENARIOS, many
 from fixtures.apfs.structures import container as nx
 from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
@@ -106,14 +105,6 @@ def test_work_under_way_is_told(written):
     assert volume.facts.details["encryption progress"] == "40 of 100 blocks"
     assert found([container, volume]) == []
     assert volume.regions.filter(pl.col("type") == "er-recovery-block").height == underway.RECOVERY_BLOCKS
-
-
-def test_volumes_of_a_group_are_shown_together(written):
-    """The container names both members of the planned group with their roles, and each member names the group."""
-    container, *volumes = read(written("volumes")[0])
-    group = str(UUID(bytes=GROUP)).upper()
-    assert container.facts.details[f"volume group {group}"] == "volume 1 (system) + volume 2 (data)"
-    assert [item.facts.details.get("volume group") for item in volumes] == [group, group, None]
 
 
 def test_the_write_back_cache_is_counted(written):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+from functools import partial
 
 import polars as pl
 import pytest
@@ -44,6 +44,7 @@ from layoutscope.structs.records import APFS_SUPERBLOCK
 from tests.apfs import read_layouts
 from tests.cases import for_each
 from tests.losses.victim import rows_of
+from tests.sparse import copy_zeroed
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))
@@ -190,17 +191,7 @@ def regions(sound):
 @pytest.fixture
 def without(sound, tmp_path):
     """Return a function that zeroes blocks of a copy."""
-
-    def make(*places):
-        path = tmp_path / "damaged.img"
-        subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", sound, path], check=True)
-        with path.open("r+b") as file:
-            for at in places:
-                file.seek(at)
-                file.write(bytes(BLOCK))
-        return path
-
-    return make
+    return partial(copy_zeroed, sound, tmp_path / "damaged.img")
 
 
 def place(regions, kind, owner):
@@ -212,70 +203,58 @@ def errors(result):
     return [finding for volume in result.parts for finding in volume.findings if finding.level == "error"]
 
 
-@pytest.mark.images
-def test_newest_superblock_lost(without, regions):
-    """The previous state is shown and labeled, both transactions are reported, and the exit code says damage."""
-    result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}")), drives=())
-    assert result.exit_code == 3
-    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
-    assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
-
-
 def names_of(result):
     """Return entries of the volume from the last layout."""
     return set(result.parts[-1].layout.entries.select("parent_id", "name", "file_id").rows())
 
 
+SUPERBLOCK, MAP = ("container-superblock", f"checkpoint {LAST}"), ("checkpoint-map", f"checkpoint {LAST}")
+OBJECT_MAP = ("object-map", "container object map")
+LOST = {
+    # what is lost: its region, whether the copy in block 0 is lost, too, and the state that is shown
+    "newest superblock": (SUPERBLOCK, False, f"xid {BEFORE}"),
+    # The map of the lost checkpoint is left, followed by nothing sound, so it was committed.
+    "newest superblock and its copy": (SUPERBLOCK, True, f"xid {BEFORE}"),
+    # Volumes of the last state are found in blocks that the bitmaps mark as used; they are inferred, and damage.
+    "newest object map": (OBJECT_MAP, False, "live"),
+    # Files are found without the map.
+    "newest map": (MAP, False, "live"),
+}
+
+
 @pytest.mark.images
-def test_newest_object_map_lost(without, regions, sound):
-    """Volumes of the last state are found in blocks that the bitmaps mark as used; they are inferred, and damage."""
-    result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
+@pytest.mark.parametrize("what", LOST)
+def test_part_of_the_newest_checkpoint_lost(without, regions, sound, what):
+    """The exit code says damage; a previous state is labeled, with both transactions, or nothing is missing."""
+    region, has_no_copy, view = LOST[what]
+    result = layoutscope.scan(without(place(regions, *region), *([0] if has_no_copy else [])), drives=())
     assert result.exit_code == 3
-    assert result.coverage != 1
-    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
-    assert names_of(result) == names_of(layoutscope.scan(sound, drives=()))
-    assert "tree-rebuilt" in {item.code for volume in result.parts for item in volume.findings}
+    assert {volume.layout.facts.view for volume in result.parts} == {view}
+    if view == "live":
+        assert result.coverage != 1
+        assert names_of(result) == names_of(layoutscope.scan(sound, drives=()))
+    elif not has_no_copy:
+        assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
+    rebuilt = "tree-rebuilt" in {item.code for volume in result.parts for item in volume.findings}
+    assert rebuilt or region != OBJECT_MAP
 
 
 @pytest.mark.images
 def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeypatch):
     """If more blocks are in use than the search limit, the previous state is shown and labeled."""
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
-    result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
+    result = layoutscope.scan(without(place(regions, *OBJECT_MAP)), drives=())
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
     assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
 
 
 @pytest.mark.images
-def test_newest_map_lost(without, regions, sound):
-    """Files are found without the map: the last state is shown as damaged, but nothing is missing."""
-    result = layoutscope.scan(without(place(regions, "checkpoint-map", f"checkpoint {LAST}")), drives=())
-    assert result.exit_code == 3
-    assert result.coverage != 1
-    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
-    whole = layoutscope.scan(sound, drives=())
-    found, all_of = (item.parts[-1].layout.entries.drop("row") for item in (result, whole))
-    assert found.select("parent_id", "name", "file_id").equals(all_of.select("parent_id", "name", "file_id"))
-
-
-@pytest.mark.images
 def test_sweep_goes_back_to_the_last_state(without, regions, sound):
     """If its superblock is lost, nodes of the last transaction take precedence over a readable older state."""
-    path = without(place(regions, "container-superblock", f"checkpoint {LAST}"))
-    found, all_of = (
-        set(layoutscope.scan(image, drives=(), sweep=sweep).parts[-1].layout.entries.select("name", "file_id").rows())
-        for image, sweep in ((path, True), (sound, False))
-    )
-    assert found == all_of
-
-
-@pytest.mark.images
-def test_newest_superblock_and_its_copy_lost(without, regions):
-    """The map of the lost checkpoint is left, followed by nothing sound, so it was committed."""
-    result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}"), 0), drives=())
-    assert result.exit_code == 3
-    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
+    swept = layoutscope.scan(without(place(regions, *SUPERBLOCK)), drives=(), sweep=True)
+    found, all_of = (names_of(result) for result in (swept, layoutscope.scan(sound, drives=())))
+    assert {row[1:] for row in found} == {row[1:] for row in all_of}
 
 
 @pytest.mark.images
@@ -326,16 +305,10 @@ def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
     whole = layoutscope.scan(image, drives=())
     regions = whole.parts[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
     places = regions.filter(pl.col("type") == "container-superblock")["image_offset"].to_list()
-    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
-    with path.open("r+b") as file:
-        for at in places:
-            file.seek(at)
-            file.write(bytes(BLOCK))
-    result = layoutscope.scan(path, drives=(), sweep=True)
+    result = layoutscope.scan(copy_zeroed(image, path, *places), drives=(), sweep=True)
     found = [volume.layout for volume in result.parts if volume.layout.facts.volume is not None]
     assert [layout.facts.name for layout in found] == ["SnapAPFS"]
-    rows = [set(layout.entries.select("parent_id", "name", "file_id").rows()) for layout in found]
-    assert rows == [set(whole.parts[-1].layout.entries.select("parent_id", "name", "file_id").rows())]
+    assert names_of(result) == names_of(whole)
     assert result.exit_code == 3
 
 

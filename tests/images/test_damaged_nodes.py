@@ -18,13 +18,13 @@ from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import Window
-from layoutscope.report.map.page import disk_data, disk_shares
+from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
 from tests.apfs import read_layouts
 from tests.cases import for_each
 from tests.hfsplus import read_layout
-from tests.pages import unpacked
+from tests.losses.nodes import places_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -176,9 +176,19 @@ HFSPLUS_LEAVES = [
 ]
 
 
+APFS_LEAVES = [
+    *(("strided", "fs", count) for count in (1, 3, 8, 40)),
+    *(("sealed-deep", "fs", count) for count in (1, 3, 8, 40)),
+    *(("encrypted", "fs", count) for count in (1, 3, 8)),
+    *(("deep", "fs", count) for count in (8, 40)),
+    ("strided", "extentref", 3),
+    ("sealed-deep", "omap", 3),
+]
+
+
 @for_each("how", ["zeroed", "random"])
-@for_each("name, tree, count", HFSPLUS_LEAVES)
-def test_as_many_rows_as_damaged_leaves_in_hfsplus(victim, name, tree, count, how):
+@for_each("name, tree, count", HFSPLUS_LEAVES + APFS_LEAVES)
+def test_as_many_rows_as_damaged_leaves(victim, name, tree, count, how):
     """Each leaf is one row with the level given by its parent, and nothing from its own bytes."""
     image = victim(name)
     bad = some(image.of(tree), count)
@@ -188,7 +198,7 @@ def test_as_many_rows_as_damaged_leaves_in_hfsplus(victim, name, tree, count, ho
     assert set(found["kind"]) == {"unreadable"}
     unknown = ("num_records", "used_bytes", "free_bytes", "first_key_id", "last_key_id")
     assert all(found[column].null_count() == count for column in unknown)
-    assert layouts[0].facts.details["damaged nodes"] == count
+    assert layouts[-1].facts.details["damaged nodes"] == count
 
 
 HFSPLUS_OTHERS = [
@@ -274,31 +284,6 @@ def test_nodes_behind_a_cut_of_hfsplus_are_unread(victim):
     found = rows(image.read({}, size=leaves[60]))
     assert [row[2:] for row in found] == [row[2:] for row in planted(lost, "unread")]
     assert {row[1] for row in found} == {0}
-
-
-APFS_LEAVES = [
-    *(("strided", "fs", count) for count in (1, 3, 8, 40)),
-    *(("sealed-deep", "fs", count) for count in (1, 3, 8, 40)),
-    *(("encrypted", "fs", count) for count in (1, 3, 8)),
-    *(("deep", "fs", count) for count in (8, 40)),
-    ("strided", "extentref", 3),
-    ("sealed-deep", "omap", 3),
-]
-
-
-@for_each("how", ["zeroed", "random"])
-@for_each("name, tree, count", APFS_LEAVES)
-def test_as_many_rows_as_damaged_leaves_in_apfs(victim, name, tree, count, how):
-    """Each leaf is one row with the level given by its parent, and nothing from its own bytes."""
-    image = victim(name)
-    bad = some(image.of(tree), count)
-    layouts = image.read(spoiled(bad, how))
-    assert rows(layouts) == planted(bad)
-    found = wrong(layouts)
-    assert set(found["kind"]) == {"unreadable"}
-    unknown = ("num_records", "used_bytes", "free_bytes", "first_key_id", "last_key_id")
-    assert all(found[column].null_count() == count for column in unknown)
-    assert layouts[1].facts.details["damaged nodes"] == count
 
 
 APFS_ROOTS = ("container-omap", "spaceman", "omap", "omap-snapshots", "fs", "extentref", "snapmeta")
@@ -388,33 +373,23 @@ def test_sound_images_have_sound_nodes(victim, name):
     assert rows(image.read({})) == []
 
 
-def on_map(path: Path) -> tuple[list[int], int]:
-    """Return the addresses of damaged or unread nodes in the map's data, and the bytes of the map's class."""
-    places, held = [], 0
-    for item in disks([layoutscope.scan(path)]):
-        segments = from_layouts(item.layouts, item.device)
-        shares = disk_shares(item, segments)
-        held += sum(share.size_bytes for share in shares if share.item.key == "damaged")
-        nodes = disk_data(item, segments, shares, names=False)["nodes"]
-        told = [nodes["conditions"][code] for code in unpacked(nodes["condition"])]
-        places += [
-            at for at, word in zip(unpacked(nodes["offset"]), told, strict=True) if word in ("damaged", "unread")
-        ]
-    return sorted(places), held
-
-
-@pytest.mark.parametrize("count", [1, 3, 8, 40])
+@pytest.mark.parametrize("count", [1, 40])
 @pytest.mark.parametrize("name", ["strewn-catalog", "strided"])
 def test_map_exports_and_captures_have_the_same_places(victim, tmp_path, name, count):
-    """Map, exported table and capture have as many damaged places as were planted."""
+    """Map, exported table and capture have as many damaged places as were planted, and the map's class their bytes."""
     image = victim(name)
     tree = "catalog" if name in HFSPLUS else "fs"
     bad = some(image.of(tree), count)
     wanted = sorted(place.at for place in bad)
     with image.changed(spoiled(bad, "random")) as path:
-        assert on_map(path) == (wanted, sum(place.size for place in bad))
+        result = layoutscope.scan(path)
+        assert sorted(places_of_damage(result).elements()) == wanted
+        (disk,) = disks([result])
+        shares = disk_shares(disk, from_layouts(disk.layouts, disk.device))
+        held = [share.size_bytes for share in shares if share.item.key == "damaged"]
+        assert sum(held) == sum(place.size for place in bad)
         layoutscope.export(path, "nodes", tmp_path / "nodes.parquet")
-        layoutscope.scan(path).save(tmp_path / "disk.lscope")
+        result.save(tmp_path / "disk.lscope")
     table = pl.read_parquet(tmp_path / "nodes.parquet").filter(pl.col("condition").cast(pl.String) == "damaged")
     assert sorted(table["image_offset"].to_list()) == wanted
     captured = layoutscope.read_layouts(tmp_path / "disk.lscope")

@@ -298,20 +298,27 @@ OWN_FILES = re.compile(r"/(\$\w+File|\^{4}HFS\+ Private Data(/.*)?|\.HFS\+ Priva
 
 @pytest.mark.parametrize("name", LISTINGS)
 def test_a_list_equals_the_drivers_listing(name, reference_image, truth):
-    """Every path with its inode number, kind and size; the APFS driver shows symbolic links as empty."""
+    """Every path with its inode number, kind, links and size; the APFS driver shows symbolic links as empty.
+
+    The HFS+ driver gives a folder the size of its entries and two.
+    """
     image, options = LISTINGS[name]
     rows = layoutscope.list(reference_image(image), **options)
     found = rows.part(slice(None))
+    layouts = read_layouts(reference_image(image), **options)
+    (entries,) = (layout.entries for layout in layouts if layout.facts.volume is not None)
+    links = dict(entries.select("file_id", "link_count").iter_rows())
+    valence = dict(entries.select("file_id", "valence").iter_rows()) if "hfs" in name else {}
     columns = (found[column] for column in ("path", "file_id", "kind", "size_bytes"))
-    listed = {
-        unicodedata.normalize("NFD", path): (number, FIND_LETTERS[kind], size if kind == "file" else None)
-        for path, number, kind, size in zip(*columns, strict=True)
-    }
+    listed = {}
+    for path, number, kind, size in zip(*columns, strict=True):
+        shown = size if kind == "file" else valence[number] + 2 if kind == "directory" and valence else None
+        listed[unicodedata.normalize("NFD", path)] = (number, FIND_LETTERS[kind], links[number], shown)
     expected = {}
     for line in truth(f"{name}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]:
-        number, kind, _, size, _, path = line.split("\t")
-        shown = unicodedata.normalize("NFD", f"/{path}")
-        expected[shown] = (int(number), kind, int(size) if kind == "f" else None)
+        number, kind, count, size, _, path = line.split("\t")
+        shown = int(size) if kind == "f" or (kind == "d" and valence) else None
+        expected[unicodedata.normalize("NFD", f"/{path}")] = (int(number), kind, int(count), shown)
     assert listed == expected
     assert len(rows) == len(expected)
 

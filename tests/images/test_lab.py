@@ -6,7 +6,6 @@ import io
 import json
 import unicodedata
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,13 +16,10 @@ import layoutscope
 from fixtures.hfsplus.plan import File, Tree, VolumePlan
 from fixtures.hfsplus.writer import write
 from layoutscope.cli.application import app
-from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
 from layoutscope.zstd import zstd
-from tests.apfs import read_layouts
-from tests.hfsplus import read_layout
-from tests.layouts import FIND_LETTERS
-from tests.validation.remedies import Aged, Lab, proven
+from tests.layouts import FIND_LETTERS, file_id
+from tests.validation.remedies import Aged, Lab, proven, volume_of
 
 FILL = """#!/usr/bin/python3
 import os, socket
@@ -336,8 +332,7 @@ def joined(extents, end):
 def test_entries_and_extents_are_those_of_the_driver(witness):
     """Paths, inodes, kinds, links, sizes, and the place of each byte of each file."""
     image, lines, mapped = witness
-    result = layoutscope.scan(image, drives=())
-    layout = next(item.layout for item in result.parts if item.layout.facts.volume is not None)
+    layout = volume_of(image)
     expected = {
         plain(row[5]): (int(row[0]), row[1], int(row[2]), int(row[3]) if row[1] == "f" else 0)
         for row in lines
@@ -421,25 +416,12 @@ def traced_volume(request, lab, tmp_path_factory):
     lab("make", request.param, "-o", str(image), *size, "--files", "300", "--cycles", "0", "--seed", "5")
     script.write_text(TRACED_FILL)
     lab("run", str(image), "--", f"python3 {script}")
-    if request.param == "hfsplus":
-        return image, read_layout(RawFile(image))
-    return image, next(layout for layout in read_layouts(RawFile(image)) if layout.facts.volume is not None)
+    return image, volume_of(image)
 
 
 def real(lab, image, *workload) -> AccessTrace:
-    prefix = image.with_suffix(".traced")
-    lab("trace", str(image), "-o", str(prefix), *workload)
-    data = zstd.decompress(Path(f"{prefix}.trace.zst").read_bytes())
-    pairs = np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
-    return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
-
-
-def number_of(layout, *names) -> int:
-    number = 2
-    for name in names:
-        entries = layout.entries
-        number = entries.filter((entries["parent_id"] == number) & (entries["name"] == name))["file_id"].item()
-    return number
+    """Record the cold reads of a workload."""
+    return Lab(lab, image.parent).trace(image, *workload)
 
 
 @pytest.mark.slow
@@ -463,7 +445,7 @@ def test_walk_from_a_directory_reads_what_is_predicted(lab, traced_volume, kind)
     image, layout = traced_volume
     there = real(lab, image, kind, "/deep/a")
     order = "names" if kind == "names" else "fts"
-    here = trace(layout, order=order, host=HOST, work=Work(start_directory_id=number_of(layout, "deep", "a")))
+    here = trace(layout, order=order, host=HOST, work=Work(start_directory_id=file_id(layout, "deep", "a")))
     assert np.array_equal(there.image_offset, here.image_offset)
 
 
@@ -472,9 +454,9 @@ def test_records_longer_than_the_window_are_read_as_predicted(lab, traced_volume
     """Random records of 200,000 bytes: the read-ahead windows grow with them."""
     image, layout = traced_volume
     there = real(lab, image, "read", "deep/a/b/c/data", "random:6:200000:9")
-    lines = Path(f"{image.with_suffix('.traced')}.offsets.tsv").read_text().splitlines()
+    lines = (image.parent / "traced.offsets.tsv").read_text().splitlines()
     records = np.array([int(line.split("\t")[1]) for line in lines])
-    number = number_of(layout, "deep", "a", "b", "c", "data")
+    number = file_id(layout, "deep", "a", "b", "c", "data")
     here = trace(layout, order="read", host=HOST, work=Work(file_id=number, records=records, record_bytes=200000))
     assert np.array_equal(there.image_offset, here.image_offset)
     assert np.array_equal(there.length_bytes, here.length_bytes)

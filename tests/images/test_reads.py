@@ -36,6 +36,7 @@ from tests.apfs import read_layouts
 from tests.bench.own_reads import DRIVE, Requests, served
 from tests.images.test_apfs_states import FILES, PLAN
 from tests.losses.images import APFS_PLANS, HFSPLUS_PLANS, written_images
+from tests.sparse import copy_zeroed
 from tests.unit.image.containers.test_udif import BZIP2, LZFSE, LZMA, ZEROS, ZLIB, udif
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
@@ -306,9 +307,6 @@ def read(path):
 # States and volumes reopened from damaged images: selected states, both halves of a Fusion set, and losses.
 
 
-BLOCK = 4096
-
-
 @pytest.fixture(scope="module")
 def reopened(tmp_path_factory):
     """Return the images of a scenario, one or the two of a Fusion set."""
@@ -322,17 +320,6 @@ def reopened(tmp_path_factory):
         return made[name]
 
     return get
-
-
-def without(path, folder, *places):
-    """Return a copy of an image with zeroed blocks at some places."""
-    copy = folder / path.name
-    subprocess.run(["cp", "--sparse=always", path, copy], check=True)
-    with copy.open("r+b") as file:
-        for at in places:
-            file.seek(at)
-            file.write(bytes(BLOCK))
-    return copy
 
 
 def places(result, kind, device=0):
@@ -364,7 +351,7 @@ def test_a_chosen_state_whose_object_map_is_lost(reopened, tmp_path, sweep):
     assert xid < states[0].xid
     whole = layoutscope.scan(path, xid=xid, drives=())
     lost = places(whole, "object-map")[0]
-    image = without(path, tmp_path, lost)
+    image = copy_zeroed(path, tmp_path / path.name, lost)
     found = layoutscope.scan(image, xid=xid, drives=(), sweep=sweep)
     assert found.exit_code == 3
     assert found.coverage != 1
@@ -378,7 +365,7 @@ def test_a_fusion_set_whose_object_map_is_lost(reopened, tmp_path, order, sweep)
     """Volume superblocks are searched for on both devices, whichever image is named first."""
     main, second = reopened("fusion")
     whole = layoutscope.scan(main, second=second, drives=())
-    pair = without(main, tmp_path, places(whole, "object-map")[0]), second
+    pair = copy_zeroed(main, tmp_path / main.name, places(whole, "object-map")[0]), second
     found = layoutscope.scan(pair[order[0]], second=pair[order[1]], drives=(), sweep=sweep)
     assert found.exit_code == 3
     assert found.coverage != 1
@@ -391,7 +378,7 @@ def test_a_fusion_set_without_any_superblock_of_its_main_device(reopened, tmp_pa
     """A sweep reassembles it: the second device's superblock copy shows which image is which."""
     main, second = reopened("fusion")
     whole = layoutscope.scan(main, second=second, drives=())
-    pair = without(main, tmp_path, 0, *places(whole, "container-superblock")), second
+    pair = copy_zeroed(main, tmp_path / main.name, 0, *places(whole, "container-superblock")), second
     found = layoutscope.scan(pair[order[0]], second=pair[order[1]], drives=(), sweep=True)
     assert found.exit_code == 3
     assert names(found) == names(whole)
@@ -401,7 +388,7 @@ def test_a_fusion_set_without_any_superblock_of_its_main_device(reopened, tmp_pa
 def test_a_second_device_whose_superblock_is_lost(reopened, tmp_path, order, sweep):
     """The main device's superblock shows which is which; nothing is lost, and the damage has its device."""
     main, second = reopened("fusion")
-    pair = main, without(second, tmp_path, 0)
+    pair = main, copy_zeroed(second, tmp_path / second.name, 0)
     whole = layoutscope.scan(main, second=second, drives=())
     found = layoutscope.scan(pair[order[0]], second=pair[order[1]], drives=(), sweep=sweep)
     assert names(found) == names(whole)
@@ -426,7 +413,7 @@ def test_a_volume_of_whose_superblock_no_copy_is_left(reopened, tmp_path, sweep)
     whole = layoutscope.scan(path, drives=())
     (first,) = [item for item in whole.parts if item.layout.facts.volume == 1]
     own = first.layout.regions.with_columns(pl.col("type").cast(pl.String)).filter(type="volume-superblock")
-    image = without(path, tmp_path, *own["image_offset"].to_list())
+    image = copy_zeroed(path, tmp_path / path.name, *own["image_offset"].to_list())
     found = layoutscope.scan(image, drives=(), sweep=sweep)
     assert found.exit_code == 3
     assert found.coverage is None

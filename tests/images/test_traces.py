@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import unicodedata
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from rich.console import Console
 
 import layoutscope
 from layoutscope.access.trace import AccessTrace
-from layoutscope.image import RawFile
 from layoutscope.report.json import result_json
 from layoutscope.walk import Work, host_profile, random_records, trace
 from layoutscope.walk.orders import ORDERS as WALK_ORDERS
@@ -25,8 +25,6 @@ from layoutscope.walk.orders import model_of
 from layoutscope.walk.programs import least_written
 from layoutscope.walk.score import bytes_by_owner, score
 from layoutscope.zstd import zstd
-from tests.apfs import read_layouts
-from tests.hfsplus import read_layout
 from tests.layouts import file_id
 
 # Cold reads of real programs through Linux's drivers, request by request.
@@ -37,6 +35,7 @@ from tests.layouts import file_id
 
 
 TRACES = Path(__file__).parent / "traces"
+RECORDED = Path(__file__).with_name("recorded")
 PROGRAMS = {
     "du": "du -s .",
     "rsync": "rsync -an . /tmp/none/",
@@ -82,39 +81,105 @@ os.sync()
 
 def volume_of(path):
     """Return the tables of an image's volume."""
-    source = RawFile(path)
-    if path.name.startswith("hfs"):
-        return read_layout(source)
-    return next(layout for layout in read_layouts(source) if layout.facts.volume is not None)
+    return next(layout for layout in layoutscope.read_layouts(path) if layout.facts.volume is not None)
+
+
+def image_of(name):
+    """Folder and file of an image."""
+    suffix = "iso" if name.startswith("hybrid") else "img"
+    return f"{'aged' if '000-c' in name else 'driver'}/{name}.{suffix}"
 
 
 def requests_in(path):
     """Return offsets and lengths of a trace's reads."""
-    with path.open("rb") as file:
-        data = zstd.decompress(file.read())
-    return np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
+    return np.frombuffer(zstd.decompress(path.read_bytes()), np.uint64).reshape(-1, 2).astype(np.int64)
+
+
+def places(reads):
+    """Return offsets and lengths of a predicted trace."""
+    return np.stack([reads.image_offset, reads.length_bytes], axis=1)
 
 
 def predicted(layout, program):
     """Return offsets and lengths of the predicted reads."""
-    made = trace(layout, order=ORDERS[program], host=HOST)
-    return np.stack([made.image_offset, made.length_bytes], axis=1)
+    return places(trace(layout, order=ORDERS[program], host=HOST))
 
 
-@pytest.mark.parametrize("program", ["du", "rsync"])
-@pytest.mark.parametrize("age", ["c00", "c20"])
-@pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
-def test_programs_read_what_is_predicted(reference_image, filesystem, age, program):
-    """20,000 files, fresh and after 20 cycles."""
-    name = f"{filesystem}-20000-{age}"
-    layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(TRACES / f"{name}-{program}.trace.zst")
-    assert np.array_equal(real, predicted(layout, program))
-    # Another order reads the same blocks.
-    other = trace(layout, order="readdir-stat", host=HOST).image_offset
-    assert set(other.tolist()) == set(real[:, 0].tolist())
-    # HFS+ lists names in the order in which rsync sorts these.
-    assert np.array_equal(other, real[:, 0]) == (filesystem == "hfsplus" and program == "rsync")
+@pytest.fixture(scope="module")
+def volume(reference_image):
+    """Return a function that reads the volume of an image once."""
+    return cache(lambda name: volume_of(reference_image(image_of(name))))
+
+
+@pytest.fixture(scope="module")
+def recorded(reference_file):
+    """Return a function from a trace's name to its reads: offsets and lengths."""
+
+    def get(name):
+        file = f"{name}.trace.zst"
+        own = [folder / file for folder in (TRACES, RECORDED) if (folder / file).exists()]
+        return requests_in(own[0] if own else reference_file(f"traces/{file}"))
+
+    return get
+
+
+SMALL = [f"{kind}-20000-{age}" for kind in ("hfsplus", "apfs") for age in ("c00", "c20")]
+AGED = SMALL[1::2]
+LARGE = [name.replace("20000", "200000") for name in SMALL]
+FRAGMENTED = ["hfsplus-frag", "apfs-frag"]
+CHECKED = ["hfsx-cs", "hfsplus-journaled-pop", "hfsplus-b512-n4096", "hfsplus-frag", *SMALL[:2]]
+YOUNGER = "linux"
+"""With linux-apfs-rw 0.3.20, which recorded the traces of the reference images."""
+LISTINGS = [
+    *((name, "stat", "fts", YOUNGER) for name in SMALL + FRAGMENTED),
+    *((name, "names", "names", YOUNGER) for name in AGED),
+    *((name, "copy", "copy", YOUNGER) for name in AGED + FRAGMENTED),
+    *((name, "du", "du", HOST) for name in SMALL),
+    # ls reads the same as rsync if no name has a character below the slash.
+    *((name, "rsync", order, HOST) for name in SMALL for order in ("backup", "ls")),
+    *((name, "find", "find", HOST) for name in SMALL),
+    *((name, "git", "git-status", HOST) for name in AGED),
+    *(("apm-hfsplus", kind, order, HOST) for kind, order in (("stat", "fts"), ("names", "names"), ("copy", "copy"))),
+    *((name, "copy", "copy", HOST) for name in ("hybrid-hfsplus", "hfsplus-journaled-pop", "apfs-snap")),
+    *((name, "fsck", "fsck", YOUNGER) for name in CHECKED),
+    *(pytest.param(name, "stat", "fts", YOUNGER, marks=pytest.mark.slow) for name in LARGE),
+]
+"""Image, trace, order and host of recorded reads of everything.
+
+Volumes of 20,000 files, fresh and after 20 cycles, files of hundreds of extents, an Apple partition map, a hybrid, a
+journal, snapshots, binary names, blocks of 512 bytes.
+"""
+
+
+@pytest.mark.parametrize(("name", "kind", "order", "host"), LISTINGS)
+def test_everything_is_read_as_it_was_recorded(volume, recorded, name, kind, order, host):
+    """Request by request, with lengths: windows, extents, and the queue's order."""
+    assert np.array_equal(recorded(f"{name}-{kind}"), places(trace(volume(name), order=order, host=host)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE[1::2])
+def test_a_large_volume_is_listed_without_stat_as_it_was_recorded(volume, recorded, name):
+    """At 200,000 files on 1 TiB."""
+    assert np.array_equal(recorded(f"{name}-nostat"), places(trace(volume(name), work=Work(stat=False))))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_orders_read_the_same_blocks_in_other_sequences(volume, name):
+    """Find reads less than du, and tar all data; HFS+ lists names in the order in which rsync sorts these."""
+    layout = volume(name)
+    reads = {order: trace(layout, order=order, host=HOST).image_offset for order in ("du", "backup", "readdir-stat")}
+    assert len({frozenset(offsets.tolist()) for offsets in reads.values()}) == 1
+    assert not np.array_equal(reads["readdir-stat"], reads["du"])
+    assert np.array_equal(reads["readdir-stat"], reads["backup"]) == name.startswith("hfsplus")
+    assert set(predicted(layout, "find")[:, 0].tolist()) < set(reads["du"].tolist())
+    archived = predicted(layout, "tar")
+    digest = hashlib.sha256(archived.astype("<i8").tobytes()).hexdigest()
+    assert (len(archived), digest[:32]) == READ_BY_TAR[name.partition("-")[0], name[-3:]]
+    # ls reads all of a directory before its subdirectories, git in the byte order of whole paths.
+    by_path, listed = predicted(layout, "git"), predicted(layout, "ls")
+    assert not np.array_equal(by_path, listed)
+    assert set(by_path[:, 0].tolist()) == set(listed[:, 0].tolist())
 
 
 def printed(result):
@@ -142,34 +207,6 @@ def test_the_version_of_the_driver_is_found_by_trial(reference_image, reference_
     )
     assert given.driver == ""
     assert given.agreement.pair_share < 0.95
-
-
-@pytest.mark.parametrize("age", ["c00", "c20"])
-@pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
-def test_find_ls_and_tar_read_what_is_predicted(reference_image, filesystem, age):
-    """Find reads less than du, ls the same as rsync if no name has a character below the slash, tar all data."""
-    name = f"{filesystem}-20000-{age}"
-    layout = volume_of(reference_image(f"aged/{name}.img"))
-    found = predicted(layout, "find")
-    assert np.array_equal(requests_in(TRACES / f"{name}-find.trace.zst"), found)
-    assert set(found[:, 0].tolist()) < set(predicted(layout, "du")[:, 0].tolist())
-    assert np.array_equal(requests_in(TRACES / f"{name}-rsync.trace.zst"), predicted(layout, "ls"))
-    archived = predicted(layout, "tar")
-    digest = hashlib.sha256(archived.astype("<i8").tobytes()).hexdigest()
-    assert (len(archived), digest[:32]) == READ_BY_TAR[filesystem, age]
-
-
-@pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
-def test_git_status_reads_what_is_predicted(reference_image, filesystem):
-    """All files in byte order of their paths; other listed data are in the same leaves."""
-    name = f"{filesystem}-20000-c20"
-    layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(TRACES / f"{name}-git.trace.zst")
-    assert np.array_equal(real, predicted(layout, "git"))
-    # ls reads the same blocks in another order: all of a directory before its subdirectories.
-    listed = predicted(layout, "ls")
-    assert not np.array_equal(real, listed)
-    assert set(real[:, 0].tolist()) == set(listed[:, 0].tolist())
 
 
 @pytest.mark.slow
@@ -340,84 +377,21 @@ def test_mount_after_a_crash(lab, tmp_path, filesystem):
         assert 600 <= len(names) < 900
 
 
-# Predicted reads compared with those of real drivers: block traces of Linux's hfsplus and linux-apfs-rw 0.3.20.
+# Chosen paths, files and records, and other properties of the recorded reads.
+#
+# ``recorded/`` holds what ``lab trace IMAGE …`` of ``../shared/lab`` recorded on reference images, below Linux 6.1's
+# hfsplus and linux-apfs-rw 0.3.0. The ``git-status`` ones are of ``git --git-dir=ELSEWHERE --work-tree=/mnt status``
+# (git 2.39) with every file in the index, ``core.preloadIndex`` off or, for ``-threads``, on: two threads and more.
+ROOT_ID = 2
+GIT = ["hfsplus-4k", "apfs-ci"]
 
 
-SMALL = [("aged", name) for name in ("hfsplus-20000-c00", "hfsplus-20000-c20", "apfs-20000-c00", "apfs-20000-c20")]
-FRAGMENTED = [("driver", "hfsplus-frag"), ("driver", "apfs-frag")]
-AGED = SMALL[1::2]
-LARGE = [("aged", f"{name}-200000-{age}") for name in ("hfsplus", "apfs") for age in ("c00", "c20")]
-
-
-@pytest.fixture(scope="module")
-def layout_of(reference_image):
-    """Return a function that reads an image once."""
-    made = {}
-
-    def get(folder, name):
-        if name not in made:
-            source = RawFile(reference_image(f"{folder}/{name}.img"))
-            made[name] = read_layout(source) if name.startswith("hfs") else _volume(read_layouts(source))
-        return made[name]
-
-    return get
-
-
-@pytest.fixture
-def real(truth):
-    """Return a function from a trace's name to its reads."""
-
-    def get(name):
-        pairs = np.frombuffer(truth(f"{name}.trace.zst"), np.uint64).reshape(-1, 2).astype(np.int64)
-        return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
-
-    return get
-
-
-def _volume(layouts):
-    return next(layout for layout in layouts if layout.facts.volume is not None)
-
-
-def assert_same_requests(there, here):
-    """Assert that both have the same requests, with lengths, in the same order."""
-    assert np.array_equal(there.image_offset, here.image_offset)
-    assert np.array_equal(there.length_bytes, here.length_bytes)
-
-
-@pytest.mark.parametrize(("folder", "name"), SMALL + FRAGMENTED)
-def test_cold_walk_reads_what_the_driver_read(layout_of, real, folder, name):
-    """A cold fts walk with stat is predicted request by request."""
-    layout = layout_of(folder, name)
-    assert_same_requests(real(f"{name}-stat"), trace(layout))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("folder", "name"), LARGE)
-def test_cold_walk_of_a_large_volume_reads_what_the_driver_read(layout_of, real, folder, name):
-    """The same at 200,000 files on 1 TiB, and without stat on the aged ones."""
-    layout = layout_of(folder, name)
-    assert_same_requests(real(f"{name}-stat"), trace(layout))
-    if name.endswith("c20"):
-        assert_same_requests(real(f"{name}-nostat"), trace(layout, work=Work(stat=False)))
-
-
-@pytest.mark.parametrize(("folder", "name"), AGED)
-def test_listing_of_names_reads_what_the_driver_read(layout_of, real, folder, name):
-    """A listing by readdir only is predicted request by request."""
-    assert_same_requests(real(f"{name}-names"), trace(layout_of(folder, name), order="names"))
-
-
-@pytest.mark.parametrize(("folder", "name"), AGED)
-def test_list_of_paths_reads_what_the_driver_read(layout_of, real, truth, folder, name):
+@pytest.mark.parametrize("name", AGED)
+def test_list_of_paths_reads_what_the_driver_read(volume, recorded, truth, name):
     """An lstat of every file in the order of git's index is predicted request by request."""
     wanted = truth(f"{name}-paths.list.zst").decode().splitlines()
-    assert_same_requests(real(f"{name}-paths"), trace(layout_of(folder, name), order="paths", work=Work(paths=wanted)))
-
-
-@pytest.mark.parametrize(("folder", "name"), AGED + FRAGMENTED)
-def test_copy_reads_what_the_driver_read(layout_of, real, folder, name):
-    """A walk that reads every file is predicted request by request: windows, extents, and the queue's order."""
-    assert_same_requests(real(f"{name}-copy"), trace(layout_of(folder, name), order="copy"))
+    reads = trace(volume(name), order="paths", work=Work(paths=wanted))
+    assert np.array_equal(recorded(f"{name}-paths"), places(reads))
 
 
 @pytest.mark.parametrize(
@@ -428,83 +402,57 @@ def test_copy_reads_what_the_driver_read(layout_of, real, folder, name):
         ("apfs-frag", "read-seq-rewritten", "0.bin"),
     ],
 )
-def test_fragmented_file_is_read_as_the_driver_did(layout_of, real, name, kind, path):
+def test_fragmented_file_is_read_as_the_driver_did(volume, recorded, name, kind, path):
     """A file of hundreds of extents, in and out of order on disk, is predicted request by request."""
-    layout = layout_of("driver", name)
+    reads = trace(volume(name), order="read", work=Work(file_id=file_id(volume(name), "large", path)))
+    assert np.array_equal(recorded(f"{name}-{kind}"), places(reads))
+
+
+RANDOM = [
+    ("hfsplus-frag", "2.bin", 2000, 16384, "read-random", YOUNGER),
+    ("apfs-frag", "2.bin", 2000, 16384, "read-random", YOUNGER),
+    ("apfs-frag", "0.bin", 100, 1_000_000, "read-long", HOST),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "count", "size", "kind", "host"), RANDOM)
+def test_random_records_are_read_as_the_driver_did(volume, recorded, truth, name, path, count, size, kind, host):
+    """The kernel's read-ahead where it detects a stream, windows beyond the usual one, queues that fill up."""
+    layout = volume(name)
     number = file_id(layout, "large", path)
-    assert_same_requests(real(f"{name}-{kind}"), trace(layout, order="read", work=Work(file_id=number)))
+    file_bytes = layout.entries.filter(layout.entries["file_id"] == number)["size_bytes"].item()
+    records = random_records(file_bytes, count, size, seed=1)
+    if kind == "read-random":
+        lines = truth(f"{name}-{kind}.offsets.tsv.zst").decode().splitlines()
+        assert records.tolist() == [int(line.split("\t")[1]) for line in lines]
+    work = Work(file_id=number, records=records, record_bytes=size)
+    reads = trace(layout, order="read", host=host, work=work)
+    assert np.array_equal(recorded(f"{name}-{kind}"), places(reads))
 
 
-@pytest.mark.parametrize("name", ["hfsplus-frag", "apfs-frag"])
-def test_random_records_are_read_as_the_driver_did(layout_of, real, truth, name):
-    """2,000 records of 16 KiB, and the kernel's read-ahead where it detects a stream, request by request."""
-    layout = layout_of("driver", name)
-    lines = truth(f"{name}-read-random.offsets.tsv.zst").decode().splitlines()
-    records = np.array([int(line.split("\t")[1]) for line in lines])
-    number = file_id(layout, "large", "2.bin")
-    size = layout.entries.filter(layout.entries["file_id"] == number)["size_bytes"].item()
-    assert np.array_equal(records, random_records(size, 2000, 16384, seed=1))
-    predicted = trace(layout, order="read", work=Work(file_id=number, records=records, record_bytes=16384))
-    assert_same_requests(real(f"{name}-read-random"), predicted)
-
-
-@pytest.mark.parametrize(("folder", "name"), SMALL)
-def test_leaves_in_key_order_are_no_prediction(layout_of, real, folder, name):
+@pytest.mark.parametrize("name", SMALL)
+def test_leaves_in_key_order_are_no_prediction(volume, recorded, name):
     """A plain list of all leaves has over 97 % of the blocks but far fewer than 98 % of the pairs."""
-    layout = layout_of(folder, name)
-    result = score(real(f"{name}-stat"), trace(layout, order="catalog"), layout)
+    real = AccessTrace.from_reads(*recorded(f"{name}-stat").T)
+    result = score(real, trace(volume(name), order="catalog"), volume(name))
     assert result.block_share > 0.97
     assert result.pair_share < 0.98
 
 
-def test_score_names_the_trees_that_a_wrong_host_gets_wrong(layout_of, real):
+def test_score_names_the_trees_that_a_wrong_host_gets_wrong(volume, recorded):
     """Without the search for data-stream records only leaves of the fs tree are missed."""
-    layout = layout_of("aged", "apfs-20000-c20")
-    host = host_profile("linux", apfs_looks_up_dstream=False)
-    result = score(real("apfs-20000-c20-stat"), trace(layout, host=host), layout)
+    layout = volume("apfs-20000-c20")
+    real = AccessTrace.from_reads(*recorded("apfs-20000-c20-stat").T)
+    result = score(real, trace(layout, host=HOST), layout)
     assert result.pair_share < 1
     assert set(result.missed) <= {"fs leaf", "omap leaf"}
 
 
-@pytest.mark.parametrize(("folder", "name"), AGED)
-def test_nothing_that_the_mount_read_is_predicted(layout_of, real, folder, name):
+@pytest.mark.parametrize("name", AGED)
+def test_nothing_that_the_mount_read_is_predicted(volume, recorded, name):
     """The blocks of the listing and of the mount are disjoint."""
-    layout = layout_of(folder, name)
-    predicted = set(trace(layout, order="copy").image_offset.tolist())
-    assert not predicted & set(real(f"{name}-copy.mount").image_offset.tolist())
-
-
-# Predicted reads compared with recorded ones for which the reference images have no traces.
-#
-# ``recorded/`` holds what ``lab trace IMAGE …`` of ``../shared/lab`` recorded on reference images, below Linux 6.1's
-# hfsplus and linux-apfs-rw 0.3.0. The ``git-status`` ones are of ``git --git-dir=ELSEWHERE --work-tree=/mnt status``
-# (git 2.39) with every file in the index, ``core.preloadIndex`` off or, for ``-threads``, on: two threads and more.
-RECORDED = Path(__file__).with_name("recorded")
-ROOT_ID = 2
-WALKS = [
-    ("apm-hfsplus.img", "stat"),
-    ("apm-hfsplus.img", "names"),
-    ("apm-hfsplus.img", "copy"),
-    ("hybrid-hfsplus.iso", "copy"),
-    ("hfsplus-journaled-pop.img", "copy"),
-    ("apfs-snap.img", "copy"),
-]
-GIT = ["hfsplus-4k", "apfs-ci"]
-
-
-def recorded(name):
-    """Return the reads of a recorded trace: rows of offset and length."""
-    data = (RECORDED / f"{name}.trace.zst").read_bytes()
-    return np.frombuffer(zstd.decompress(data), "u8").reshape(-1, 2)
-
-
-def rows(reads):
-    return np.stack([reads.image_offset, reads.length_bytes], axis=1)
-
-
-def recorded_layout(path):
-    """Return the one volume with files of an image."""
-    return next(layout for layout in layoutscope.read_layouts(path) if not layout.entries.is_empty())
+    reads = set(trace(volume(name), order="copy").image_offset.tolist())
+    assert not reads & set(recorded(f"{name}-copy.mount")[:, 0].tolist())
 
 
 def index_of(layout):
@@ -526,74 +474,36 @@ def index_of(layout):
 
 def git_status(layout, host=HOST):
     """Return the reads of ``git status``: an lstat of each path, then a mostly cached listing of each directory."""
-    looked_up = rows(trace(layout, order="paths", host=host, work=Work(paths=index_of(layout))))
-    listed = rows(trace(layout, order="names", host=HOST))
+    looked_up = places(trace(layout, order="paths", host=host, work=Work(paths=index_of(layout))))
+    listed = places(trace(layout, order="names", host=HOST))
     return np.concatenate([looked_up, listed[~np.isin(listed[:, 0], looked_up[:, 0])]])
 
 
-@pytest.mark.parametrize(("image", "order"), WALKS)
-def test_walk_reads_what_the_driver_read(reference_image, image, order):
-    """An Apple partition map, a hybrid, a journal and snapshots: request by request."""
-    layout = recorded_layout(reference_image(f"driver/{image}"))
-    predicted = trace(layout, order="fts" if order == "stat" else order, host=HOST)
-    assert rows(predicted).tolist() == recorded(f"{image.rsplit('.', 1)[0]}-{order}").tolist()
-
-
 @pytest.mark.parametrize("name", GIT)
-def test_git_status_reads_what_the_driver_read(reference_image, name):
+def test_git_status_reads_what_the_driver_read(volume, recorded, name):
     """With one thread every request of git comes in its place."""
-    layout = recorded_layout(reference_image(f"driver/{name}.img"))
-    assert git_status(layout).tolist() == recorded(f"{name}-git-status").tolist()
+    assert git_status(volume(name)).tolist() == recorded(f"{name}-git-status").tolist()
 
 
-def test_git_status_with_threads_reads_the_same_in_another_order(reference_image):
+def test_git_status_with_threads_reads_the_same_in_another_order(volume, recorded):
     """The order of four threads differs between runs: the requests are the predicted ones."""
-    layout = recorded_layout(reference_image("driver/hfsplus-4k.img"))
-    predicted = git_status(layout, host_profile(HOST, threads=4))
-    assert sorted(predicted.tolist()) == sorted(recorded("hfsplus-4k-git-status-threads").tolist())
-
-
-def test_long_random_records_are_read_as_the_driver_did(reference_image):
-    """100 records of 1,000,000 bytes of a fragmented file: windows beyond the usual one, queues that fill up."""
-    layout = recorded_layout(reference_image("driver/apfs-frag.img"))
-    folder = layout.entries.filter(layout.entries["name"] == "large")["file_id"].item()
-    own = layout.entries.filter((layout.entries["parent_id"] == folder) & (layout.entries["name"] == "0.bin"))
-    records = random_records(own["size_bytes"].item(), 100, 1_000_000, seed=1)
-    predicted = trace(
-        layout,
-        order="read",
-        host=HOST,
-        work=Work(file_id=own["file_id"].item(), records=records, record_bytes=1_000_000),
-    )
-    assert rows(predicted).tolist() == recorded("apfs-frag-read-long").tolist()
+    reads = git_status(volume("hfsplus-4k"), host_profile(HOST, threads=4))
+    assert sorted(reads.tolist()) == sorted(recorded("hfsplus-4k-git-status-threads").tolist())
 
 
 # Reads of checkers: Apple's fsck_hfs (627.40.1, built for Linux) and apfsck 0.2.1, recorded with strace.
 #
 # Reads of fsck_hfs are as recorded, with `-n -f`. For apfsck, which maps the image block by block, they are the first
 # mapping of each block. All call their image clean.
-CHECKED = ["hfsx-cs", "hfsplus-journaled-pop", "hfsplus-b512-n4096", "hfsplus-frag"]
 APFS = ["apfs-ci", "apfs-empty", "apfs-normsens", "apfs-snap", "apfs-frag", "apfs-20000-c00", "apfs-20000-c20"]
 
 
-def image_of(name):
-    """Folder and file of an image."""
-    return f"{'aged' if '000-c' in name else 'driver'}/{name}.img"
-
-
-@pytest.mark.parametrize("name", [*CHECKED, "hfsplus-20000-c00", "hfsplus-20000-c20"])
-def test_fsck_hfs_reads_what_is_predicted(reference_image, name):
-    """Read for read: fragmented nodes, files of hundreds of extents, a journal, binary names, blocks of 512 bytes."""
-    layout = volume_of(reference_image(image_of(name)))
-    assert np.array_equal(requests_in(TRACES / f"{name}-fsck.trace.zst"), places(trace(layout, order="fsck")))
-
-
 @pytest.mark.slow
-def test_fsck_hfs_reads_again_what_its_cache_let_go(reference_image):
+def test_fsck_hfs_reads_again_what_its_cache_let_go(volume, recorded):
     """A catalog six times as large as the cache: every leaf is read twice, once for the hierarchy."""
     name = "hfsplus-200000-c20"
-    layout = volume_of(reference_image(image_of(name)))
-    real, made = requests_in(TRACES / f"{name}-fsck.trace.zst"), places(trace(layout, order="fsck"))
+    layout = volume(name)
+    real, made = recorded(f"{name}-fsck"), places(trace(layout, order="fsck"))
     assert np.array_equal(np.sort(real[:, 0]), np.sort(made[:, 0]))
     following = [set(zip(each[:-1, 0].tolist(), each[1:, 0].tolist(), strict=True)) for each in (real, made)]
     assert len(following[0] & following[1]) > 0.999 * len(following[0])
@@ -602,11 +512,11 @@ def test_fsck_hfs_reads_again_what_its_cache_let_go(reference_image):
 
 
 @pytest.mark.parametrize("name", APFS)
-def test_apfsck_reads_what_is_predicted(reference_image, name):
+def test_apfsck_reads_what_is_predicted(volume, recorded, name):
     """Block for block, except the bitmap of the internal pool's ring, which apfsck reads before the others."""
-    layout = volume_of(reference_image(image_of(name)))
+    layout = volume(name)
     reads = trace(layout, order="fsck")
-    real, made = requests_in(TRACES / f"{name}-fsck.trace.zst")[:, 0].tolist(), reads.image_offset.tolist()
+    real, made = recorded(f"{name}-fsck")[:, 0].tolist(), reads.image_offset.tolist()
     assert sorted(real) == sorted(made)
     kinds = [reads.trees[tree] for tree in reads.tree.tolist()]
     ring = [offset for offset, kind in zip(made, kinds, strict=True) if kind == "internal-pool-bitmap"]
@@ -615,9 +525,9 @@ def test_apfsck_reads_what_is_predicted(reference_image, name):
     assert real == [*made[: -len(ring)], first, *(offset for offset in ring if offset != first)]
 
 
-def test_fsck_apfs_reads_each_snapshot_again(reference_image):
+def test_fsck_apfs_reads_each_snapshot_again(volume):
     """Blocks that snapshots share are read for each of them, unless they are assumed to be cached."""
-    layout = volume_of(reference_image("driver/apfs-snap.img"))
+    layout = volume("apfs-snap")
     again = trace(layout, order="fsck", host="macos").image_offset.tolist()
     once = trace(layout, order="fsck", host=host_profile("macos", apfs_fsck_caches=True)).image_offset.tolist()
     assert set(again) == set(once)
@@ -625,9 +535,9 @@ def test_fsck_apfs_reads_each_snapshot_again(reference_image):
     assert set(trace(layout, order="fsck").image_offset.tolist()) < set(once)
 
 
-def test_the_year_of_fsck_apfs_decides_the_order_alone(reference_image):
+def test_the_year_of_fsck_apfs_decides_the_order_alone(volume):
     """2017 begins with the tree, 2018 with extent references, later versions with snapshots; all read the same."""
-    layout = volume_of(reference_image("driver/apfs-snap.img"))
+    layout = volume("apfs-snap")
     begun, read = {}, []
     for year in (2017, 2018, 2019, 2025):
         reads = trace(layout, order="fsck", host=host_profile("macos", apfs_fsck_year=year))
@@ -639,12 +549,12 @@ def test_the_year_of_fsck_apfs_decides_the_order_alone(reference_image):
     assert read[2][1] == read[3][1]
 
 
-def test_a_check_of_a_file_system_without_one_reads_every_node(reference_image):
+def test_a_check_of_a_file_system_without_one_reads_every_node(volume):
     """Once, and nothing else."""
     from layoutscope.access.driver import check_by_nodes
     from layoutscope.walk.orders import model_of
 
-    model = model_of(volume_of(reference_image("driver/hfsx-cs.img")), host_profile("linux"))
+    model = model_of(volume("hfsx-cs"), host_profile("linux"))
     reads = check_by_nodes(model.layout, model.nodes, model.entries)
     assert sorted(offset for each in reads for offset in each.image_offset.tolist()) == sorted(
         model.nodes.image_offset.tolist()
@@ -672,16 +582,16 @@ def deleted(layout, name=None):
         ("hfsplus-frag", "large"),
     ],
 )
-def test_rm_reads_what_is_predicted(reference_image, name, directory):
+def test_rm_reads_what_is_predicted(volume, recorded, name, directory):
     """Fresh and aged; siblings of leaves that lose all records; bitmap and overflow tree of fragmented files."""
-    layout = volume_of(reference_image(image_of(name)))
-    real = requests_in(TRACES / f"{name}-delete-{directory or 'all'}.trace.zst")
+    layout = volume(name)
+    real = recorded(f"{name}-delete-{directory or 'all'}")
     assert np.array_equal(real, places(deleted(layout, directory)))
 
 
-def test_each_page_of_the_bitmap_is_read_once(reference_image):
+def test_each_page_of_the_bitmap_is_read_once(volume):
     """No pages are read except those with bits of freed blocks."""
-    layout = volume_of(reference_image("driver/hfsplus-frag.img"))
+    layout = volume("hfsplus-frag")
     reads = deleted(layout, "large")
     kinds = np.array(reads.trees)[reads.tree]
     bitmap = reads.image_offset[kinds == "allocation-file"]
@@ -697,10 +607,10 @@ def test_each_page_of_the_bitmap_is_read_once(reference_image):
     assert sorted((bitmap - file["image_offset"]) // 4096) == sorted(pages)
 
 
-def test_apfs_reads_all_that_is_predicted_and_a_few_bitmaps(reference_image):
+def test_apfs_reads_all_that_is_predicted_and_a_few_bitmaps(volume, recorded):
     """Every node of every tree is in order; of 2,243 blocks the six that are not predicted are not nodes."""
-    layout = volume_of(reference_image("aged/apfs-20000-c20.img"))
-    real = requests_in(TRACES / "apfs-20000-c20-delete-d001.trace.zst")
+    layout = volume("apfs-20000-c20")
+    real = recorded("apfs-20000-c20-delete-d001")
     made = deleted(layout, "d001")
     missed = np.setdiff1d(real[:, 0], made.image_offset)
     kept = real[~np.isin(real[:, 0], missed)]
@@ -713,9 +623,9 @@ def test_apfs_reads_all_that_is_predicted_and_a_few_bitmaps(reference_image):
 
 
 @pytest.mark.parametrize("name", ["hfsplus-20000-c20", "apfs-20000-c20"])
-def test_what_a_removal_cannot_but_write(reference_image, name):
+def test_what_a_removal_cannot_but_write(volume, name):
     """Leaves with names of the folder and others; if nothing is left, only pages of the bitmap."""
-    layout = volume_of(reference_image(image_of(name)))
+    layout = volume(name)
     model = model_of(layout, HOST)
     entries = layout.entries
     inside = entries.filter((entries["parent_id"] == 2) & (entries["name"] == "d001"))["file_id"][0]
@@ -741,9 +651,9 @@ def test_what_is_written_is_told_of_removals_alone(reference_image):
     assert "What it writes" not in told["fts"]
 
 
-def test_an_extent_outside_of_the_volume_has_no_bits(reference_image):
+def test_an_extent_outside_of_the_volume_has_no_bits(volume):
     """Its file is looked up like the others, and no bitmap page is read for it."""
-    layout = volume_of(reference_image("driver/hfsplus-frag.img"))
+    layout = volume("hfsplus-frag")
     far = np.where(np.arange(len(layout.extents)) % 2, layout.extents["image_offset"], 2**50)
     damaged = layout.changed(extents=layout.extents.with_columns(image_offset=far))
     sound, less = (set(deleted(one, "large").image_offset.tolist()) for one in (layout, damaged))
@@ -753,13 +663,12 @@ def test_an_extent_outside_of_the_volume_has_no_bits(reference_image):
 # Reads of a mount: predicted request by request for Linux's drivers, and by the published source for macOS.
 #
 # Linux 6.1 hfsplus, linux-apfs-rw 0.3.20 (the aged volumes) and 0.3.0 (the small ones), mounted read-only.
-AGED_MOUNTS = [f"{kind}-20000-{age}" for kind in ("hfsplus", "apfs") for age in ("c00", "c20")]
 SMALL_MOUNTS = sorted(path.name.split(".")[0] for path in TRACES.glob("*.mount.trace.zst"))
-
-
-def places(reads):
-    """Return offsets and lengths of a predicted trace."""
-    return np.stack([reads.image_offset, reads.length_bytes], axis=1)
+MOUNTS = [
+    *((name, f"{name}-stat.mount") for name in SMALL),
+    *(pytest.param(name, f"{name}-stat.mount", marks=pytest.mark.slow) for name in LARGE),
+    *((name, f"{name}.mount") for name in SMALL_MOUNTS),
+]
 
 
 def without_partition_scan(real):
@@ -768,38 +677,23 @@ def without_partition_scan(real):
     return real[first:]
 
 
-@pytest.mark.parametrize("name", AGED_MOUNTS)
-def test_mounts_of_aged_volumes(reference_image, reference_file, name):
-    """Fresh and after 20 cycles, with 20,000 files."""
-    layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(reference_file(f"traces/{name}-stat.mount.trace.zst"))
-    reads = places(trace(layout, order="mount"))
+@pytest.mark.parametrize(("name", "kind"), MOUNTS)
+def test_mounts_read_what_is_predicted(volume, recorded, name, kind):
+    """Blocks of 512 bytes, binary names, a journal, snapshots, volumes without a file or with 20,000, fresh and aged.
+
+    Large ones have a descriptor area of 280 blocks: one checkpoint is mounted and all are read.
+    """
+    real, reads = recorded(kind), places(trace(volume(name), order="mount"))
     assert np.array_equal(without_partition_scan(real), without_partition_scan(reads))
     # The partition scan reads the first page; the APFS driver reads it again.
-    assert (reads[:2, 0] == 0).tolist() == [True, name.startswith("apfs")]
-    assert real[0].tolist() == reads[0].tolist() == [0, 4096]
+    if name in SMALL:
+        assert (reads[:2, 0] == 0).tolist() == [True, name.startswith("apfs")]
+        assert real[0].tolist() == reads[0].tolist() == [0, 4096]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["apfs-200000-c00", "apfs-200000-c20", "hfsplus-200000-c00", "hfsplus-200000-c20"])
-def test_mounts_of_large_volumes(reference_image, reference_file, name):
-    """A descriptor area of 280 blocks: one checkpoint is mounted and all are read."""
-    layout = volume_of(reference_image(f"aged/{name}.img"))
-    real = requests_in(reference_file(f"traces/{name}-stat.mount.trace.zst"))
-    assert np.array_equal(without_partition_scan(real), without_partition_scan(places(trace(layout, order="mount"))))
-
-
-@pytest.mark.parametrize("name", SMALL_MOUNTS)
-def test_mounts_of_small_volumes(reference_image, name):
-    """Blocks of 512 bytes, binary names, a journal, snapshots, volumes without a file."""
-    layout = volume_of(reference_image(f"driver/{name}.img"))
-    real = requests_in(TRACES / f"{name}.mount.trace.zst")
-    assert np.array_equal(without_partition_scan(real), without_partition_scan(places(trace(layout, order="mount"))))
-
-
-def test_macos_reads_the_bitmap_and_the_journal(reference_image):
+def test_macos_reads_the_bitmap_and_the_journal(volume):
     """In requests of 1 MiB; the journal's info block and header in sectors."""
-    layout = volume_of(reference_image("driver/hfsplus-journaled-pop.img"))
+    layout = volume("hfsplus-journaled-pop")
     reads = trace(layout, order="mount", host="macos")
     by_kind = {}
     for offset, length, tree in zip(reads.image_offset.tolist(), reads.length_bytes.tolist(), reads.tree, strict=True):
@@ -814,9 +708,9 @@ def test_macos_reads_the_bitmap_and_the_journal(reference_image):
     assert order.index("journal") < order.index("extents-overflow") < order.index("allocation-file")
 
 
-def test_macos_replays_what_is_pending(reference_image):
+def test_macos_replays_what_is_pending(volume):
     """The ring is read from its start and continues after its header: once to verify it, once to apply it."""
-    layout = volume_of(reference_image("driver/hfsplus-journaled-pop.img"))
+    layout = volume("hfsplus-journaled-pop")
     ring = layout.regions.filter(layout.regions["type"] == "journal").row(0, named=True)
     start, size = ring["image_offset"], ring["length_bytes"]
     pending = {"journal pending bytes": 5000, "journal pending from byte": size - 1000}
@@ -825,9 +719,9 @@ def test_macos_replays_what_is_pending(reference_image):
     assert [read for read in replayed if read not in clean] == [[start + size - 1000, 1000], [start + 512, 4000]] * 2
 
 
-def test_macos_reads_the_space_manager_and_may_trim(reference_image):
+def test_macos_reads_the_space_manager_and_may_trim(volume):
     """Trimming reads the chunk-info blocks and bitmaps in addition to the reads of the mount."""
-    layout = volume_of(reference_image("driver/apfs-ci.img"))
+    layout = volume("apfs-ci")
     with_trim = trace(layout, order="mount", host="macos")
     without = trace(layout, order="mount", host=host_profile("macos", apfs_mount_trims=False))
     assert places(with_trim)[: len(without)].tolist() == places(without).tolist()
@@ -840,10 +734,10 @@ def test_macos_reads_the_space_manager_and_may_trim(reference_image):
     assert set(ephemeral["image_offset"]) <= set(without.image_offset.tolist())
 
 
-def test_macos_checks_what_was_not_unmounted(reference_image):
+def test_macos_checks_what_was_not_unmounted(volume):
     """Without a journal fsck_hfs runs before the mount; Linux, and macOS with a journal, mount without a check."""
-    layout = volume_of(reference_image("driver/hfsplus-4k.img"))
-    journaled = volume_of(reference_image("driver/hfsplus-journaled-pop.img"))
+    layout = volume("hfsplus-4k")
+    journaled = volume("hfsplus-journaled-pop")
 
     def dirty(one):
         rest = tuple(word for word in one.facts.features if word != "unmounted")

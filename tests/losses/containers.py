@@ -10,7 +10,7 @@ compares entries with those of the sound disk, and each address with the data st
   bytes, or nothing in the format contradicts them (`ANOTHER`);
 - ``silent``: entries are missing or data cannot be read, without any report;
 - ``wrong address``: an address is wrong, and no finding says that the start of that volume is uncertain;
-- ``failed``: any other exception, more than 20 s or 1.5 GiB, or words of a library in a refusal.
+- ``failed``: any other exception or a warning, more than 20 s or 1.5 GiB, or words of a library in a refusal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from layoutscope.errors import LayoutscopeError, UnreadError
 from layoutscope.options import ReadOptions
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables.layout import layout_findings
-from tests.fuzz.runner import signature, work_folder
+from tests.fuzz.runner import signature, strict_warnings, work_folder
 from tests.losses.disks import MARK_BYTES, SECTOR, Base, bases, known_of, mark, places, rows_of, write
 
 if TYPE_CHECKING:
@@ -216,7 +216,10 @@ def _end(files: Files, chosen: Part, rng: random.Random) -> str:
 def verdict(base: Base, known: Known, folder: Path, *, sweep: bool, torn: bool = False) -> tuple[str, str]:
     """Read a changed disk and judge the result; `torn` means a gap or excess bytes within a volume."""
     try:
-        with open_volumes(folder / base.path, make_request(ReadOptions(sweep=sweep, **base.options))) as image:
+        with (
+            strict_warnings(),
+            open_volumes(folder / base.path, make_request(ReadOptions(sweep=sweep, **base.options))) as image,
+        ):
             return _verdict_of(base, known, folder, image, torn=torn)
     except LayoutscopeError as error:
         told = str(error)

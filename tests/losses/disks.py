@@ -28,6 +28,7 @@ from fixtures.apfs.plan import VolumePlan as ApfsPlan
 from fixtures.apfs.scenarios import many
 from fixtures.apfs.writer import write as write_apfs
 from fixtures.asif import Plan, asif
+from fixtures.corestorage import PhysicalVolumePlan, physical_volume
 from fixtures.hfsplus.plan import Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
@@ -392,6 +393,13 @@ def map_bases() -> list[Base]:
     ):  # fmt: skip
         disk = bytes(at) + volume
         found.append(_map(name, disk, _volume_parts(disk)))
+    # A Core Storage partition is only named.
+    start = 63 + -(-len(first) // 512)
+    locked = bytes(physical_volume(PhysicalVolumePlan(has_bitmap=True), 1 << 18))
+    rows = mbr_entry(0xAF, 63, start - 63), mbr_entry(0xAC, start, len(locked) // 512)
+    disk = mbr_sector(*rows) + bytes(62 * 512) + first + bytes(-len(first) % 512) + locked
+    used = [at for at in range(start * 512, len(disk), 64) if any(disk[at : at + 64])]
+    found.append(_map("core-storage", disk, [*mbr_parts(0), *(words("label", at, "<IIQQIIQQIIQ") for at in used)]))
     two = bytes(5120) + first + bytes(-len(first) % 4096 + 4096) + third
     found.append(_map("bare-two", two, _volume_parts(two)))
     return found
@@ -501,6 +509,7 @@ def _images(disk: bytes, more: str = "") -> Iterator[Base]:
         parts = [*[part(records.ASIF_HEADER, 0)] * 2, part(records.SEQUENCE, 512), part(records.SEQUENCE, 1024)]
         yield one(name, data, [*parts, *(words("reference", at, ">Q") for at in rows[:40])])
     yield _bundle(f"bundle{more}", disk)
+    yield _bundle(f"bundle-binary{more}", disk, plistlib.FMT_BINARY)
     yield _folder(f"parallels-folder{more}", disk)
     yield one("nested", gzip.compress(sparse_image(disk, 8192), mtime=0), [words("gzip", 0, "<HBBIBB")])
     yield one("mac-binary-dmg", mac_binary(next(iter(_dmg("dmg", disk).pack(_dmg_files(disk)).values()))),
@@ -577,7 +586,8 @@ def mend_mac_binary(files: Files) -> None:
 
 def _dmg_files(disk: bytes) -> Files:
     """Write the pieces of a disk image (data, block maps and trailer), each as a file."""
-    ways = [(0, None), (1, bytes), (0x80000005, zlib.compress), (0x80000006, bz2.compress), (0x80000008, lzma.compress)]
+    ways = [(0, None), (1, bytes), (0x80000004, _adc), (0x80000005, zlib.compress), (0x80000006, bz2.compress)]
+    ways.append((0x80000008, lzma.compress))
     body, maps, piece = b"", [], 24 * 512
     half = len(disk) // 2 // piece * piece
     for low, high in ((0, half), (half, len(disk))):
@@ -601,6 +611,12 @@ def _dmg_files(disk: bytes) -> Files:
         "map 1": bytearray(maps[1]),
         "koly": bytearray(trailer),
     }
+
+
+def _adc(data: bytes) -> bytes:
+    """Store bytes as Apple's data compression does where nothing repeats: up to 128 after a byte with their number."""
+    pieces = (data[at : at + 128] for at in range(0, len(data), 128))
+    return b"".join(bytes([0x80 | len(piece) - 1]) + piece for piece in pieces)
 
 
 def _plist(files: Files) -> bytes:
@@ -627,15 +643,18 @@ def _dmg(name: str, disk: bytes, *, trailer_first: bool = False) -> Base:
     return Base(name, {key: bytes(data) for key, data in files.items()}, tuple(parts), disk, pack=pack, peer="dmg")
 
 
-def _bundle(name: str, disk: bytes) -> Base:
+def _bundle(name: str, disk: bytes, form: plistlib.PlistFormat = plistlib.FMT_XML) -> Base:
     band = 32768
     facts = {"band-size": band, "size": len(disk), "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
-    text = plistlib.dumps(facts)
+    text = plistlib.dumps(facts, fmt=form)
     root = "disk.sparsebundle"
     files = {f"{root}/Info.plist": text, f"{root}/Info.bckup": text, f"{root}/token": b""}
     bands = {f"{root}/bands/{at // band:x}": disk[at : at + band] for at in range(0, len(disk), band)}
     files |= {key: data for key, data in bands.items() if any(data)}
-    parts = [_text(f"{root}/Info.plist", text)] * 6 + [_text(f"{root}/Info.bckup", text)]
+    file = f"{root}/Info.plist"
+    parts = [_text(file, text)] * 6 + [_text(f"{root}/Info.bckup", text)]
+    if form == plistlib.FMT_BINARY:
+        parts = [words("binary property list", 0, f"<{len(text) * 'B'}", file)] * 6
     parts += [Part("band", key, 0, len(data), ()) for key, data in bands.items() if any(data)]
     return Base(name, files, tuple(parts), disk, path=root)
 

@@ -7,6 +7,7 @@ import pytest
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.fsrecords import RecordTree
+from tests.cases import for_each
 from tests.losses.damage import Damage, damaged, read
 
 
@@ -29,29 +30,22 @@ def is_told(reading):
     return not reading.is_silent and not reading.failure
 
 
-@pytest.mark.parametrize("flags", [0, 2, 3, 5, 6, 0x8000_0001, 0xA1B2_C3D2])
-@pytest.mark.parametrize("order", ["", "-big-endian"])
-def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order):
-    """A journal that is on the volume and holds transactions, but is marked as elsewhere or empty, is damage."""
-    found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, flags.to_bytes(4, "big"))
-    assert all(is_told(reading) for reading in found)
-    assert {reading.exit_code for reading in found} == {3}
+ELSEWHERE = bytes(32) + (1 << 20).to_bytes(8, "big")
+JOURNALS = [
+    # A journal that is on the volume and holds transactions, but is marked as elsewhere or empty
+    *(("journal-info-block", 0, flags.to_bytes(4, "big")) for flags in (0, 2, 3, 5, 6, 0x8000_0001, 0xA1B2_C3D2)),
+    # The journal file leads to the journal where the journal info block does not.
+    *(("journal-info-block", 0, flags.to_bytes(4, "big") + ELSEWHERE) for flags in (2, 4, 5, 6)),
+    # A volume that is marked as not journaled, but was last mounted with its journal
+    ("volume-header", 6, b"\xc0\0"),
+]
 
 
-@pytest.mark.parametrize("flags", [2, 4, 5, 6])
-@pytest.mark.parametrize("order", ["", "-big-endian"])
-def test_a_journal_said_to_be_elsewhere_at_a_place_that_holds_none(readings, flags, order):
-    """The journal file leads to the journal where the journal info block does not."""
-    data = flags.to_bytes(4, "big") + bytes(32) + (1 << 20).to_bytes(8, "big")
-    found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, data)
-    assert all(is_told(reading) for reading in found)
-    assert {reading.exit_code for reading in found} == {3}
-
-
-@pytest.mark.parametrize("order", ["", "-big-endian"])
-def test_a_header_that_denies_its_journal(readings, order):
-    """A volume that is marked as not journaled but was last mounted with its journal may have unreplayed changes."""
-    found = readings(f"written-hfsplus-journal-pending{order}", "volume-header", 6, b"\xc0\0")
+@for_each("order", ["", "-big-endian"])
+@for_each("structure, at, data", JOURNALS)
+def test_what_hides_the_transactions_of_a_journal_is_told(readings, order, structure, at, data):
+    """Changes that were not replayed are damage."""
+    found = readings(f"written-hfsplus-journal-pending{order}", structure, at, data)
     assert all(is_told(reading) for reading in found)
     assert {reading.exit_code for reading in found} == {3}
 

@@ -28,10 +28,7 @@ def test_each_failure_is_listed_with_its_value():
     ) as told:
         check_squares()
     assert "4-16" not in str(told.value)
-
-
-def test_nothing_to_check_is_a_failure():
-    """A rule over an empty set fails."""
+    # A rule over an empty set fails.
     with pytest.raises(AssertionError, match="nothing to check"):
         for_each("name", [])(check_squares)()
 

@@ -65,10 +65,6 @@ def test_a_scan_is_shallow(name):
     frames, modules = count(FOLDER / name)
     assert 0 < frames <= MAX_FRAMES
     assert 0 < modules <= MAX_MODULES
-
-
-@pytest.mark.parametrize("name", ["apfs-scattered.img.zst", "hfsplus-scattered.img.zst"])
-def test_the_command_adds_little(name):
-    """Counted from the program's start to the first byte, without frames of typer and the standard library."""
+    # Counted from the program's start to the first byte, without frames of typer and the standard library.
     frames, _ = count("scan", FOLDER / name)
     assert 0 < frames <= MAX_COMMAND_FRAMES

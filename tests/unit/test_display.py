@@ -62,19 +62,21 @@ def scanned(session):
 
 
 @pytest.fixture(scope="module")
-def results(session, scanned, tmp_path_factory):
-    """Call every verb on the image."""
-    trace = tmp_path_factory.mktemp("trace") / "reads.csv"
-    layoutscope.write_trace(session.trace(), trace)
-    return [
-        session, scanned, scanned.volume.walk.trace, session.predict(drives="generic-7200", what_ifs=["ssd"]),
-        session.predict(order="all", drives="sata-ssd"), session.inspect(cnid=2), session.check(),
-        layoutscope.compare(session, session, drives="generic-7200"),
-        layoutscope.series([session, session], drives="sata-ssd"),
-        layoutscope.replay(trace, drives="generic-7200", against=session), layoutscope.verify(session),
-        *layoutscope.drives(["generic-7200", "sata-ssd"]), session.volume.costs("generic-7200"),
-        layoutscope.service(session.trace(), layoutscope.load_profile("generic-7200")), session.volumes,
-    ]  # fmt: skip
+def results(tmp_path_factory):
+    """Call every verb on an image."""
+    with layoutscope.open(FOLDER / "apfs-scattered.img.zst") as session:
+        scanned = session.scan(drives=["generic-7200", "sata-ssd"])
+        trace = tmp_path_factory.mktemp("trace") / "reads.csv"
+        layoutscope.write_trace(session.trace(), trace)
+        yield [
+            session, scanned, scanned.volume.walk.trace, session.predict(drives="generic-7200", what_ifs=["ssd"]),
+            session.predict(order="all", drives="sata-ssd"), session.inspect(cnid=2), session.check(),
+            layoutscope.compare(session, session, drives="generic-7200"),
+            layoutscope.series([session, session], drives="sata-ssd"),
+            layoutscope.replay(trace, drives="generic-7200", against=session), layoutscope.verify(session),
+            *layoutscope.drives(["generic-7200", "sata-ssd"]), session.volume.costs("generic-7200"),
+            layoutscope.service(session.trace(), layoutscope.load_profile("generic-7200")), session.volumes,
+        ]  # fmt: skip
 
 
 def objects(found, seen=None):
@@ -95,8 +97,9 @@ def objects(found, seen=None):
 
 
 @pytest.mark.full
-def test_every_object_is_a_short_line(results):
-    """No repr is longer than 300 characters or has several lines, and each begins with its kind."""
+def test_every_object_is_a_short_line_and_a_page(results):
+    """Each object has a short repr, and HTML with closed tags."""
+    # No repr is longer than 300 characters or has several lines, and each begins with its kind.
     kinds = set()
     for item in objects(results):
         text = repr(item)
@@ -106,11 +109,7 @@ def test_every_object_is_a_short_line(results):
         kinds.add(type(item).__name__)
     assert {"ScanResult", "VolumeScan", "VolumeLayout", "Metric", "AccessTrace", "DriveProfile", "Session"} <= kinds
     assert len(kinds) > 30
-
-
-@pytest.mark.full
-def test_every_object_is_shown_in_a_notebook(results):
-    """Each is HTML with closed tags and its own size that does not access the network."""
+    # Each is HTML with closed tags and its own size that does not access the network.
     for item in objects(results):
         page = item._repr_html_()
         assert page, type(item)
@@ -147,15 +146,13 @@ def test_names_from_an_image_are_text(session):
         assert not {"\x1b", "\u202e", "\n"} & set(repr(item))
 
 
-def test_long_tables_say_how_long_they_are():
-    """A frame of millions of rows shows the first ones."""
+def test_tables_say_how_long_they_are_and_sort_as_numbers():
+    """Long tables show their first rows; cells have the number itself."""
+    # A frame of millions of rows shows the first ones.
     rows = [(number,) for number in range(MAX_ROWS)]
     assert f"{MAX_ROWS:,} of 1,234,567 rows" in table(("n",), rows, 1_234_567)
     assert " rows<" not in table(("n",), rows, MAX_ROWS)
-
-
-def test_numbers_sort_as_numbers():
-    """Cells have the number itself next to its formatted text."""
+    # Cells have the number itself next to its formatted text.
     assert table(("n",), [(1234567,), (None,)]).count('<td class="n" data-v="1234567">1,234,567</td>') == 1
 
 
@@ -173,13 +170,17 @@ def test_a_line_has_what_is_short_and_counts_the_rest():
     assert shorten(tuple(range(9))) == "9 of int"
     assert shorten(layout().facts) == "VolumeFacts('tiny')"
     assert len(brief(layout().facts)) < 300
-
-
-def test_looking_at_a_layout_makes_no_frames():
-    """The repr of a layout counts rows without converting tables to frames."""
+    # The repr of a layout counts rows without converting tables to frames.
     made = layout(nodes=leaves(2, 3))
     assert repr(made) == "VolumeLayout(HFS+ 'tiny', 'live', 2 nodes, 0 entries, 0 extents, 0 findings)"
     assert "frame" not in vars(made.columns("nodes"))
+    # A notebook shows the repr if the library was loaded only in part.
+    draw = Displayed._html
+    try:
+        Displayed._html = None
+        assert layout()._repr_html_() is None
+    finally:
+        Displayed._html = draw
 
 
 def test_figures_are_drawn_without_a_network(scanned):
@@ -192,13 +193,3 @@ def test_figures_are_drawn_without_a_network(scanned):
     assert 'id="plotly"' in inside
     assert "default-src 'none'" in inside
     assert not re.search(r"<script[^>]+src=", inside)
-
-
-def test_without_anybody_who_draws_the_line_is_shown():
-    """A notebook shows the repr if the library was loaded only in part."""
-    draw = Displayed._html
-    try:
-        Displayed._html = None
-        assert layout()._repr_html_() is None
-    finally:
-        Displayed._html = draw

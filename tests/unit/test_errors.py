@@ -43,7 +43,6 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
     ids=["drive", "table", "order", "what-if", "volume"],
 )
 def test_drives_tables_orders_what_ifs_and_volumes_are_suggested(ask, meant):
-    """Misspelt names of drives, tables, orders, what-ifs and volumes get a suggestion."""
     with pytest.raises(UsageError, match=rf"did you mean '{meant}'\?"):
         ask()
 

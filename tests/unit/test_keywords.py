@@ -21,50 +21,38 @@ from tests.cases import for_each
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
 MISSPELT = {
-    "batch": lambda: layoutscope.batch([IMAGE], "nowhere", resme=True),
-    "check": lambda: layoutscope.check(IMAGE, partitoin=1),
-    "checkpoints": lambda: layoutscope.checkpoints(IMAGE, partitoin=1),
-    "compare": lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"),
-    "export": lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"),
-    "extract": lambda: layoutscope.extract(IMAGE, "nowhere", forse=True),
-    "fit": lambda: layoutscope.fit("mine", randomms=3.0),
-    "forecast": lambda: layoutscope.forecast(IMAGE, workloda="add"),
-    "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
-    "list": lambda: layoutscope.list(IMAGE, foldr="/"),
-    "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
-    "open": lambda: layoutscope.open(IMAGE, partitoin=1),
-    "plan": lambda: layoutscope.plan(IMAGE, ordr="fts"),
-    "predict": lambda: layoutscope.predict(IMAGE, ordr="names"),
-    "query": lambda: layoutscope.query(IMAGE, "SELECT 1", partitoin=1),
-    "read_layouts": lambda: layoutscope.read_layouts(IMAGE, volum="Data"),
-    "replay": lambda: layoutscope.replay("nowhere", qeue_depth=2),
-    "scan": lambda: layoutscope.scan(IMAGE, snapshto="x"),
-    "series": lambda: layoutscope.series([IMAGE], bye="time"),
-    "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
-    "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
-    "validate": lambda: layoutscope.validate("nowhere", drve="generic-7200"),
-    "write_map": lambda: write_map([], "nowhere", allpaths=True),
+    "batch": (lambda: layoutscope.batch([IMAGE], "nowhere", resme=True), "resume"),
+    "check": (lambda: layoutscope.check(IMAGE, partitoin=1), "partition"),
+    "checkpoints": (lambda: layoutscope.checkpoints(IMAGE, partitoin=1), "partition"),
+    "compare": (lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"), "drives"),
+    "export": (lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"), "file_format"),
+    "extract": (lambda: layoutscope.extract(IMAGE, "nowhere", forse=True), "force"),
+    "fit": (lambda: layoutscope.fit("mine", randomms=3.0), "random_ms"),
+    "forecast": (lambda: layoutscope.forecast(IMAGE, workloda="add"), "workload"),
+    "inspect": (lambda: layoutscope.inspect(IMAGE, filepath="/"), "file_path"),
+    "list": (lambda: layoutscope.list(IMAGE, foldr="/"), "folder"),
+    "map": (lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"), "drives"),
+    "open": (lambda: layoutscope.open(IMAGE, partitoin=1), "partition"),
+    "plan": (lambda: layoutscope.plan(IMAGE, ordr="fts"), "order"),
+    "predict": (lambda: layoutscope.predict(IMAGE, ordr="names"), "order"),
+    "query": (lambda: layoutscope.query(IMAGE, "SELECT 1", partitoin=1), "partition"),
+    "read_layouts": (lambda: layoutscope.read_layouts(IMAGE, volum="Data"), "volume"),
+    "replay": (lambda: layoutscope.replay("nowhere", qeue_depth=2), "queue_depth"),
+    "scan": (lambda: layoutscope.scan(IMAGE, snapshto="x"), "snapshot"),
+    "series": (lambda: layoutscope.series([IMAGE], bye="time"), "by"),
+    "trace": (lambda: layoutscope.trace(IMAGE, oder="names"), "order"),
+    "verify": (lambda: layoutscope.verify(IMAGE, partitoin=1), "partition"),
+    "validate": (lambda: layoutscope.validate("nowhere", drve="generic-7200"), "drive"),
+    "write_map": (lambda: write_map([], "nowhere", allpaths=True), "all_paths"),
 }
-MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
-MEANT |= {
-    "list": "folder",
-    "map": "drives",
-    "plan": "order",
-    "predict": "order",
-    "read_layouts": "volume",
-    "replay": "queue_depth",
-    "scan": "snapshot",
-}
-MEANT |= {"forecast": "workload"}
-MEANT |= {"batch": "resume", "series": "by", "trace": "order", "validate": "drive", "write_map": "all_paths"}
 
 
 @for_each("verb", MISSPELT)
 def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
     """No verb ignores a keyword: an unknown one is an error that suggests a similar name."""
-    meant = MEANT.get(verb, "partition")
+    call, meant = MISSPELT[verb]
     with pytest.raises(TypeError, match=rf"^{verb}\(\) has no keyword '\w+' \(did you mean '{meant}'\?\)"):
-        MISSPELT[verb]()
+        call()
 
 
 @pytest.mark.parametrize(
@@ -124,18 +112,28 @@ def test_a_workload_is_said_plainly_or_together():
     assert len(layoutscope.trace(IMAGE, host="linux", order="names")) == plain.volumes[0].walk.reads
 
 
-def test_one_drive_is_a_text():
-    """A single name is one drive, for every verb that takes drives."""
+def test_one_value_needs_no_list():
+    """A single drive, what-if or volume, and a number of any kind."""
+    # A single name is one drive, for every verb that takes drives.
     assert [item.drive for item in layoutscope.scan(IMAGE, drives="generic-7200").volumes[0].predictions] == [
         "generic-7200"
     ]
     assert [facts.profile.name for facts in layoutscope.drives("generic-7200")] == ["generic-7200"]
     assert [row.drive for row in layoutscope.compare(IMAGE, IMAGE, drives="sata-ssd").times] == ["sata-ssd"]
     assert [row.drive for row in layoutscope.series(IMAGE, drives="sata-ssd").found.times] == ["sata-ssd"]
-
-
-def test_two_images_are_compared_one_by_one_or_as_a_list():
-    """``compare(a, b)`` is ``compare([a, b])``, and one image alone cannot be compared."""
+    # A single value needs no list, and a number no quotes.
+    (case,) = layoutscope.predict(IMAGE, drives="generic-7200", what_ifs="ssd", volume=1).volumes
+    assert [change.name for change in case.drives[0].what_ifs] == ["ssd"]
+    with pytest.raises(layoutscope.errors.UsageError, match="no volume '2'"):
+        layoutscope.predict(IMAGE, volume=2)
+    # The drive is given as for other verbs.
+    reads = layoutscope.trace(IMAGE)
+    loaded = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
+    assert layoutscope.service(reads, "generic-7200").service_s == loaded.service_s
+    # A count that was computed with numpy is a whole number, too.
+    (case,) = layoutscope.predict(IMAGE, drives="sata-ssd", top=np.int64(1)).volumes
+    assert case
+    # ``compare(a, b)`` is ``compare([a, b])``, and one image alone cannot be compared.
     assert layoutscope.compare(IMAGE, IMAGE, drives=()) == layoutscope.compare([IMAGE, IMAGE], drives=())
     with pytest.raises(layoutscope.errors.UsageError, match="at least two"):
         layoutscope.compare(IMAGE)
@@ -173,8 +171,9 @@ def fits(value, hint):
     )
 
 
-def test_defaults_are_of_the_types_that_are_declared():
-    """A request without keywords has values of the declared types; callables are not checked here."""
+def test_options_have_one_default_of_their_type():
+    """Defaults have the declared type, and one name has one."""
+    # A request without keywords has values of the declared types; callables are not checked here.
     wrong = [
         f"{group.__name__}.{name}: {option.default!r}"
         for group in GROUPS
@@ -183,55 +182,29 @@ def test_defaults_are_of_the_types_that_are_declared():
     ]
     assert wrong == []
     assert len(GROUPS) > 20
-
-
-def test_an_option_of_one_name_has_one_default_wherever_groups_meet():
-    """Verbs that combine groups cannot have two defaults for one name."""
+    # Verbs that combine groups cannot have two defaults for one name.
     assert {options_of(group)["order"].default for group in GROUPS if "order" in options_of(group)} == {"fts"}
     assert {options_of(group)["host"].default for group in GROUPS if "host" in options_of(group)} == {None}
-
-
-def test_a_request_is_filled_and_holds_nothing_else():
-    """A group's declared options are all present, and no others."""
+    # A group's declared options are all present, and no others.
     asked = fill(ReadOptions, {"sweep": True, "order": "names"})
     assert asked.keys() == ReadOptions.__annotations__.keys()
     assert (asked["sweep"], asked["partition"], asked["names"]) == (True, None, True)
 
 
-def test_tab_shows_the_verbs():
-    """``dir`` lists every verb and none of the package's imports, and loads nothing."""
+def test_looking_around_shows_the_verbs():
+    """Tab lists the verbs and loads nothing."""
+    # ``dir`` lists every verb and none of the package's imports, and loads nothing.
     assert set(layoutscope.__all__) <= set(dir(layoutscope))
     assert {"import_module", "TYPE_CHECKING", "annotations"} & set(dir(layoutscope)) == set()
-
-
-def test_a_misspelt_verb_is_answered_with_what_was_meant():
-    """The message uses the package's public name."""
+    # The message uses the package's public name.
     with pytest.raises(AttributeError, match=r"module 'layoutscope' has no attribute 'scna' \(did you mean 'scan'\?\)"):
         layoutscope.scna  # noqa: B018
     assert not hasattr(layoutscope, "_ipython_display_")
-
-
-def test_looking_around_loads_nothing():
-    """Importing the package and listing its verbs loads neither arrays nor frames nor the command line."""
+    # Importing the package and listing its verbs loads neither arrays nor frames nor the command line.
     heavy = "{'numpy', 'polars', 'typer', 'rich', 'layoutscope.api'}"
     script = f"import sys, layoutscope; dir(layoutscope); print(sorted({heavy} & {{*sys.modules}}))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
-
-
-def test_one_what_if_is_a_text_and_a_volume_a_number():
-    """A single value needs no list, and a number no quotes."""
-    (case,) = layoutscope.predict(IMAGE, drives="generic-7200", what_ifs="ssd", volume=1).volumes
-    assert [change.name for change in case.drives[0].what_ifs] == ["ssd"]
-    with pytest.raises(layoutscope.errors.UsageError, match="no volume '2'"):
-        layoutscope.predict(IMAGE, volume=2)
-
-
-def test_reads_are_served_on_a_drive_by_its_name():
-    """The drive is given as for other verbs."""
-    reads = layoutscope.trace(IMAGE)
-    loaded = layoutscope.service(reads, layoutscope.load_profile("generic-7200"))
-    assert layoutscope.service(reads, "generic-7200").service_s == loaded.service_s
 
 
 @pytest.mark.parametrize(
@@ -267,9 +240,3 @@ def test_number_outside_the_bounds_of_its_option_is_refused(verb, given, message
     """The library refuses what the command refuses, before it reads the image."""
     with pytest.raises(layoutscope.errors.UsageError, match=message):
         getattr(layoutscope, verb)("missing.img", **given)
-
-
-def test_number_may_be_one_of_numpy():
-    """A count that was computed with numpy is a whole number, too."""
-    (case,) = layoutscope.predict(IMAGE, drives="sata-ssd", top=np.int64(1)).volumes
-    assert case

@@ -38,10 +38,6 @@ def test_every_name_is_a_row_in_the_order_of_paths(session):
     assert [path.replace("/", "\0") for path in paths] == sorted(path.replace("/", "\0") for path in paths)
     entries = session.layouts[0].columns("entries")
     assert len(rows) == np.count_nonzero(entries["flags"].data & FLAG_PRIVATE == 0) == len(set(paths))
-
-
-def test_rows_come_in_parts_and_as_a_frame(session):
-    """Two parts together have all rows; the frame has the same values."""
     rows = layoutscope.list(session)
     whole = rows.part(slice(None))
     first, rest = rows.part(slice(0, 1000)), rows.part(slice(1000, None))
@@ -72,6 +68,11 @@ def test_formats_hold_the_same_rows(session):
     lines = [json.loads(line) for line in written(session, file_format="jsonl")[1].decode().splitlines()]
     assert [row["path"] for row in lines] == paths
     assert [row["size_bytes"] for row in lines] == [int(row["size_bytes"]) for row in table]
+    # Other formats have their own separators.
+    with pytest.raises(UsageError, match="zero bytes"):
+        layoutscope.list(session, zero=True, file_format="csv")
+    with pytest.raises(UsageError, match="unknown format 'xml'"):
+        layoutscope.list(session, file_format="xml")
 
 
 def test_what_a_terminal_would_act_on_is_visible_unless_bytes_are_asked_for(monkeypatch, session):
@@ -91,14 +92,6 @@ def test_what_a_terminal_would_act_on_is_visible_unless_bytes_are_asked_for(monk
     assert written(session, zero=True)[1] == b"/a\nb\x1b[2J\0" * len(rows)
 
 
-def test_zero_bytes_belong_to_text(session):
-    """Other formats have their own separators."""
-    with pytest.raises(UsageError, match="zero bytes"):
-        layoutscope.list(session, zero=True, file_format="csv")
-    with pytest.raises(UsageError, match="unknown format 'xml'"):
-        layoutscope.list(session, file_format="xml")
-
-
 def test_a_list_replaces_no_file_of_others(session, tmp_path):
     """An existing target is refused before the image is read; the suffix selects the format."""
     target = tmp_path / "files.csv"
@@ -107,10 +100,7 @@ def test_a_list_replaces_no_file_of_others(session, tmp_path):
     with pytest.raises(UsageError, match="exists"):
         layoutscope.list(session, target)
     layoutscope.list(session, target, force=True)
-
-
-def test_an_image_without_files_says_so(tmp_path):
-    """No empty list is written."""
+    # No empty list is written.
     empty = tmp_path / "empty.img"
     empty.write_bytes(bytes(1 << 20))
     with pytest.raises(LayoutscopeError):

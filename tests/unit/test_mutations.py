@@ -46,6 +46,6 @@ def test_every_change_of_code_is_made_and_no_other(tmp_path):
 @pytest.mark.full
 def test_a_change_is_noticed_and_nothing_else():
     """The backup of a GPT is used if the primary header is sound: the tests fail, and pass without the change."""
-    path, tests = ROOT / "layoutscope/partition/maps.py", ["tests/unit/partition/test_gpt.py"]
+    path, tests = ROOT / "layoutscope/partition/maps.py", ["tests/unit/partition/test_maps.py"]
     change = next(number for number, (_, what) in enumerate(changes_of(path)) if what == "IsNot to Is")
     assert [is_noticed(path, number, tests, 600) for number in (-1, change)] == [False, True]

@@ -19,10 +19,7 @@ def test_a_request_has_what_callers_may_say():
     own = set(read_options())
     assert own == {"xid", "snapshot", "second", "password", "no_journal"}
     assert set(options_of(SharedReadOptions)) | own == set(options_of(ReadOptions)) == set(make_request({}))
-
-
-def test_a_request_without_keywords_reads_everything_as_mounted():
-    """By default, all volumes are read with their names and each file system's defaults, without a sweep."""
+    # By default, all volumes are read with their names and each file system's defaults, without a sweep.
     request = make_request({})
     assert (request["partition"], request["volume"], request["names"], request["sweep"]) == (None, None, True, False)
     assert {name: request[name] for name in read_options()} == {

@@ -14,7 +14,6 @@ from fixtures.hfsplus.writer import render
 from layoutscope import ownfiles
 from layoutscope.api.outputs import open_output
 from layoutscope.errors import OutputError, UsageError
-from tests.cases import for_each
 
 PACKAGE = Path(ownfiles.__file__).parent
 ALWAYS = {"unlink", "rmtree", "rmdir", "removedirs", "renames", "hardlink_to", "symlink_to"}
@@ -62,7 +61,7 @@ WRITERS = {
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "cli/application.py: formatter.write_text": "a page of help",
     "cli/help.py: formatter.write_text": "a page of help",
-    "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
+    "fleet/limits.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
     "structs/build.py: source.write_text": "a temporary folder of its own",
     "tables/capture.py: open": "the null device",
     "__main__.py: open": "standard streams, by their numbers",
@@ -96,15 +95,6 @@ def test_nothing_else_writes_into_files_that_are_there():
     assert found == set(WRITERS)
 
 
-@pytest.mark.parametrize(
-    "planted",
-    ["open(a, 'w')", "a.open('wb')", "a.open(mode='r+b')", "a.write_text('x')", "os.open(a, os.O_RDWR | os.O_TRUNC)"],
-)
-def test_each_such_writer_is_found(planted):
-    """Each of these calls would make the test above fail."""
-    assert writers_in(planted)
-
-
 def test_one_module_deletes_and_replaces():
     """Nothing else in the package removes, renames or truncates a file, except for listed reasons."""
     found = {
@@ -116,42 +106,31 @@ def test_one_module_deletes_and_replaces():
     assert found == set(EXCEPTIONS)
 
 
-@for_each(
-    "planted",
-    [
-        "path.unlink()",
-        "path.unlink(missing_ok=True)",
-        "shutil.rmtree(x)",
-        "os.replace(a, b)",
-        "a.replace(b)",
-        "os.remove(a)",
-        "os.rename(a, b)",
-        "a.rename(b)",
-        "os.renames(a, b)",
-        "os.removedirs(a)",
-        "a.rmdir()",
-        "os.truncate(a, 0)",
-        "a.truncate(0)",
-        "from os import unlink",
-        "from shutil import rmtree as gone",
-        "a.b(c).replace(d)",
-        "shutil.move(a, b)",
-        "a.replace(target=b)",
-        "os.link(a, b)",
-    ],
-)
-def test_each_such_call_is_found(planted):
-    """Each of these calls would make the test above fail."""
-    assert calls_in(planted)
+WRITING = """
+    open(a, 'w'); a.open('wb'); a.open(mode='r+b'); a.write_text('x'); os.open(a, os.O_RDWR | os.O_TRUNC)
+"""
+DELETING = """
+    path.unlink(); path.unlink(missing_ok=True); shutil.rmtree(x); os.replace(a, b); a.replace(b); os.remove(a)
+    os.rename(a, b); a.rename(b); os.renames(a, b); os.removedirs(a); a.rmdir(); os.truncate(a, 0); a.truncate(0)
+    from os import unlink; from shutil import rmtree as gone; a.b(c).replace(d); shutil.move(a, b)
+    a.replace(target=b); os.link(a, b)
+"""
+HARMLESS = """
+    text.replace('a', 'b'); replace(item, a=1); dataclasses.replace(item, a=1); found.remove(x)
+    time.replace(tzinfo=None); shutil.disk_usage(a)
+"""
 
 
-@pytest.mark.parametrize(
-    "harmless", ["text.replace('a', 'b')", "replace(item, a=1)", "dataclasses.replace(item, a=1)", "found.remove(x)",
-                 "time.replace(tzinfo=None)", "shutil.disk_usage(a)"],
-)  # fmt: skip
-def test_other_calls_are_not(harmless):
-    """Strings, dataclasses, lists and times are not files."""
-    assert calls_in(harmless) == []
+def calls_of(text: str) -> list[str]:
+    """Split an example into its calls."""
+    return [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
+
+
+def test_each_such_call_is_found():
+    """Each would make a test above fail; strings, dataclasses, lists and times are not files."""
+    assert [call for call in calls_of(WRITING) if not writers_in(call)] == []
+    assert [call for call in calls_of(DELETING) if not calls_in(call)] == []
+    assert [call for call in calls_of(HARMLESS) if calls_in(call)] == []
 
 
 def put(path: Path, text: str = "mine") -> None:
@@ -217,12 +196,20 @@ def way(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("is_old", "force", "words"),
+    [
+        (False, False, "appeared while the result was made, and is not replaced"),
+        (False, True, "appeared while the result was made, and is not replaced"),
+        (True, True, "was changed while the result was made, and stays as it is"),
+    ],
+)
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
-    """Nothing was there at the check; a file that exists when the result is complete stays."""
-    target = tmp_path / "a.csv"
-    before = None
+def test_what_appears_meanwhile_is_not_replaced(request, tmp_path, stranger, is_old, force, words):
+    """A file that is put in the place, or written into an old result, after the check stays."""
+    target, before = tmp_path / "a.csv", None
+    if is_old:
+        request.getfixturevalue("marks")(target, "four")
 
     def write() -> None:
         nonlocal before
@@ -231,26 +218,7 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
             STRANGERS[stranger](target)
             before = contents(target)
 
-    with pytest.raises(OutputError, match=r"a\.csv: appeared while the result was made, and is not replaced"):
-        write()
-    assert contents(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, stranger):
-    """The old result may be replaced, but not a file put in its place, or written into it, after the check."""
-    target, before = marks(tmp_path / "a.csv", "four"), None
-
-    def write() -> None:
-        nonlocal before
-        with open_output(target, force=True) as file:
-            file.write(b"result")
-            STRANGERS[stranger](target)
-            before = contents(target)
-
-    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
+    with pytest.raises(OutputError, match=rf"a\.csv: {words}"):
         write()
     assert contents(target) == before
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

@@ -29,11 +29,7 @@ def test_the_innermost_phase_is_what_is_being_done():
     assert heard[1] == Step("outer", 3, 4, "bytes")
     assert heard[1].share == 0.75
     assert heard[2].share is None
-
-
-@pytest.mark.usefixtures("every_step")
-def test_a_phase_may_count_elsewhere():
-    """A phase's own counter is read when it is displayed."""
+    # A phase's own counter is read when it is displayed.
     heard, done = [], [0]
     with reporting(heard.append), phase("reading", count=lambda: done[0]):
         done[0] = 7

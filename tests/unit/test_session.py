@@ -125,10 +125,6 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
         with pytest.raises(UsageError, match=f"no volume '{wanted}'.*Choose from: 1 'Data', 2 'System'"):
             volumes[wanted]
     assert repr(volumes) == "Volumes(1: 'Data', 2: 'System')"
-
-
-def test_several_volumes_must_be_chosen_from():
-    """If two volumes can be walked, or none, there is no ``volume``."""
     with pytest.raises(UsageError, match="no volume that can be walked"):
         layoutscope.api.images.only_volume([])
 

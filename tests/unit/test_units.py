@@ -8,10 +8,7 @@ def test_nearly_all_is_not_all():
     assert format_share(0.9999) == "99.99 %"
     assert format_share(0.99999999) == "99.99 %"
     assert format_share(0.00001) == "0.001 %"
-
-
-def test_one_of_a_unit_is_singular():
-    """One clump, two clumps; no value is a dash."""
+    # One clump, two clumps; no value is a dash.
     assert format_value(1, "clumps") == "1 clump"
     assert format_value(2, "clumps") == "2 clumps"
     assert format_value(None, "clumps") == "-"

@@ -1,12 +1,11 @@
 """Compares plans of drivers with images that these drivers made of similar files.
 
-``python -m tests.validation.ager`` prints the table. Parameters come from the drivers' sources, from the fresh images
+Parameters come from the drivers' sources, from the fresh images
 (fill of the nodes) and from the transaction ids of the aged ones (files per commit); the rest follows.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +16,12 @@ from fixtures.fileset import FileSet
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import trace
 from tests.validation.plans import LINUX_APFS, LINUX_APFS_INTERLEAVED, LINUX_HFSPLUS, Placement, aging
-from tests.validation.traces import Traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.tables import VolumeLayout
+    from tests.validation.traces import Traces
 
 CASES: Final[dict[str, tuple[FileSet, Placement]]] = {
     "hfsplus-20000": (FileSet(files=20_000, order="numbered"), LINUX_HFSPLUS),
@@ -121,14 +120,3 @@ def comparison(images: Traces) -> list[dict[str, object]]:
                     {"image": image, "measure": name, "real": theirs[name], "plan": ours[name], "agrees": agrees}
                 )
     return rows
-
-
-if __name__ == "__main__":
-    from tests.conftest import cache_dir, shared_dir
-
-    folder = shared_dir()
-    if folder is None:
-        sys.exit("the reference images (../shared) are absent")
-    for row in comparison(Traces(folder, lambda name: cache_dir() / name)):
-        mark = "" if row["agrees"] else "  off"
-        print(f"{row['image']:20} {row['measure']:28} {row['real']:12.4g} {row['plan']:12.4g}{mark}")  # noqa: T201

@@ -1,14 +1,9 @@
-"""The drive model against a published simulator: DiskSim 4.0, three drives, synthetic and recorded workloads.
-
-``python -m tests.validation.disksim`` prints the tables of docs/evidence.md and, with ``--figure FILE.html``, draws the
-cumulative service time of the walks.
-"""
+"""The drive model against a published simulator: DiskSim 4.0, three drives, synthetic and recorded workloads."""
 
 from __future__ import annotations
 
 import csv
 import io
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,107 +103,14 @@ class Witness:
             for row in self.rows(drive, setting, think_us=think)
         ]
 
-    def walk_errors(self, geometry: str, drives: tuple[str, ...] = CHEETAHS) -> list[float]:
-        """Return the errors of the directory workloads on some drives, buffer off and on, as shares."""
-        return [
-            abs(row.ratio - 1)
+    def walk_errors(self, geometry: str, drives: tuple[str, ...] = CHEETAHS) -> dict[tuple[str, str], list[float]]:
+        """Return the errors of the directory workloads as shares, by drive and by the setting of the buffer."""
+        return {
+            (drive, setting): [row.ratio - 1 for row in self.rows(drive, setting, geometry=geometry) if row.is_walk]
             for drive in drives
             for setting in ("off", BUFFER_ON[drive])
-            for row in self.rows(drive, setting, geometry=geometry)
-            if row.is_walk
-        ]
+        }
 
 
 def _numbers(result: dict[str, str]) -> dict[str, float]:
     return {key: float(value) for key, value in result.items() if key not in ("drive", "setting", "workload")}
-
-
-def comparison_table(witness: Witness) -> str:
-    """Return a Markdown table of DiskSim's seconds, ours, the ratio and both splits, per workload."""
-    lines = [
-        "| drive | buffer | reads | DiskSim s | ours s | ratio | seek ms | rotation ms | transfer ms | hits |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for drive in CHEETAHS:
-        for setting, words in (("off", "off"), ("join", "on")):
-            lines += [_line(row, words) for row in witness.rows(drive, setting)]
-    return "\n".join(lines) + "\n"
-
-
-def _line(row: Row, buffer: str) -> str:
-    split = " | ".join(f"{row.theirs[key]:.3f} / {row.ours[key]:.3f}" for key in SPLIT)
-    hits = " / ".join(f"{sum(side[key] for key in HITS):.1%}" for side in (row.theirs, row.ours))
-    seconds = f"{row.theirs['service_s']:.3f} | {row.ours['service_s']:.3f} | {row.ratio:.4f}"
-    return f"| {row.drive} | {buffer} | {row.workload} | {seconds} | {split} | {hits} |"
-
-
-def knowledge_table(witness: Witness) -> str:
-    """Return the cost of less detailed drive data, as a Markdown table."""
-    lines = ["| what is known of the drive | runs | largest error | root mean square |", "|---|---|---|---|"]
-    for geometry, words in (
-        ("map", "every sector"),
-        ("zones", "zones, skews, seek table, overheads"),
-        ("datasheet", "rotation, three seek times, two rates, buffer size"),
-    ):
-        errors = np.array(witness.walk_errors(geometry))
-        rms = float(np.sqrt((errors**2).mean()))
-        lines.append(f"| {words} | {len(errors)} | {errors.max():.1%} | {rms:.1%} |")
-    return "\n".join(lines) + "\n"
-
-
-def claim_table(witness: Witness) -> str:
-    """Return APFS over HFS+ for the same files, by DiskSim and by our model, think times included, as Markdown."""
-    lines = ["| drive | buffer | files | APFS / HFS+ by DiskSim | by us |", "|---|---|---|---|---|"]
-    for drive in CHEETAHS:
-        for setting, words in (("off", "off"), ("join", "on")):
-            rows = {row.workload: row for row in witness.rows(drive, setting) if row.is_walk}
-            for files in ("200000-c00", "200000-c20"):
-                apfs, hfs = (rows[f"{system}-{files}-stat"] for system in ("apfs", "hfsplus"))
-                theirs, ours = (
-                    getattr(apfs, side)["total_s"] / getattr(hfs, side)["total_s"] for side in ("theirs", "ours")
-                )
-                lines.append(f"| {drive} | {words} | {files} | {theirs:.2f} | {ours:.2f} |")
-    return "\n".join(lines) + "\n"
-
-
-def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str = "200000-c20"):
-    """Draw the cumulative service time of the workload on both file systems, with DiskSim's totals as end marks."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    totals = {row.workload: row.theirs["service_s"] for row in witness.rows(drive, "join")}
-    for system, label, color in (("hfsplus", "HFS+", "#1f77b4"), ("apfs", "APFS", "#d62728")):
-        workload = f"{system}-{files}-stat"
-        reads = witness.trace(drive, workload)
-        seconds = np.cumsum(service(reads, load_profile(drive)).reads_ms.service_ms) / 1000
-        shown = np.unique(np.linspace(0, len(seconds) - 1, 1500).astype(int))
-        figure.add_scatter(x=shown, y=seconds[shown], mode="lines", name=label, line={"color": color})
-        mark = {"color": color, "size": 12, "symbol": "circle-open"}
-        figure.add_scatter(
-            x=[len(seconds)], y=[totals[workload]], mode="markers", marker=mark, name=f"{label}, DiskSim's total"
-        )
-    figure.update_layout(
-        title=f"Walk of the same files ({files}) on {load_profile(drive).title}",
-        xaxis_title="reads",
-        yaxis_title="cumulative service time, seconds",
-        template="plotly_white",
-    )
-    return figure
-
-
-def main() -> None:
-    """Print the tables; draw the figure if requested."""
-    from tests.conftest import shared_dir
-
-    shared = shared_dir()
-    if shared is None:
-        sys.exit("the reference images (../shared) are absent")
-    witness = Witness(shared)
-    for table in (comparison_table, knowledge_table, claim_table):
-        sys.stdout.write(table(witness) + "\n")
-    if "--figure" in sys.argv:
-        cumulative_figure(witness).write_html(sys.argv[sys.argv.index("--figure") + 1], include_plotlyjs=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,6 @@
 """Recomputes all evidence: ``python -m tests.validation.evidence`` writes ``results/*.json`` for docs/evidence.md.
 
-``python -m tests.validation.evidence witnesses`` (or ``reference``, ``ager``) does one part; ``--figure FILE.html``
-draws the cumulative service time of the walks, ours and DiskSim's. Afterwards
+``python -m tests.validation.evidence witnesses`` (or ``reference``, ``ager``) does one part. Afterwards
 ``python -m cogapp -P -r README.md docs/*.md``.
 """
 
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.conftest import cache_dir, shared_dir
 from tests.validation import ager, reference, witnesses
-from tests.validation.disksim import Witness, cumulative_figure
+from tests.validation.disksim import Witness
 from tests.validation.traces import Traces
 
 if TYPE_CHECKING:
@@ -36,10 +35,6 @@ def main(arguments: list[str]) -> None:
     folder = shared_dir()
     if folder is None:
         sys.exit("the reference images (../shared) are absent")
-    if "--figure" in arguments:
-        target = arguments[arguments.index("--figure") + 1]
-        cumulative_figure(Witness(folder)).write_html(target, include_plotlyjs=True)
-        return
     unknown = sorted(set(arguments) - set(PARTS))
     if unknown:
         sys.exit(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")

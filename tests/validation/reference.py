@@ -1,11 +1,10 @@
 """Predictions for the reference measurements: published times row by row, next to those of layoutscope.
 
-``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
-docs/evidence.md is made. No images of the measured volumes exist, so the predictions use plans of volumes,
-``macos-hfsplus`` and ``macos-apfs``, and are labelled so. For the ratio only, one prediction uses real images of
-200,000 files made by the Linux drivers. The article's times are those of `tests.validation.article`. Every parameter is
-in a drive profile, a host profile or a plan, with its reason, and was fixed before anything was compared. Misses are
-shown.
+``python -m tests.validation.evidence reference`` writes ``results/reference.json``, from which docs/evidence.md is
+made. No images of the measured volumes exist, so the predictions use plans of volumes, ``macos-hfsplus`` and ``macos-
+apfs``, and are labelled so. For the ratio only, one prediction uses real images of 200,000 files made by the Linux
+drivers. The article's times are those of `tests.validation.article`. Every parameter is in a drive profile, a host
+profile or a plan, with its reason, and was fixed before anything was compared. Misses are shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
 performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is
@@ -15,7 +14,6 @@ It?" (2017); "APFS and HFS+ benchmarks on 2017 MacBook Pro with macOS High Sierr
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -236,18 +234,3 @@ def load(name: str) -> dict[str, object]:
     """Read results back."""
     found: dict[str, object] = json.loads((RESULTS / f"{name}.json").read_text())
     return found
-
-
-def main() -> None:
-    """Predict, save, print."""
-    from tests.conftest import cache_dir, shared_dir
-    from tests.validation.traces import Traces
-
-    folder = shared_dir()
-    results = collect(None if folder is None else Traces(folder, lambda name: cache_dir() / name))
-    save("reference", results)
-    json.dump(rounded(results), sys.stdout, indent=1)
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,9 @@ from tests.validation.ager import CASES, MISSES, TOLERANCES, measures, planned
 from tests.validation.traces import Traces
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=pytest.mark.slow) if name.endswith("200000") else name for name in CASES]
+)
 def test_plans_are_like_the_images(shared, reference_image, case):
     """Fresh and after 20 cycles every quantity is within its tolerance, except the known differences."""
     images = Traces(shared, reference_image)

@@ -28,33 +28,25 @@ UNSTABLE = "apfs-20000-c20-stat"
 LARGE_APFS = [walk for walk in WALKS if walk.startswith("apfs-200000")]
 
 
-@pytest.mark.parametrize("row", SAVED, ids=lambda row: f"{row['drive']}-{row['jitter_us']}")
-def test_long_walks_that_move_the_arm_are_within_two_per_cent(row):
-    """APFS with 200,000 files, on every drive, with an exact and a late clock; other workloads are in the docs."""
-    assert max(abs(row["walks"][walk]) for walk in LARGE_APFS) < WALK_MUST
-    assert row["known"] < 0.05
+def test_what_is_saved_is_as_close_as_the_page_says():
+    """Every drive with each clock and over all workloads, within a minute.
 
-
-def test_every_drive_was_measured():
-    """Every drive has a result with each clock and over all workloads."""
-    assert [(row["drive"], row["jitter_us"]) for row in SAVED] == [
-        (drive, round(jitter * 1000)) for jitter in JITTERS_MS for drive in DRIVES
-    ]
-    assert all(set(row["walks"]) == set(WALKS) for row in SAVED)
-
-
-@pytest.mark.parametrize("name", BEFORE)
-def test_walks_on_drives_of_data_sheets_are_closer_than_before(name):
-    """With an exact clock all eight are within 1 %; the worst were off by 4 to 57 % (`BEFORE`)."""
-    (row,) = (row for row in SAVED if (row["drive"], row["jitter_us"]) == (name, 0))
-    for system, before in zip(("apfs", "hfsplus"), BEFORE[name], strict=True):
-        worst = max(abs(row["walks"][walk]) for walk in WALKS if walk.startswith(system))
-        assert worst < min(0.01, before)
-
-
-def test_every_measurement_ends_within_a_minute():
-    """On every drive, with either clock."""
-    assert max(row["seconds"] for row in SAVED) < LONGEST_S
+    APFS with 200,000 files, which moves the arm, is within 2 %; the curves are within 3 %, but a clock that is late by
+    20 us adds that to the shortest seeks. With an exact clock every workload on drives of data sheets is within 1 %;
+    the worst were off by 4 to 57 % (`BEFORE`).
+    """
+    keys = [(row["drive"], row["jitter_us"]) for row in SAVED]
+    assert keys == [(drive, round(jitter * 1000)) for jitter in JITTERS_MS for drive in DRIVES]
+    for row in SAVED:
+        assert set(row["walks"]) == set(WALKS)
+        assert max(abs(row["walks"][walk]) for walk in LARGE_APFS) < WALK_MUST, row["drive"]
+        assert row["known"] < 0.05
+        assert row["seconds"] < LONGEST_S
+        assert row["curve"] < (CURVE_LATE if row["jitter_us"] else CURVE_MUST), row["drive"]
+        if row["drive"] in BEFORE and not row["jitter_us"]:
+            for system, before in zip(("apfs", "hfsplus"), BEFORE[row["drive"]], strict=True):
+                worst = max(abs(row["walks"][walk]) for walk in WALKS if walk.startswith(system))
+                assert worst < min(0.01, before)
 
 
 def test_why_one_walk_is_far_off(shared):
@@ -79,7 +71,7 @@ def test_why_one_walk_is_far_off(shared):
 
 
 @pytest.mark.images
-@pytest.mark.parametrize("name", DISKSIM)
+@pytest.mark.parametrize("name", [DISKSIM[0], *(pytest.param(name, marks=pytest.mark.slow) for name in DISKSIM[1:])])
 def test_what_is_saved_comes_out_again(name, shared):
     """A new measurement gives the curve and workload errors in the docs; reads are drawn with a fixed seed."""
     again = judge(Witness(shared), name, 0.0)
@@ -87,9 +79,3 @@ def test_what_is_saved_comes_out_again(name, shared):
     assert again["walks"] == pytest.approx(row["walks"], abs=0.005)
     assert again["curve"] == pytest.approx(row["curve"], abs=0.005)
     assert again["reads"] == row["reads"]
-
-
-def test_the_curves_are_within_three_per_cent():
-    """Every drive with an exact clock; a clock that is late by 20 us adds that to the shortest seeks, too."""
-    for row in SAVED:
-        assert row["curve"] < (CURVE_LATE if row["jitter_us"] else CURVE_MUST), row["drive"]

@@ -8,9 +8,9 @@ import pytest
 
 from fixtures.fileset import FileSet, populate
 from tests.validation import article, intervals, reference
-from tests.validation.disksim import ATLAS, CHEETAHS, Witness
+from tests.validation.disksim import CHEETAHS, Witness
 from tests.validation.traces import Traces
-from tests.validation.witnesses import GEOMETRIES, SETTINGS
+from tests.validation.witnesses import SETTINGS
 
 WITNESSES = reference.load("witnesses")
 REFERENCE = reference.load("reference")
@@ -86,18 +86,6 @@ def test_distance_explains_the_fresh_walk_and_order_the_aged_one():
     for files, low, high in (("200000-c00", 0.9, 1), ("200000-c20", 0, 0.5)):
         apfs, near, packed = (seconds[files, case] for case in ("apfs", "clumped-like-hfs", "packed"))
         assert low < (apfs - near) / (apfs - packed) < high
-
-
-def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
-    """Both Cheetahs, and the Atlas, where a data sheet has the largest error; a new run gives the saved errors."""
-    witness = Witness(shared)
-    rows = WITNESSES["knowledge"]
-    assert [tuple(row["drives"]) for row in rows] == [CHEETAHS, (ATLAS,)] * 3
-    for row, geometry in zip(rows, [name for name in GEOMETRIES for _ in range(2)], strict=True):
-        errors = witness.walk_errors(geometry, tuple(row["drives"]))
-        assert len(errors) == row["runs"]
-        assert max(errors) == pytest.approx(row["largest"], rel=DIGITS)
-    assert max(rows, key=lambda row: row["largest"]) == rows[-1]
 
 
 def test_the_saved_story_is_what_a_plan_gives():

@@ -11,8 +11,9 @@ import pytest
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.uncertain import fingerprint, model_error, num_draws
 from tests.validation import costs, intervals, reference
-from tests.validation.disksim import CHEETAHS, Witness
+from tests.validation.disksim import ATLAS, CHEETAHS, Witness
 from tests.validation.placements import VOLUMES, draws, volume
+from tests.validation.witnesses import GEOMETRIES
 
 SAVED = reference.load("intervals")
 ROWS = intervals.rows()
@@ -83,23 +84,8 @@ def test_the_aim_is_missed_either_way():
     assert narrow["hits"] / narrow["experiments"] < wide["hits"] / wide["experiments"] < intervals.AIM_SHARE
 
 
-OPEN_US = 7.4 / 0.42
-"""Time to open, read and close a folder on a computer of 2017: measured on an M3 Max by Bun (#12101)."""
-
-
-def folders_of(asked):
-    """Count the folders of a row in each of its plans."""
-    found = []
-    for number in range(VOLUMES // 2):
-        each = asked.get("folder_files", 0) or round(float(draws()["files_per_directory"][number]))
-        files, _ = volume(asked["walk"], number, intervals.FileSet(files=2_000, files_per_directory=each))
-        made = intervals.populate(files)
-        found.append((1 - len(made.files) / (len(made) - 1)) * asked["entries"])
-    return found
-
-
-def test_why_the_aim_is_missed(monkeypatch):
-    """Experiments differ too much and leave inputs unpublished; a cost per folder would not reach the target."""
+def test_why_the_aim_is_missed():
+    """Experiments differ too much, and leave inputs unpublished."""
     flash = {(row["experiment"], row["name"]): row for row in ROWS if "walk" in row.get("predict", {})}
     unknown = {}
     for (experiment, _), row in flash.items():
@@ -112,21 +98,6 @@ def test_why_the_aim_is_missed(monkeypatch):
     assert unknown.keys() - set.union(*lacking) == {"duplicacy"}
     either_way = np.exp(costs.NINE_IN_TEN_NORMAL * SAVED["costs"]["spread"])
     assert (round(either_way, 1), round(either_way**2, 1)) == (2.2, 4.8)
-
-    # The work has one more column: the time of folders on a computer of 2017.
-    summed = costs.seconds
-    monkeypatch.setattr(
-        costs, "seconds", lambda work, machine, cost, is_parallel: summed(work, machine, cost, is_parallel)
-        + machine * work[..., 4] / 1e6 / (cost[..., 3] if is_parallel else 1.0)
-    )  # fmt: skip
-    rows = [dict(row) for row in SAVED["rows"] if "counts" in row]
-    for row in rows:
-        of_folders = folders_of(flash[row["experiment"], row["name"]]["predict"])
-        row["counts"] = [[*counts, OPEN_US * each] for counts, each in zip(row["counts"], of_folders, strict=True)]
-    found = intervals.coverage(intervals.leave_out(rows))
-    assert (SAVED["coverage"]["flash"]["hits"], found["hits"]) == (10, 9)
-    wide = intervals.coverage(intervals.leave_out(rows, by_spread=True))
-    assert wide["hits"] / wide["experiments"] < intervals.AIM_SHARE
 
 
 def made_up(name, counts, threads=1, machine=1.0, cost=(6.0, 20.0, 200.0, 2.0)):
@@ -200,13 +171,6 @@ def test_binomial_intervals():
     assert intervals.binomial(5, 10) == pytest.approx((0.2224, 0.7776), abs=1e-3)
 
 
-def test_the_article_is_inside():
-    """The seed's times, fresh, at cycle 10 and at cycle 20, are within their ranges."""
-    own = {row["name"]: row for row in SAVED["rows"] if row["experiment"] == "aging-2019"}
-    for name in ("A2 fresh", "A2 cycle 10", "A2 cycle 20"):
-        assert own[name]["is_hit"], name
-
-
 def test_drawn_volumes_are_made_of_the_draws():
     """Order, fill, allocator and transactions are those of the draw; HFS+ shares order and allocator."""
     drawn = draws()
@@ -241,26 +205,23 @@ def test_a_drive_known_by_its_data_sheet_alone(shared):
 
 
 def test_errors_of_the_model_are_those_of_the_walks(shared):
-    """The priors give each drive's root mean square error, rounded up in the fourth digit."""
-    witness = Witness(shared)
-    for geometry in ("map", "zones", "datasheet"):
-        for drive in (*CHEETAHS, "atlas10k5"):
-            settings = ["off"] if geometry == "datasheet" else ["off", "join" if drive in CHEETAHS else "own"]
-            worst = max(
-                float(
-                    np.sqrt(
-                        np.mean(
-                            [
-                                (row.ratio - 1) ** 2
-                                for row in witness.rows(drive, setting, geometry=geometry)
-                                if row.is_walk
-                            ]
-                        )
-                    )
-                )
-                for setting in settings
-            )
-            assert intervals.priors()["model"][geometry][drive] == pytest.approx(worst, abs=1e-4)
+    """The priors give each drive's root mean square error, rounded up in the fourth digit; the page, the largest error.
+
+    By a data sheet alone times with the buffer off count. On the drives used to test profiles no error is above 15 %.
+    """
+    witness, model = Witness(shared), intervals.priors()["model"]
+    saved = iter(reference.load("witnesses")["knowledge"])
+    for geometry in GEOMETRIES:
+        for drives in (CHEETAHS, (ATLAS,)):
+            errors = {key: np.abs(each) for key, each in witness.walk_errors(geometry, drives).items()}
+            for drive in drives:
+                settings = [key for key in errors if key[0] == drive and (geometry != "datasheet" or key[1] == "off")]
+                worst = max(float(np.sqrt(np.mean(errors[key] ** 2))) for key in settings)
+                assert model[geometry][drive] == pytest.approx(worst, abs=1e-4)
+            row, every = next(saved), np.concatenate([*errors.values()])
+            assert (tuple(row["drives"]), row["runs"]) == (drives, len(every))
+            assert row["largest"] == pytest.approx(every.max(), rel=2e-3)
+            assert drives == (ATLAS,) or every.max() < 0.15
     assert model_error("zones") < model_error("datasheet")
 
 

@@ -1,12 +1,11 @@
 """Predicted reads compared with those of real drivers, by workload and file system.
 
-``python -m tests.validation.traces`` prints the table of docs/evidence.md. Each trace was recorded below a Linux driver
-on a cold cache; it is compared request by request, and by blocks and pairs of consecutive first touches.
+Each trace was recorded below a Linux driver on a cold cache; it is compared request by request, and by blocks and pairs
+of consecutive first touches.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -109,36 +108,3 @@ def _same(real: AccessTrace, here: AccessTrace) -> int:
     return int(
         ((real.image_offset[:n] == here.image_offset[:n]) & (real.length_bytes[:n] == here.length_bytes[:n])).sum()
     )
-
-
-def table(rows: list[Row]) -> str:
-    """Make the table of docs/evidence.md: one line per file system and order, with the worst of its traces."""
-    lines = [
-        "| file system | order | traces | requests | blocks predicted | extra | pairs |",
-        "|---|---|--:|--:|--:|--:|--:|",
-    ]
-    for filesystem, label in (("hfsplus", "HFS+"), ("apfs", "APFS")):
-        for kind in KINDS:
-            own = [row for row in rows if row.image.startswith(filesystem) and row.kind == kind]
-            if own:
-                lines.append(_line(label, kind, own))
-    return "\n".join(lines)
-
-
-def _line(label: str, kind: str, rows: list[Row]) -> str:
-    shares = (
-        min(row.score.block_share for row in rows),
-        max(row.score.extra_share for row in rows),
-        min(row.score.pair_share for row in rows),
-    )
-    numbers = " | ".join(f"{share:.2%}" for share in shares)
-    return f"| {label} | {kind} | {len(rows)} | {sum(row.requests for row in rows):,} | {numbers} |"
-
-
-if __name__ == "__main__":
-    from tests.conftest import cache_dir, shared_dir
-
-    folder = shared_dir()
-    if folder is None:
-        sys.exit("the reference images (../shared) are absent")
-    print(table(list(Traces(folder, lambda name: cache_dir() / name).rows())))  # noqa: T201  # the script's purpose

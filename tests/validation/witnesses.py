@@ -73,10 +73,10 @@ def _plain(row: Row, buffer: str) -> dict[str, Any]:
     }
 
 
-def agreement_rows(witness: Witness) -> list[dict[str, Any]]:
+def agreement_rows(every: list[Row]) -> list[dict[str, Any]]:
     """Count the runs per drive and setting whose times agree, and name the one that differs most."""
     rows = []
-    for (drive, setting), group in groupby(witness.every_row(), key=lambda row: (row.drive, row.setting)):
+    for (drive, setting), group in groupby(every, key=lambda row: (row.drive, row.setting)):
         own = list(group)
         worst = max(own, key=lambda row: abs(row.ratio - 1))
         rows.append(
@@ -98,7 +98,7 @@ def knowledge_rows(witness: Witness) -> list[dict[str, Any]]:
     rows = []
     for geometry, words in GEOMETRIES.items():
         for drives in (CHEETAHS, (ATLAS,)):
-            errors = np.array(witness.walk_errors(geometry, drives))
+            errors = np.abs(np.concatenate([*witness.walk_errors(geometry, drives).values()]))
             rows.append(
                 {
                     "known": words,
@@ -154,7 +154,7 @@ def collect(images: Traces, witness: Witness) -> dict[str, Any]:
     return {
         "traces": trace_rows(images),
         "disksim": rows,
-        "agreement": agreement_rows(witness),
+        "agreement": agreement_rows(witness.every_row()),
         "knowledge": knowledge_rows(witness),
         "claim": claim_rows(rows),
         "why": why_rows(images),

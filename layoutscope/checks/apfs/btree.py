@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.checks.apfs.records import check_records
-from layoutscope.checks.apfs.snapshots import list_snapshot_sources
-from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots
+from layoutscope.checks.apfs.snapshots import open_snapshots
+from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, locate_byte
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.fsrecords import find_losses, report_found_losses, report_losses
+from layoutscope.filesystems.apfs.fsrecords import (
+    HASHED_DREC,
+    SHAPES,
+    find_losses,
+    find_tail,
+    report_found_losses,
+    report_losses,
+)
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
-from layoutscope.filesystems.apfs.volume import list_volumes
+from layoutscope.filesystems.apfs.volume import fs_source, list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Index, Rows, index_of, is_head
@@ -42,11 +49,10 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import ApfsContainer
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.recordtypes import Field
 
-    I64 = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
     Rules = tuple[FieldRule, ...]
 
 
@@ -89,13 +95,10 @@ def make_node_rules(batch: ReadNodes, xid: int) -> Rules:
         # Root and leaf are compared while the tree is read.
         flags = _expect_outside_mask(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
     written = None if tree.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
+    stored = only_bits(0xFFFF | int(_STORED.physical | _STORED.ephemeral | _STORED.encrypted))
     return rules(
         DIFFERS,
-        (
-            NODE.hdr.type_and_flags,
-            only_bits(0xFFFF | int(_STORED.physical | _STORED.ephemeral | _STORED.encrypted)),
-            "flags that a node cannot have",
-        ),
+        (NODE.hdr.type_and_flags, stored, "flags that a node cannot have"),
         (NODE.hdr.xid, written, "not of the transaction that wrote it"),
         (NODE.flags, flags, "not the flags of its tree"),
         (NODE.table_space.ofs_data, ZERO, "the table of contents follows the head"),
@@ -109,13 +112,10 @@ def make_info_rules(batch: ReadNodes) -> Rules:
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
     flags |= _SEALED if batch.tree.is_hashed else 0
     hint = int(_TREE.sequential_insert)
+    of_tree = _expect_outside_mask(hint, flags, f"{flags:#x}, and the hint {hint:#x}")
     return rules(
         DIFFERS,
-        (
-            INFO.fixed.flags,
-            _expect_outside_mask(hint, flags, f"{flags:#x}, and the hint {hint:#x}"),
-            "not the flags of such a tree",
-        ),
+        (INFO.fixed.flags, of_tree, "not the flags of such a tree"),
         (INFO.fixed.len_key, equals(len_key), "keys of such a tree have another size"),
         (INFO.fixed.len_val, equals(len_val), "values of such a tree have another size"),
     )
@@ -156,11 +156,10 @@ class TreeNodes:
         """Check the nodes of a batch."""
         # Drivers free empty nodes; only a root may be empty.
         is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-        message = "a node that is not a root is empty"
-        _report(self.subject, batch, is_empty, NODE.num_keys.offset, message, level="error")
-        rows = np.flatnonzero(batch.is_sound)
-        starts = rows * batch.size_bytes
-        at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
+        table = _table_of_nodes(self.subject, batch, NODE.num_keys, "error")
+        table.report(is_empty, "a node that is not a root is empty")
+        starts = np.flatnonzero(batch.is_sound) * batch.size_bytes
+        at = lambda _, byte: locate_byte(self.subject, batch, byte)  # noqa: E731
         check_fields(NODE, batch.buffer, starts, make_node_rules(batch, self.subject.container.xid), at)
         if self.root is None:
             # The next batch may reuse the buffer of this one.
@@ -170,15 +169,15 @@ class TreeNodes:
             values = int(batch.slots.val_len.max()) if not batch.level else 0
             key, val = self.longest
             self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
-        if len(rows):
+        if len(starts):
             _check_room(self.subject, batch)
         # A change moves a physical node and so changes its parents: none of them is older.
         xids, parent = batch.head["hdr.xid"], batch.places.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
             wrong = batch.is_sound & (xids > limit)
-            message = "hdr.xid: younger than the node that leads to it"
-            _report(self.subject, batch, wrong, NODE.hdr.xid.offset, message, limit, xids)
+            table = _table_of_nodes(self.subject, batch, NODE.hdr.xid)
+            table.report(wrong, f"{NODE.hdr.xid}: younger than the node that leads to it", expected=limit, found=xids)
         self.xids = np.append(self.xids, xids)
 
     def close(self) -> None:
@@ -188,9 +187,8 @@ class TreeNodes:
 
 
 def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
-    start = batch.size_bytes - INFO.width
-    at = lambda _, plus: batch.at(0, start + plus, log=subject.log)  # noqa: E731
-    check_fields(INFO, batch.buffer, np.array([start], np.int64), declared, at)
+    at = lambda _, byte: locate_byte(subject, batch, byte)  # noqa: E731
+    check_fields(INFO, batch.buffer, np.array([batch.size_bytes - INFO.width]), declared, at)
 
 
 _HEAD: Final = (
@@ -224,26 +222,16 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     for _, first, stop, start, length in areas:
         outside |= (start < first[slots.node]) | (start + length > stop[slots.node])
     wrong[slots.node[outside]] = True
-    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, message)
+    _table_of_nodes(subject, batch, NODE.free_space.ofs_data).report(wrong & sound, message)
     sound &= ~wrong
     for area in areas:
         _check_area(subject, batch, head, sound, *area)
 
 
-def _report(
-    subject: Subject,
-    batch: ReadNodes,
-    wrong: Mask,
-    plus: int,
-    message: str,
-    expected: object = "",
-    found: object = "",
-    *,
-    level: Level = "warning",
-) -> None:
-    """Report nodes of a batch, each at one byte."""
-    at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
-    Table(at, DIFFERS, level).report(wrong, message, expected=expected, found=found)
+def _table_of_nodes(subject: Subject, batch: ReadNodes, field: Field, level: Level = "warning") -> Table:
+    """Make a table of the nodes of a batch, each reported at a field of its header."""
+    at = lambda node, _: locate_byte(subject, batch, node * batch.size_bytes + field.offset)  # noqa: E731
+    return Table(at, DIFFERS, level)
 
 
 def _check_area(
@@ -264,7 +252,8 @@ def _check_area(
     # The counter includes gaps that are too small for an entry of the list.
     free, counted = stop - first - used, head[field.len_data]
     message = f"{field.len_data}: not the bytes that its records leave free"
-    _report(subject, batch, sound & (free != counted), field.len_data.offset, message, free, counted)
+    table = _table_of_nodes(subject, batch, field.len_data)
+    table.report(sound & (free != counted), message, expected=free, found=counted)
     # Keys are counted upwards from the start of their area, values downwards from the end of theirs.
     origin, step = (first, 1) if name == "key" else (stop, -1)
     position = lambda nodes, offset: origin[nodes] + step * offset  # noqa: E731
@@ -273,7 +262,7 @@ def _check_area(
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
     broken[torn] = True
-    _report(subject, batch, broken, field.ofs_data.offset, message)
+    _table_of_nodes(subject, batch, field.ofs_data).report(broken, message)
     # Sorted by position, no record or free piece begins before its predecessor ends.
     node = np.concatenate([slots.node, owner])
     start = np.concatenate([start, piece])
@@ -282,7 +271,7 @@ def _check_area(
     node, start, stop = node[order], start[order], stop[order]
     twice = np.flatnonzero((start[1:] < stop[:-1]) & (node[1:] == node[:-1]) & (stop[1:] > start[1:])) + 1
     for row in twice[sound[node[twice]]][:MAX_CASES].tolist():
-        log = batch.at(int(node[row]), int(start[row]), log=subject.log)
+        log = locate_byte(subject, batch, int(start[row]))
         log.add(DIFFERS, "warning", f"bytes of its {name} area are in use twice")
 
 
@@ -343,10 +332,13 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
 
 def check_container_trees(subject: Subject) -> None:
     """Check the nodes, the object map and the keys of the container's own trees."""
-    for source in list_container_sources(subject):
+    container, sources = subject.container, list(list_container_sources(subject))
+    for source in sources:
         report_losses(source, None, subject.log)
-    check_container_map(subject)
-    for source in list_container_sources(subject):
+    for source in sources:
+        if source.tree == "container-omap":
+            _check_map(subject, source, container.omap, read_mapped(container.omap, container.store))
+    for source in sources:
         check_tree(subject, source)
 
 
@@ -372,17 +364,14 @@ def check_checkpoints(subject: Subject) -> None:
     for paddr, superblock in checkpoints.superblocks(subject.silent_store, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
-            if superblock.hdr.xid > container.xid or not container.omap_header.tree_oid:
-                _check_omap(subject, paddr, superblock)
-
-
-def _check_omap(subject: Subject, paddr: int, superblock: ApfsContainer.NxSuperblock) -> None:
-    try:
-        read_object(subject.container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
-    except FormatError as error:
-        name, plus = f"container superblock of xid {superblock.hdr.xid}", SUPERBLOCK.omap_oid.offset
-        message = f"the object map cannot be used: {error.reason}"
-        subject.log.at(name, paddr, plus=plus).add("checkpoint-invalid", "warning", message)
+            if superblock.hdr.xid == container.xid and container.omap_header.tree_oid:
+                continue
+            try:
+                read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
+            except FormatError as error:
+                name, plus = f"container superblock of xid {superblock.hdr.xid}", SUPERBLOCK.omap_oid.offset
+                message = f"the object map cannot be used: {error.reason}"
+                subject.log.at(name, paddr, plus=plus).add("checkpoint-invalid", "warning", message)
 
 
 def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> None:
@@ -434,15 +423,6 @@ def _find_mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[st
     return None
 
 
-def check_container_map(subject: Subject) -> None:
-    """Compare every entry of the container's object map with its object."""
-    container = subject.container
-    if len(container.omap.nodes):
-        mapped, root = read_mapped(container.omap, container.store), container.omap_header.tree_oid
-        source = TreeSource(subject.silent_store, "container-omap", root, container.xid)
-        _check_map(subject, source, container.omap, mapped)
-
-
 def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
@@ -487,7 +467,7 @@ def _check_entries(
         part, _, path = field.partition(".")
         plus = (KEY if part == "key" else VALUE).offset_of(path)
         start = int(getattr(batch.slots, f"{part}_start")[row]) + plus
-        return batch.at(int(batch.slots.node[row]), start, name=f"entry of object {entry['oid'][row]}", log=subject.log)
+        return locate_byte(subject, batch, start, f"entry of object {entry['oid'][row]}")
 
     report = Table(at, "object-map-differs", "warning").report
     # An error means that the object of the entry is lost; an object with a warning was read nevertheless.
@@ -526,14 +506,6 @@ SECOND: Final = {
     "fext": records.FEXT_KEY.logical_addr,
 }
 """The second sort field of keys, in trees with one kind of record."""
-NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
-    "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
-    "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
-    "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
-}
-"""The second sort field of keys, in records of volumes."""
-NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
-"""Records whose keys end with a name."""
 
 
 class DecodedKeys(Rows, frozen=True):
@@ -543,9 +515,9 @@ class DecodedKeys(Rows, frozen=True):
     lead: NDArray[np.uint64]
     second: NDArray[np.uint64]
     # name, stop: start of the name in the buffer, and the end of the key; equal in a key without a name
-    name: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    image_offset: NDArray[np.int64]
+    name: I64
+    stop: I64
+    image_offset: I64
     child: NDArray[np.uint64]  # node that an index record leads to
 
 
@@ -559,7 +531,8 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
         check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
     # States of a volume share most of their leaves; these are checked once.
     known = parts.fs.nodes.paddr
-    for view, state, source in list_snapshot_sources(subject, parts):
+    for view, state in open_snapshots(subject, parts):
+        source = fs_source(state.store, state, parts.key)
         check_tree(subject, source, state, known=known, notes=notes(view))
         known = np.union1d(known, parts.views[view].paddr)
 
@@ -603,17 +576,14 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
-        forms, names = dict(NUMBERED), dict(NAMED)
-        if hashed_names:
-            # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
-            names["dir_rec"] = records.DREC_HASHED_KEY
-            forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-        for record, (key_type, column) in forms.items():
-            rows = _choose_kind(kinds, slots.key_len, record, key_type)
-            second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
-        for record, key_type in names.items():
-            rows = _choose_kind(kinds, slots.key_len, record, key_type)
-            name[rows] = slots.key_start[rows] + key_type.width
+        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits of a hash.
+        shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
+        for record, shape in shapes.items():
+            rows = np.flatnonzero((kinds == int(RECORD[record])) & (slots.key_len >= shape.key_type.width))
+            for column in list(shape.key_columns.values())[1:]:
+                second[rows] = decode_column(shape.key_type, batch.buffer, slots.key_start[rows], column)
+            if find_tail(shape, "key") is not None:
+                name[rows] = slots.key_start[rows] + shape.key_type.width
     elif source.tree in SECOND:
         second = batch.column("key", source.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
@@ -624,13 +594,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
-def _choose_kind(
-    kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
-) -> NDArray[np.int64]:
-    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
-
-
-def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
+def _get_key(buffer: U8, keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
     name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
     return int(keys.lead[row]), int(keys.second[row]), name
 
@@ -642,13 +606,14 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tu
     before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
     same = (before[0] == after[0]) & (before[1] == after[1])
     wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
-    pairs = [(row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    pairs = [
+        (row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1))
+        for row in np.flatnonzero(same).tolist()
+    ]
     if last is not None:
         pairs.insert(0, (0, last, _get_key(batch.buffer, keys, 0)))
-    rows = sorted(
-        {row + 1 for row in _rows(wrong)}
-        | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
-    )
+    unordered = {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
+    rows = sorted({*(np.flatnonzero(wrong) + 1).tolist()} | unordered)
     ties = [
         row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
     ]
@@ -658,12 +623,7 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tu
         (ties, "info", tie),
     ):
         for row in wrong_rows[:MAX_CASES]:
-            log = batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)
-            log.add(UNORDERED, level, message)
-
-
-def _rows(chosen: NDArray[np.bool_]) -> list[int]:
-    return np.flatnonzero(chosen).tolist()
+            locate_byte(subject, batch, int(batch.slots.key_start[row])).add(UNORDERED, level, message)
 
 
 def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, int, bytes]) -> bool:
@@ -694,7 +654,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
         (other, "warning", "the key that leads to it is not its first key"),
     ):
         for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
-            log = batch.at(number, log=subject.log)
+            log = locate_byte(subject, batch, number * batch.size_bytes)
             # The finding is about the node; the key that may be wrong is in its parent.
             at = log.at_byte(log.structure, int(where[row]), log.device)
             at.add(UNORDERED, how_bad, message)

@@ -15,11 +15,10 @@ from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
+    from layoutscope.structs.arrays import I64, Mask
 
 
 LENGTH: Final = "val.file_extent_val.len_and_flags"
@@ -36,7 +35,8 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     add = subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream", "extent-invalid")
     add(length == 0, "it is empty", LENGTH)
-    odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
+    # The block size is a power of two, so no division is needed.
+    odd = ((length | logical) & (blocks.block_size - 1)) != 0
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
     # Holes have their own records, so each extent of a stream begins where the previous one ends.
     expected = np.zeros(len(length), np.int64)
@@ -55,13 +55,6 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
     add(outside, "it is outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
 
 
-def _are_not_multiples(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
-    """Mark the values that are not multiples of the block size; a power of two needs no division."""
-    is_power = block_size & (block_size - 1) == 0
-    odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
-    return odd
-
-
 def check_references(subject: Subject, parts: VolumeParts) -> None:
     """Check that blocks have as many extents as their references count; a snapshot's references are in its own tree."""
     physical = _list_references(parts)
@@ -73,8 +66,7 @@ def check_references(subject: Subject, parts: VolumeParts) -> None:
 
 def _list_references(parts: VolumeParts) -> Columns | None:
     """Return the references of a live state; the table may be empty if all of them are in snapshots."""
-    physical = parts.extentref.get("extent")
-    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
+    return no_records("extent") | parts.extentref.get("extent") if parts.view == "live" else None
 
 
 def _check_own_references(subject: Subject, parts: VolumeParts, physical: Columns) -> None:
@@ -97,9 +89,7 @@ def _check_own_references(subject: Subject, parts: VolumeParts, physical: Column
     _report_uncounted(subject, parts, wrong, arrays.runs_of(start, count))
 
 
-def _report_uncounted(
-    subject: Subject, parts: VolumeParts, wrong: NDArray[np.int64], counted: NDArray[np.int64]
-) -> None:
+def _report_uncounted(subject: Subject, parts: VolumeParts, wrong: I64, counted: I64) -> None:
     """Report file extents on blocks that no reference counts; `wrong` contains the runs with different sums."""
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
@@ -134,9 +124,7 @@ def _check_shared_references(subject: Subject, parts: VolumeParts) -> None:
         subject.reporter(tree.nodes)(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
 
 
-def _find_unbalanced_runs(
-    *weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
-) -> NDArray[np.int64]:
+def _find_unbalanced_runs(*weighted: tuple[I64, I64, I64]) -> I64:
     """Return the runs of blocks on which weights (start, length and weight per stretch) do not add up to zero.
 
     >>> two = np.array([2])
@@ -153,10 +141,10 @@ def _find_unbalanced_runs(
 
 
 def mark_overlapping(
-    runs: NDArray[np.int64],  # start and length of each run; disjoint and ascending
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    runs: I64,  # start and length of each run; disjoint and ascending
+    start: I64,
+    length: I64,
+) -> Mask:
     """Mark the stretches that overlap any of a set of runs.
 
     >>> mark_overlapping(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
@@ -166,7 +154,7 @@ def mark_overlapping(
         return np.zeros(len(start), bool)
     spot = np.searchsorted(runs.sum(axis=1), start, side="right")
     near = np.minimum(spot, len(runs) - 1)
-    result: NDArray[np.bool_] = (spot < len(runs)) & (runs[near, 0] < start + length)
+    result: Mask = (spot < len(runs)) & (runs[near, 0] < start + length)
     return result
 
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import Level
+    from layoutscope.structs.arrays import I64, Mask
 
 
 FIELD: Final = grammar.ApfsXfields.InodeField
 FLAG: Final = grammar.ApfsInode.InodeFlag
 FORMAT: Final = grammar.ApfsInode.ModeFormat
 HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
-"""A flag that is not in the reference; apfsck and macOS use it."""
+"""A flag that is not in the reference; apfsck knows it, and macOS sets it together with purgeable flags."""
 
 
 _NUMBER: Final = grammar.ApfsInode.InodeNumber
@@ -58,13 +59,13 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     drecs, streams, xattrs = records.get("dir_rec"), records.get("dstream_id"), records.get("xattr")
     numbers, flags, gone = inodes["obj_id"][rows], notes["flags"], is_deleted(inodes)[rows]
 
-    def add(wrong: NDArray[np.bool_], message: str, field: str, level: Level = "warning") -> None:
+    def add(wrong: Mask, message: str, field: str, level: Level = "warning") -> None:
         """Report noted inodes."""
         chosen = np.zeros(len(inodes["obj_id"]), bool)
         chosen[rows[wrong]] = True
         report(inodes, "inode")(chosen, message, field, level=level)
 
-    def have_attribute(name: bytes) -> NDArray[np.bool_]:
+    def have_attribute(name: bytes) -> Mask:
         """Mark the inodes that have an attribute."""
         if "name" not in xattrs:
             return np.zeros(len(rows), bool)
@@ -128,9 +129,7 @@ def _check_numbers(parts: VolumeParts, report: Reporter, inodes: Columns) -> Non
         report(links, "hard link of inode")(wrong, message, field, found=number)
 
 
-def _compare_entry_names(
-    parts: VolumeParts, inodes: Columns, rows: NDArray[np.int64], sums: NDArray[np.uint64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _compare_entry_names(parts: VolumeParts, inodes: Columns, rows: I64, sums: NDArray[np.uint64]) -> tuple[Mask, Mask]:
     """Mark the noted inodes with the name of an entry in their parent directory, and those with such an entry."""
     spot, found = parts.fs.find("dir_rec", "inode", "file_id")
     drecs = parts.fs.get("dir_rec")
@@ -181,7 +180,7 @@ def _check_link_counts(
     report: Reporter,
     inodes: Columns,
     drecs: Columns,
-    links: NDArray[np.int64],  # entries that name each inode
+    links: I64,  # entries that name each inode
 ) -> None:
     """Check that directories count their entries, and other inodes their links; a higher count means lost entries."""
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
@@ -200,7 +199,7 @@ def _check_link_counts(
     add(wrong, "it counts fewer links than lead to it", NUM_CHILDREN)
 
 
-def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> I64:
     """Return one number for each pair of inode numbers; negative if one of them does not exist."""
     first_row, has_first = match(numbers, first)
     second_row, has_second = match(numbers, second)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.findings import Level
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.tables import TextColumn
 
 
@@ -41,7 +42,7 @@ _ROUNDS: Final = 1 << 16
 """Number of names hashed at once."""
 
 
-def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
+def hash_texts(data: U8, start: I64, length: I64) -> NDArray[np.uint64]:
     """Return a number for each text that is equal for equal bytes, and 0 for empty texts.
 
     >>> one, two, other = hash_texts(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
@@ -62,14 +63,14 @@ def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
     return sums
 
 
-def hash_names(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def hash_names(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
     """Hash names, and mark those that could be hashed."""
     hashes, known = _hash_plain(names, folded=folded)
     _hash_others(names, hashes, known, folded=folded)
     return hashes, known
 
 
-def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
     """Hash the ASCII names, and mark them; empty names have no hash."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
@@ -77,7 +78,7 @@ def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32],
     return hashes, known
 
 
-def _hash_others(names: TextColumn, hashes: NDArray[np.uint32], known: NDArray[np.bool_], *, folded: bool) -> None:
+def _hash_others(names: TextColumn, hashes: NDArray[np.uint32], known: Mask, *, folded: bool) -> None:
     """Hash the names without a hash, one by one."""
     others = np.flatnonzero(~known & (names.length > 0))
     raw = names.raw() if len(others) else []
@@ -138,7 +139,7 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     category, texts = unicodedata.ucd_3_2_0.category, [raw.decode(errors="replace") for raw in names.take(others).raw()]
     is_settled[others] = [all(category(character) != "Cn" for character in text) for text in texts]
     add = report(drecs, "entry of directory", "name-hash-differs")
-    sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
+    sides: tuple[tuple[Mask, Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
         message, stored = "its hash is not that of its name", drecs["name_hash"]
         add(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)

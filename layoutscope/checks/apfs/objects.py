@@ -28,7 +28,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects, read_object
+from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.recordtypes import Field, RecordType
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.findings import FindingLog
+    from layoutscope.structs.arrays import U8, Mask
     from layoutscope.structs.grammar import ApfsVolume
 
     Rules = tuple[FieldRule, ...]
@@ -59,12 +60,7 @@ PAST: Final = "not a transaction of this container's past"
 EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
 
 
-def expect_storage(kind: int, storage: int) -> Want:
-    """Require an object type and a storage type, and no other flag."""
-    return equals(int(kind) | int(storage))
-
-
-PHYSICAL_TREE: Final = expect_storage(TYPES.btree, STORAGE.physical)
+PHYSICAL_TREE: Final = equals(TYPES.btree | STORAGE.physical)
 
 
 def expect_past(xid: int) -> Want:
@@ -77,16 +73,16 @@ def expect_range(least: int, most: int) -> Want:
     return Want(lambda found: (found >= least) & (found <= most), f"{least} to {most}")
 
 
-def make_header_rules(record: Any, noun: str, stored: Want | None = None, xid: int | None = None) -> Iterator[Row]:
-    """Yield the rules of an object's header: its type, no subtype, and a completed transaction."""
-    if stored is not None:
-        yield record.hdr.type_and_flags, stored, "another type or storage"
+def make_header_rules(record: Any, noun: str, stored: int = 0, xid: int | None = None) -> Iterator[Row]:
+    """Yield the rules of an object's header: its type and storage, no subtype, and a completed transaction."""
+    if stored:
+        yield record.hdr.type_and_flags, equals(int(stored)), "another type or storage"
     yield record.hdr.subtype, ZERO, f"{noun} have no subtype"
     if xid is not None:
         yield record.hdr.xid, expect_past(xid), PAST
 
 
-def read_block(container: Container, paddr: int) -> NDArray[np.uint8]:
+def read_block(container: Container, paddr: int) -> U8:
     """Read one block."""
     return container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
 
@@ -116,7 +112,7 @@ def check_objects(subject: Subject, name: str, record_type: RecordType, paddrs: 
     if len(places) and blocks.readable(places, blocks.block_size).all():
         data = blocks.read(places, blocks.block_size).reshape(-1)
         starts = np.arange(len(places), dtype=np.int64) * blocks.block_size
-        at = lambda row, plus: subject.log.at(name, paddrs[row], plus=plus)  # noqa: E731
+        at = lambda row, byte: subject.log.at(name, paddrs[row], plus=byte % blocks.block_size)  # noqa: E731
         check_fields(record_type, data, starts, declared, at)
 
 
@@ -125,24 +121,15 @@ REAPER: Final = records.REAPER_HEAD
 
 def make_reaper_rules(xid: int, next_reap_id: int, room: int, *, is_idle: bool) -> Rules:
     """Return the rules of the reaper (nx_reaper_phys_t, apfsck); an idle reaper is empty."""
-    empty = ZERO if is_idle else None
+    empty, all_completed = (ZERO, equals(next_reap_id - 1)) if is_idle else (None, None)
+    used = (REAPER.tail_oid, REAPER.rlcount, REAPER.type, REAPER.len_object, REAPER.fs_oid, REAPER.oid, REAPER.xid)
     return rules(
         "reaper-differs",
         (REAPER.hdr.xid, equals(xid), EPHEMERAL),
         (REAPER.flags, bits_set(1), "the reaper is not initialised"),
         (REAPER.flags, only_bits(3), UNKNOWN),
-        (
-            REAPER.completed_id,
-            equals(next_reap_id - 1) if is_idle else None,
-            "an idle reaper has completed all that it began",
-        ),
-        *(
-            (field, empty, "an idle reaper has nothing to reap")
-            for field in (
-                *(REAPER.tail_oid, REAPER.rlcount, REAPER.type, REAPER.len_object, REAPER.fs_oid, REAPER.oid),
-                *(REAPER.xid, REAPER.nrle_flags),
-            )
-        ),
+        (REAPER.completed_id, all_completed, "an idle reaper has completed all that it began"),
+        *((field, empty, "an idle reaper has nothing to reap") for field in (*used, REAPER.nrle_flags)),
         (REAPER.len_state_buffer, equals(room), "the state fills the rest of the block"),
     )
 
@@ -169,25 +156,20 @@ _MAP_FLAG: Final = grammar.ApfsContainer.OmapFlag
 
 
 def make_omap_rules(*, is_own: bool) -> Rules:
-    """Return the rules of object map headers (omap_phys_t, apfsck).
-
-    Only the container's map is manually managed, and it has no snapshots.
-    """
+    """Return the rules of object map headers (omap_phys_t, apfsck)."""
+    # Only the container's map is manually managed, and it has no snapshots.
     manual = int(_MAP_FLAG.manually_managed)
     others = sum(int(bit) for bit in _MAP_FLAG) - manual
+    of_snapshots = (OMAP.num_snapshots, OMAP.snapshot_tree_oid, OMAP.most_recent_snap)
+    of_reverts = (OMAP.pending_revert_min, OMAP.pending_revert_max)
+    none = ZERO if is_own else None
     return rules(
         "object-map-differs",
-        *make_header_rules(OMAP, "object maps", expect_storage(TYPES.omap, STORAGE.physical)),
+        *make_header_rules(OMAP, "object maps", TYPES.omap | STORAGE.physical),
         (OMAP.flags, equals(manual) if is_own else only_bits(others), "flags that it cannot have"),
         (OMAP.tree_type, PHYSICAL_TREE, OTHER_TYPE),
         (OMAP.snapshot_tree_type, PHYSICAL_TREE, OTHER_TYPE),
-        *(
-            (field, ZERO if is_own else None, "the container's object map has no snapshots")
-            for field in (
-                *(OMAP.num_snapshots, OMAP.snapshot_tree_oid, OMAP.most_recent_snap),
-                *(OMAP.pending_revert_min, OMAP.pending_revert_max),
-            )
-        ),
+        *((field, none, "the container's object map has no snapshots") for field in (*of_snapshots, *of_reverts)),
     )
 
 
@@ -204,10 +186,7 @@ def check_container_omap(subject: Subject) -> None:
 
 
 def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
-    """Check the header of a volume's object map.
-
-    A pending revert to a snapshot names a range of completed transactions.
-    """
+    """Check the header of a volume's object map."""
     container, paddr = subject.container, parts.state.superblock.omap_oid
     if not paddr:
         return
@@ -216,6 +195,7 @@ def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
         return
     first, last = OMAP.pending_revert_min, OMAP.pending_revert_max
     low, high = read_numbers(container, OMAP, paddr, first, last)
+    # A pending revert to a snapshot names a range of completed transactions.
     if (low or high) and not 0 < low <= high <= container.xid:
         field = last if not low or high > container.xid else first
         log = subject.log.at("volume object map", paddr, plus=field.offset)
@@ -238,50 +218,34 @@ def make_superblock_rules(container: Container) -> Rules:
     """Return the rules of a checkpoint's superblock (nx_superblock_t; from the next transaction on, apfsck)."""
     superblock = container.superblock
     size_bytes = superblock.num_blocks * container.blocks.block_size
+    volumes = equals(min(-(-size_bytes // _VOLUME_BYTES), _MAX_VOLUMES))
+    ephemeral = Want(
+        lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]), f"{_EPHEMERAL:#x}, 0, 0, 0"
+    )
+    no_fusion = None if superblock.is_fusion else ZERO
 
     def next_free(index: int, used: int, room: int) -> Want | None:
         """Require that the next free block of a ring follows those in use."""
         return equals((index + used) % room) if room else None
 
+    next_desc = next_free(superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks)
+    next_data = next_free(superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks)
     ring = "the next block of the ring does not follow those in use"
     return rules(
         "superblock-differs",
         (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),
-        *make_header_rules(NX, "superblocks", expect_storage(TYPES.nx_superblock, STORAGE.ephemeral)),
+        *make_header_rules(NX, "superblocks", TYPES.nx_superblock | STORAGE.ephemeral),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
         (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
-        (
-            NX.max_file_systems,
-            equals(min(-(-size_bytes // _VOLUME_BYTES), _MAX_VOLUMES)),
-            "a volume for each 512 MiB, begun ones too, and no more than 100",
-        ),
+        (NX.max_file_systems, volumes, "a volume for each 512 MiB, begun ones too, and no more than 100"),
         (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
         (NX.test_type, ZERO, "a field for tests is set"),
         (NX.test_oid, ZERO, "a field for tests is set"),
         (NX.next_xid, equals(container.xid + 1), "the next transaction does not follow this one"),
-        (
-            NX.xp_desc_next,
-            next_free(superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks),
-            ring,
-        ),
-        (
-            NX.xp_data_next,
-            next_free(superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks),
-            ring,
-        ),
-        (
-            NX.ephemeral_info,
-            Want(
-                lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]),
-                f"{_EPHEMERAL:#x}, 0, 0, 0",
-            ),
-            "not the version and the number of structures that are known",
-        ),
-        (
-            NX.fusion_uuid,
-            None if superblock.is_fusion else ZERO,
-            "a container on one device belongs to no Fusion set",
-        ),
+        (NX.xp_desc_next, next_desc, ring),
+        (NX.xp_data_next, next_data, ring),
+        (NX.ephemeral_info, ephemeral, "not the version and the number of structures that are known"),
+        (NX.fusion_uuid, no_fusion, "a container on one device belongs to no Fusion set"),
     )
 
 
@@ -332,7 +296,7 @@ def make_map_rules(paddrs: NDArray[np.uint64]) -> Rules:
     return rules(
         "checkpoint-invalid",
         (MAP.hdr.oid, equals(paddrs), "the number of a physical object is its address"),
-        *make_header_rules(MAP, "checkpoint maps", expect_storage(TYPES.checkpoint_map, STORAGE.physical)),
+        *make_header_rules(MAP, "checkpoint maps", TYPES.checkpoint_map | STORAGE.physical),
         (MAP.flags, only_bits(1), UNKNOWN),
     )
 
@@ -359,24 +323,22 @@ def check_mappings(subject: Subject) -> None:
         (count,) = read_numbers(container, MAP, paddr, MAP.num_mappings)
         starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
 
-        def at(row: int, plus: int, paddr: int = paddr, starts: NDArray[np.int64] = starts) -> FindingLog:
-            return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
+        def at(_: int, byte: int, paddr: int = paddr) -> FindingLog:
+            return subject.log.at("checkpoint map", paddr, plus=byte)
 
         check_fields(MAPPING, data, starts, declared, at)
         columns = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
-        for row, (kind, length, where) in enumerate(zip(*(columns[name].tolist() for name in columns), strict=True)):
-            _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
+        for start, kind, length, where in zip(starts, *(column.tolist() for column in columns.values()), strict=True):
+            _check_ephemeral(subject, where, length, kind, at(0, int(start) + MAPPING.type_and_flags.offset))
 
 
 def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
-    """Check that an ephemeral object is of the checkpoint's transaction, and that its mapping has the same type.
-
-    Objects with a wrong checksum are skipped.
-    """
+    """Check that an ephemeral object is of the checkpoint's transaction, and that its mapping has the same type."""
     container = subject.container
     is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
     if not is_sized or not is_readable(container, paddr, length):
         return
+    # The check of checkpoints reports wrong checksums.
     checksum, stored = read_numbers(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
     if checksum != checksum_of(container.blocks.read_object(paddr, length)):
         return
@@ -413,9 +375,7 @@ def check_jumpstart(subject: Subject) -> None:
     room = sum(run.num_blocks for run in record.extents) * block
     declared = rules(
         INVALID,
-        *make_header_rules(
-            JUMPSTART, "boot records", expect_storage(TYPES.efi_jumpstart, STORAGE.physical), container.xid
-        ),
+        *make_header_rules(JUMPSTART, "boot records", TYPES.efi_jumpstart | STORAGE.physical, container.xid),
         (JUMPSTART.version, equals(1), "no known version"),
         (JUMPSTART.reserved, ZERO, RESERVED),
         (JUMPSTART.len_efi_file, expect_range(max(room - block, 0) + 1, room), "the driver does not fill its extents"),
@@ -430,7 +390,7 @@ def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
         return
     declared = rules(
         "snapshot-differs",
-        *make_header_rules(EXTENDED, "such objects", expect_storage(TYPES.snap_meta_ext, STORAGE.virtual), xid),
+        *make_header_rules(EXTENDED, "such objects", TYPES.snap_meta_ext | STORAGE.virtual, xid),
         (EXTENDED.ext.version, equals(1), "no known version"),
         (EXTENDED.ext.flags, ZERO, UNKNOWN),
         (EXTENDED.ext.snap_xid, expect_past(xid), PAST),
@@ -505,10 +465,9 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
         last = end + ENTRY.width + length
         end += -(-(ENTRY.width + length) // _ALIGNMENT) * _ALIGNMENT
     declared = make_bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
-    starts = np.array(places, np.int64)
-    check_fields(BAG, data, start, declared, lambda _, plus: subject.log.at(name, run[0], plus=plus))
-    at = lambda row, plus: subject.log.at(name, run[0], plus=places[row] + plus)  # noqa: E731
-    check_fields(ENTRY, data, starts, ENTRY_RULES, at)
+    at = lambda _, byte: subject.log.at(name, run[0], plus=byte)  # noqa: E731
+    check_fields(BAG, data, start, declared, at)
+    check_fields(ENTRY, data, np.array(places, np.int64), ENTRY_RULES, at)
 
 
 CACHE, LIST = records.FUSION_WBC, records.FUSION_WBC_LIST_HEAD
@@ -580,21 +539,22 @@ def make_volume_rules(
         ),
         "unencrypted, or one key for all",
     )
-    has_groups = int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space)
+    no_group = None if int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space) else ZERO
+    protection = equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(*_CLASSES)
+    epoch = at_most(int(superblock.next_obj_id)) if superblock.cloneinfo_xid else ZERO
+    epoch_xid = expect_past(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO
     is_past = at_most(int(superblock.hdr.xid))
     snapshot_xid = one_of(0, *(xid for xid, _ in snapshots))
     snapshot_copy = one_of(0, *(at for _, at in snapshots if at))
+    none_of_copy, reached = (ZERO, at_most(int(live.next_obj_id))) if is_copy else (None, None)
+    allocated = at_most(int(superblock.num_blocks_ever_alloced))
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
     # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
     # omitted.
+    stored = TYPES.fs | (STORAGE.physical if is_copy else STORAGE.virtual)
     return rules(
         "superblock-differs",
-        *make_header_rules(
-            VOLUME,
-            "superblocks",
-            expect_storage(TYPES.fs, STORAGE.physical if is_copy else STORAGE.virtual),
-            container.xid,
-        ),
+        *make_header_rules(VOLUME, "superblocks", stored, container.xid),
         (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
         (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
         (
@@ -607,11 +567,7 @@ def make_volume_rules(
         (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),
         (VOLUME.meta_crypto.minor_version, ZERO, "the only version"),
         (VOLUME.meta_crypto.cpflags, ZERO, UNKNOWN),
-        (
-            VOLUME.meta_crypto.persistent_class,
-            equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(*_CLASSES),
-            "not the protection of such a volume",
-        ),
+        (VOLUME.meta_crypto.persistent_class, protection, "not the protection of such a volume"),
         (VOLUME.meta_crypto.key_revision, at_least(1), "keys are counted from 1"),
         (VOLUME.meta_crypto.unused, ZERO, RESERVED),
         (VOLUME.root_tree_type, one_of(_VIRTUAL, _PHYSICAL), "another type or storage than that of a tree"),
@@ -622,25 +578,16 @@ def make_volume_rules(
         (VOLUME.reserved_oid, ZERO, RESERVED),
         (VOLUME.reserved, ZERO, RESERVED),
         # The copy in a snapshot does not name trees that only the live volume has.
-        *(
-            (field, ZERO if is_copy else None, "a snapshot has none of its own")
-            for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)
-        ),
+        (VOLUME.omap_oid, none_of_copy, "a snapshot has none of its own"),
+        (VOLUME.extentref_tree_oid, none_of_copy, "a snapshot has none of its own"),
+        (VOLUME.snap_meta_tree_oid, none_of_copy, "a snapshot has none of its own"),
         (VOLUME.root_tree_oid, equals(int(live.root_tree_oid)) if is_copy else None, "another tree than the volume's"),
         (VOLUME.role, one_of(*map(int, grammar.ApfsVolume.VolumeRole)) if is_copy else None, "no known role"),
-        (
-            VOLUME.next_obj_id,
-            at_most(int(live.next_obj_id)) if is_copy else None,
-            "more than the volume has come to since",
-        ),
+        (VOLUME.next_obj_id, reached, "more than the volume has come to since"),
         (VOLUME.revert_to_xid, snapshot_xid, "there is no such snapshot"),
         (VOLUME.revert_to_sblock_oid, snapshot_copy, "there is no such snapshot"),
         (VOLUME.root_to_xid, snapshot_xid, "there is no such snapshot"),
-        (
-            VOLUME.num_blocks_ever_freed,
-            at_most(int(superblock.num_blocks_ever_alloced)),
-            "more than were ever allocated",
-        ),
+        (VOLUME.num_blocks_ever_freed, allocated, "more than were ever allocated"),
         (VOLUME.fs_flags, only_bits(_SET_FLAGS), UNKNOWN),
         (VOLUME.fs_flags, keys, "neither unencrypted nor of one key, without a key bag"),
         (VOLUME.formatted_by.last_xid, is_past, "a transaction that is still to come"),
@@ -648,21 +595,9 @@ def make_volume_rules(
         (VOLUME.next_doc_id, at_least(_FIRST_DOC_ID), "numbers below are reserved"),
         (VOLUME.er_state_oid, own_number, "no number of an object of this container"),
         (VOLUME.snap_meta_ext_oid, own_number, "no number of an object of this container"),
-        (
-            VOLUME.cloneinfo_id_epoch,
-            at_most(int(superblock.next_obj_id)) if superblock.cloneinfo_xid else ZERO,
-            "of a transaction that is not named, or a number still to come",
-        ),
-        (
-            VOLUME.cloneinfo_xid,
-            expect_past(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO,
-            "without an epoch, or still to come",
-        ),
-        (
-            VOLUME.volume_group_id,
-            None if has_groups else ZERO,
-            "a member of a group without the feature of groups",
-        ),
+        (VOLUME.cloneinfo_id_epoch, epoch, "of a transaction that is not named, or a number still to come"),
+        (VOLUME.cloneinfo_xid, epoch_xid, "without an epoch, or still to come"),
+        (VOLUME.volume_group_id, no_group, "a member of a group without the feature of groups"),
         (VOLUME.integrity_meta_oid, sealed, with_seal),
         (VOLUME.fext_tree_oid, sealed, with_seal),
     )
@@ -676,9 +611,10 @@ def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
     def check(name: str, paddr: int, superblock: ApfsVolume.ApfsSuperblock, *, is_copy: bool) -> None:
         declared = make_volume_rules(subject.container, superblock, live, snapshots, is_copy=is_copy)
         check_objects(subject, name, VOLUME, [paddr], declared)
-        fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
-        found = read_columns(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
-        for field in fields[:2]:
+        texts = (VOLUME.volname, VOLUME.formatted_by.id)
+        history = (VOLUME.modified_by.id, VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid)
+        found = read_columns(subject.container, VOLUME, paddr, (*texts, *history))
+        for field in texts:
             text = found[field].ravel()[0].tobytes()
             if text[0] == 0 or 0 not in text:
                 message = f"{field}: no text that ends with a zero byte"
@@ -696,9 +632,6 @@ def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
                 check(f"volume superblock of {item.view}", paddr, copy, is_copy=True)
 
 
-_HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VOLUME.formatted_by.timestamp)
-
-
 def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDArray[Any]]) -> None:
     """Check that programs that changed the volume are listed newest first, and that unused entries are empty."""
     entry = VOLUME.modified_by
@@ -706,7 +639,7 @@ def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDA
     times, xids = found[entry.timestamp].ravel(), found[entry.last_xid].ravel()
     width = entry.id.strides[0]
 
-    def report(wrong: NDArray[np.bool_], field: Any, message: str) -> None:
+    def report(wrong: Mask, field: Any, message: str) -> None:
         for row in np.flatnonzero(wrong)[:1].tolist():
             log = subject.log.at(name, paddr, plus=field.offset + row * width)
             log.add("superblock-differs", "warning", f"{field}[{row}]: {message}")
@@ -724,7 +657,7 @@ def make_seal_rules(xid: int) -> tuple[FieldRule, ...]:
     """Return the rules of the integrity metadata of a sealed volume (integrity_meta_phys_t)."""
     return rules(
         "seal-broken",
-        *make_header_rules(SEAL, "integrity metadata", expect_storage(TYPES.integrity_meta, STORAGE.virtual), xid),
+        *make_header_rules(SEAL, "integrity metadata", TYPES.integrity_meta | STORAGE.virtual, xid),
         (SEAL.version, one_of(1, 2), "no known version"),
         (SEAL.flags, only_bits(1), UNKNOWN),
         (SEAL.reserved, ZERO, RESERVED),
@@ -753,8 +686,7 @@ def check_seals(subject: Subject, parts: VolumeParts) -> None:
     data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
     found = hash_objects(seal.hash_type, data).tobytes()
     if found != seal.root_hash:
-        cls, oid = grammar.ApfsSealed.IntegrityMeta, parts.state.superblock.integrity_meta_oid
-        meta = read_object(blocks, cls, seal.paddr, "integrity metadata", oid=oid)
-        log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
+        (plus,) = read_numbers(subject.container, SEAL, seal.paddr, SEAL.ofs_root_hash)
+        log = subject.log.at("integrity metadata", seal.paddr, plus=plus)
         message, stored = "the hash of the root is another", seal.root_hash.hex()
         log.add("seal-broken", "error", message, expected=found.hex(), found=stored)

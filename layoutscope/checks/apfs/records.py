@@ -6,17 +6,19 @@ volumes made by macOS.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
 from layoutscope.checks.apfs.names import hash_names, hash_texts
 from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
-from layoutscope.checks.apfs.subject import INVALID, CheckedRows
+from layoutscope.checks.apfs.subject import locate_byte
+from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.fsrecords import SHAPES, is_text, is_utf8
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, find_tail, is_text, is_utf8
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -28,24 +30,22 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Notes, Subject
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import ApfsVolume
-    from layoutscope.structs.leaves import Leaf
-    from layoutscope.structs.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
     Superblock = ApfsVolume.ApfsSuperblock
 
 
+INVALID: Final = "record-invalid"
 INODE, EXTENT, ATTRIBUTE = records.INODE_VAL_FIXED, records.FILE_EXTENT_VAL, records.XATTR_VAL.fixed
 SNAPSHOT, KEY_STATE, HASHES = records.SNAP_METADATA_VAL.fixed, records.CRYPTO_VAL.fixed, records.FILE_INFO_VAL.fixed
-REFERENCE, ENTRY, HASHED_KEY = records.PHYS_EXT_VAL, records.DREC_VAL_FIXED, records.DREC_HASHED_KEY
+REFERENCE, ENTRY = records.PHYS_EXT_VAL, records.DREC_VAL_FIXED
 LISTED, QUEUE_KEY = records.OMAP_SNAPSHOT, records.FREE_QUEUE_KEY
 _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
 _CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
-_NAME_LENGTH: Final = 0x3FF
-"""The bits of a hashed directory key that contain the length of the name."""
-_INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
-"""The highest bit is not in the reference; apfsck knows it, and macOS sets it together with purgeable flags."""
+_INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | HAS_PURGEABLE_FLAGS
 _FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
 _NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
 _UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
@@ -78,10 +78,8 @@ _EXCLUSIVE_FLAGS: Final = (
     (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
 )
 """Mutually exclusive flags."""
-VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
+VALUE_NAMES: Final = ("sibling_link", "snap_metadata")
 """Records whose values end with a name."""
-KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
-"""Records whose keys end with a name."""
 _XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
 _MAX_EMBEDDED_BYTES: Final = 3804
 _MAX_NAME_BYTES: Final = 256
@@ -95,6 +93,8 @@ _IS_SYSTEM_OWNED: Final = {
 }
 """Whether attributes with these names are owned by the file system."""
 
+_ONE_FORM: Final = Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded")
+_ONE_BLOCK: Final = Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least")
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "inode": rules(
         INVALID,
@@ -105,21 +105,12 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "dir_rec": rules(INVALID, (ENTRY.flags, only_bits(0xF), UNKNOWN)),
     "file_extent": rules(INVALID, (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN)),
     "xattr": rules(
-        INVALID,
-        (
-            ATTRIBUTE.flags,
-            Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
-            "not either in a stream or embedded, or bits that have no meaning",
-        ),
+        INVALID, (ATTRIBUTE.flags, _ONE_FORM, "not either in a stream or embedded, or bits that have no meaning")
     ),
     "extent": rules(
         INVALID,
         (REFERENCE.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
-        (
-            REFERENCE.len_and_kind,
-            Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
-            "an extent without blocks",
-        ),
+        (REFERENCE.len_and_kind, _ONE_BLOCK, "an extent without blocks"),
         (REFERENCE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
     ),
     "crypto_state": rules(
@@ -146,9 +137,9 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
 """Rules of values by kind of record (reference, File-System Objects, Snapshot Metadata; apfsck)."""
 
 
-def make_value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
+def make_value_rules(rows: CheckedRows, volume: Superblock | None) -> tuple[FieldRule, ...]:
     """Return the rules for values of one kind, some of which depend on other fields of the record or on the volume."""
-    own = VALUE_RULES.get(name, ())
+    name, own = rows.name, VALUE_RULES.get(rows.name, ())
     if name == "inode":
         has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
         want = Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
@@ -176,26 +167,73 @@ def is_plain(volume: Superblock | None) -> bool:
 _MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flags, only_bits(0x1F), UNKNOWN)))
 
 
-def make_tree_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
-    """Return the rules of keys or values in trees with one kind of record, by tree.
+_LISTED: Final = rules(
+    INVALID, (LISTED.flags, only_bits(3), UNKNOWN), (LISTED.pad, ZERO, RESERVED), (LISTED.oid, ZERO, RESERVED)
+)
 
-    Reference, omap_val_t, omap_snapshot_t and spaceman_free_queue_key_t; apfsck.
-    """
+
+def make_tree_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
+    """Return the rules of trees with one kind of record (omap_val_t, omap_snapshot_t, spaceman_free_queue_key_t)."""
     return {
         "omap": _MAPPED,
         "container-omap": _MAPPED,
-        "omap-snapshots": (
-            "val",
-            LISTED,
-            rules(
-                INVALID,
-                (LISTED.flags, only_bits(3), UNKNOWN),
-                (LISTED.pad, ZERO, RESERVED),
-                (LISTED.oid, ZERO, RESERVED),
-            ),
-        ),
+        "omap-snapshots": ("val", LISTED, _LISTED),
         "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, expect_past(xid), PAST))),
     }
+
+
+class CheckedRows(Struct, frozen=True):
+    """Records of one kind in a batch."""
+
+    subject: Subject  # the container under check
+    batch: ReadNodes  # nodes of a tree
+    row: I64  # positions of the records in the batch
+    name: str = ""  # of the kind, with which messages begin
+
+    def starts(self, part: str) -> I64:
+        """Return the start positions of keys or values in the batch."""
+        starts: I64 = getattr(self.batch.slots, f"{part}_start")[self.row]
+        return starts
+
+    def lengths(self, part: str) -> I64:
+        """Return the lengths of keys or values in bytes, from the table of contents."""
+        lengths: I64 = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
+        return lengths
+
+    def take(self, chosen: Mask) -> CheckedRows:
+        """Return some of the records."""
+        return replace(self, row=self.row[chosen])
+
+    def check_fields(self, part: str, kind: RecordType, declared: tuple[FieldRule, ...]) -> None:
+        """Check keys or values against the rules of their fields."""
+        at = lambda _, byte: locate_byte(self.subject, self.batch, byte)  # noqa: E731
+        check_fields(kind, self.batch.buffer, self.starts(part), declared, at)
+
+    def report(
+        self,
+        wrong: Mask,
+        part: str,
+        message: str,
+        sides: tuple[Any, Any] = ("", ""),
+        field: Field | None = None,
+    ) -> None:
+        """Report which of the records are wrong."""
+        places = self.starts(part) + (0 if field is None else field.offset)
+        at = lambda row, path: locate_byte(self.subject, self.batch, int(places[row])).within(path)  # noqa: E731
+        expected, found = sides
+        message = f"{self.name}: {message}"
+        Table(at, INVALID, "warning").report(wrong, message, str(field or ""), expected=expected, found=found)
+
+    def mark(self, places: I64) -> Mask:
+        """Mark the records at some positions."""
+        chosen = np.zeros(len(self.row), bool)
+        chosen[places] = True
+        return chosen
+
+    def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
+        """Decode a field of keys or values."""
+        values: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
+        return values
 
 
 def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None, notes: Notes | None = None) -> None:
@@ -206,124 +244,107 @@ def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None,
     fixed = make_tree_rules(subject.container.xid).get(source.tree)
     if fixed is not None and not batch.level:
         part, kind, declared = fixed
-        _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared)
+        CheckedRows(subject, batch, np.arange(len(slots))).check_fields(part, kind, declared)
     elif source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
-            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))
-            _check_kind(rows, _NAMES.get(kind, ""), volume, notes)
+            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind), _NAMES.get(kind, ""))
+            _check_kind(rows, volume, notes)
 
 
-def _apply_rules(rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule, ...]) -> None:
-    check_fields(kind, rows.batch.buffer, rows.starts(part), declared, rows.at(part))
-
-
-def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: Notes | None) -> None:
-    shape = SHAPES.get(name)
+def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | None) -> None:
+    name, shape = rows.name, SHAPES.get(rows.name)
     if shape is None:
         return
-    is_hashed = name == "dir_rec" and volume is not None and volume.has_hashed_names
-    key_type = HASHED_KEY if is_hashed else shape.key_type
-    long_enough = rows.lengths("key") >= key_type.width
+    if name == "dir_rec" and volume is not None and volume.has_hashed_names:
+        shape = HASHED_DREC
+    long_enough = rows.lengths("key") >= shape.key_type.width
     if not rows.batch.level:
         long_enough &= rows.lengths("val") >= shape.val_type.width
     rows = rows.take(long_enough)
     if not len(rows.row):
         return
-    _check_length(rows, "key", shape, key_type)
-    if name in KEY_NAMES:
-        check_names(rows, name, key_type, volume)
+    _check_length(rows, "key", shape.key_type, find_tail(shape, "key"))
+    if find_tail(shape, "key") is not None:
+        check_names(rows, shape.key_type, volume)
     if rows.batch.level:
         return
-    fields = None
     if shape.cases:
-        fields = check_extended(rows, name, shape.val_type.width)
+        fields = check_extended(rows, shape.val_type.width)
+        if name == "inode":
+            check_inodes(rows, fields, notes, is_plain=is_plain(volume))
     else:
-        _check_length(rows, "val", shape, shape.val_type)
+        _check_length(rows, "val", shape.val_type, find_tail(shape, "val"))
         if name in VALUE_NAMES:
-            start = rows.starts("val") + VALUE_NAMES[name].width
-            _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
+            start = rows.starts("val") + shape.val_type.width
+            _check_ends(rows, "val", start, rows.starts("val") + rows.lengths("val"))
         elif name == "xattr":
             _check_attributes(rows)
-    if name == "inode":
-        check_inodes(rows, fields, notes, is_plain=is_plain(volume))
-    _apply_rules(rows, "val", shape.val_type, make_value_rules(rows, name, volume))
+    rows.check_fields("val", shape.val_type, make_value_rules(rows, volume))
 
 
-def _check_length(rows: CheckedRows, part: Literal["key", "val"], shape: Leaf, kind: RecordType) -> None:
+def _check_length(rows: CheckedRows, part: str, kind: RecordType, tail: RecordColumn | None) -> None:
     """Check that a key or value is as long as its fixed part plus the variable part, whose length a field gives."""
     expected = np.full(len(rows.row), kind.width, np.int64)
-    if kind is HASHED_KEY:
-        expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
-    else:
-        for text in (*shape.texts.values(), *shape.checked):
-            if text.part == part:
-                expected += rows.column(part, kind, text.length).astype(np.int64)
+    if tail is not None:
+        expected += rows.column(part, kind, tail).astype(np.int64)
     found = rows.lengths(part)
     what = "key" if part == "key" else "value"
-    rows.report(
-        found != expected, part, f"{shape.table}: its {what} has another length than it says", (expected, found)
-    )
+    rows.report(found != expected, part, f"its {what} has another length than it says", (expected, found))
 
 
 class Extended(Struct, frozen=True):
     """Extended fields of records, one row per field."""
 
-    rows: CheckedRows  # records whose fields could be separated
-    owner: NDArray[np.int64]  # position of each field's record in `rows`
+    owner: I64  # position of each field's record among those checked
     # kind, flags: as stored
-    kind: NDArray[np.uint8]
-    flags: NDArray[np.uint8]
+    kind: U8
+    flags: U8
     # start, length: position of the data in the batch, and its length in bytes without padding
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
+    start: I64
+    length: I64
 
-    def select_kind(self, kind: int) -> NDArray[np.int64]:
-        """Return the positions of fields of one type."""
-        return np.flatnonzero(self.kind == kind)
+    def select_kind(self, kind: int, least_bytes: int) -> I64:
+        """Return the positions of fields of one type that are not too short."""
+        return np.flatnonzero((self.kind == kind) & (self.length >= least_bytes))
 
 
-def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
-    """Check the extended fields of records.
-
-    Return the fields of records whose lengths are consistent, or None if no record has such fields.
-    """
-    batch, size = rows.batch, rows.lengths("val") - width
+def check_extended(every: CheckedRows, width: int) -> Extended:
+    """Check the extended fields of records, and return those of records whose lengths are consistent."""
+    buffer, size = every.batch.buffer, every.lengths("val") - width
     long_enough = size >= XF_BLOB_HEAD.width
-    rows.report((size > 0) & ~long_enough, "val", f"{name}: its extended fields do not fill its value")
-    rows, size = rows.take(long_enough), size[long_enough]
-    if not len(size):
-        return None
+    every.report((size > 0) & ~long_enough, "val", "its extended fields do not fill its value")
+    rows, size = every.take(long_enough), size[long_enough]
     start = rows.starts("val") + width
-    head = decode_columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
+    head = decode_columns(XF_BLOB_HEAD, buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
     count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
-    rows.report(count == 0, "val", f"{name}: it announces extended fields, and has none")
+    rows.report(count == 0, "val", "it announces extended fields, and has none")
     front = XF_BLOB_HEAD.width + count * X_FIELD.width
     wrong = front + used != size
-    rows.report(wrong, "val", f"{name}: its extended fields do not fill its value", (size - front, used))
+    rows.report(wrong, "val", "its extended fields do not fill its value", (size - front, used))
     rows, start, count, used = rows.take(~wrong), start[~wrong], count[~wrong], used[~wrong]
     owner = owners(count)
     spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
-    if not len(spots):
-        return None
-    found = decode_columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
+    found = decode_columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
     length = found["len_data"].astype(np.int64)
     padded = -(-length // 8) * 8
     total = np.bincount(owner, padded, len(count)).astype(np.int64)
-    message = f"{name}: the lengths of its extended fields do not add up to what they use"
-    rows.report(total != used, "val", message, (total, used))
+    if len(spots):
+        message = "the lengths of its extended fields do not add up to what they use"
+        rows.report(total != used, "val", message, (total, used))
     # The data of a record's fields is contiguous, and follows the descriptions of the fields.
     ends = np.append(0, np.cumsum(padded))
     begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
     sound = (total == used)[owner]
-    _check_types(Extended(rows, owner, found["type"], found["flags"], begin, length), name)
-    fields = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
-    _check_padding(fields, name, padded[sound] - length[sound])
+    place = np.flatnonzero(long_enough)[~wrong][owner]
+    _check_types(every, Extended(place, found["type"], found["flags"], begin, length))
+    fields = Extended(place[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
+    _check_padding(every, fields, padded[sound] - length[sound])
     return fields
 
 
-def _check_types(fields: Extended, name: str) -> None:
-    kind, flags, length = fields.kind, fields.flags, fields.length
+def _check_types(rows: CheckedRows, fields: Extended) -> None:
+    name, kind, flags, length = rows.name, fields.kind, fields.flags, fields.length
     wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
     wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
     for (record, number), (allowed, size) in _FIELD_FORMS.items():
@@ -332,125 +353,103 @@ def _check_types(fields: Extended, name: str) -> None:
             wrong |= here & ~np.isin(flags, np.array(allowed))
             if size is not None:
                 wrong |= here & (length != size)
-    broken = np.bincount(fields.owner, wrong, len(fields.rows.row)) > 0
-    message = f"{name}: an extended field has a type, flags or a size that it cannot have"
-    fields.rows.report(broken, "val", message)
+    message = "an extended field has a type, flags or a size that it cannot have"
+    rows.report(rows.mark(fields.owner[wrong]), "val", message)
     order = np.lexsort((kind, fields.owner))
     again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
-    twice = fields.rows.mark(fields.owner[order][1:][again])
-    fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
+    rows.report(rows.mark(fields.owner[order][1:][again]), "val", "it has two extended fields of one type")
 
 
-def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
+def _check_padding(rows: CheckedRows, fields: Extended, gap: I64) -> None:
     """Check that the padding of fields to eight bytes is zero."""
     chosen = np.flatnonzero(gap > 0)
     item, step = owners(gap[chosen]), ordinals(gap[chosen])
     places = fields.start[chosen][item] + fields.length[chosen][item] + step
-    wrong = fields.rows.mark(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
-    fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
+    wrong = fields.owner[chosen][item][rows.batch.buffer[places] != 0]
+    rows.report(rows.mark(wrong), "val", "the padding of an extended field is not zero")
 
 
-def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
+def check_inodes(rows: CheckedRows, fields: Extended, notes: Notes | None, *, is_plain: bool) -> None:
     """Compare the flags, kind and numbers of inodes with their extended fields."""
     found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
     flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
     number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
     kinds = np.zeros(len(rows.row), np.uint32)
-    if fields is not None:
-        place = np.searchsorted(rows.row, fields.rows.row)[fields.owner]
-        np.bitwise_or.at(kinds, place, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
-    _check_flags(rows, flags, kinds)
+    np.bitwise_or.at(kinds, fields.owner, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
+    at = INODE.internal_flags
+    for flag, kind, what in _FLAGGED_FIELDS:
+        wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
+        rows.report(wrong, "val", f"flags and extended fields disagree about {what}", field=at)
+    for first, second, message in _EXCLUSIVE_FLAGS:
+        rows.report((flags & first != 0) & (flags & second != 0), "val", message, field=at)
+    wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
+    rows.report(wrong, "val", "statistics begin here that it does not keep", field=at)
     has = {kind: kinds >> np.uint32(kind) & np.uint32(1) != 0 for kind in map(int, FIELD)}
     wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
-    rows.report(wrong, "val", "inode: a device's number is there without a device, or a device without it")
+    rows.report(wrong, "val", "a device's number is there without a device, or a device without it")
     wrong = has[int(FIELD.dstream)] & (form != int(FORMAT.file))
-    rows.report(wrong, "val", "inode: it has a data stream, but is not a regular file")
+    rows.report(wrong, "val", "it has a data stream, but is not a regular file")
     wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
     sides = (number, found[INODE.private_id])
-    rows.report(wrong, "val", "inode: it has the stream of another, but is not a clone", sides, INODE.private_id)
-    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
-    if fields is not None:
-        _check_streams(rows, fields, place, flags, is_plain=is_plain)
-        sparse, name = _read_sparse_and_names(rows, fields, place)
+    rows.report(wrong, "val", "it has the stream of another, but is not a clone", sides, INODE.private_id)
+    # Streams have keys only in encrypted volumes; a clone may have no key yet.
+    chosen = fields.select_kind(int(FIELD.dstream), DSTREAM.width)
+    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
+    is_clone = flags[fields.owner[chosen]] & int(FLAG.was_cloned) != 0
+    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
+    rows.report(rows.mark(fields.owner[chosen[wrong]]), "val", "its stream has a key that it cannot have")
+    sparse, name = _read_sparse_and_names(rows, fields)
     if notes is not None:
         columns = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
         for column, values in columns.items():
             notes.setdefault(column, []).append(values)
 
 
-def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
-    at = INODE.internal_flags
-    for flag, kind, what in _FLAGGED_FIELDS:
-        wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
-        rows.report(wrong, "val", f"inode: flags and extended fields disagree about {what}", field=at)
-    for first, second, message in _EXCLUSIVE_FLAGS:
-        rows.report((flags & first != 0) & (flags & second != 0), "val", f"inode: {message}", field=at)
-    wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
-    rows.report(wrong, "val", "inode: statistics begin here that it does not keep", field=at)
-
-
-def _check_streams(
-    rows: CheckedRows, fields: Extended, place: NDArray[np.int64], flags: NDArray[np.uint64], *, is_plain: bool
-) -> None:
-    """Check that streams have keys only in encrypted volumes; a clone may have no key yet."""
-    chosen = fields.select_kind(int(FIELD.dstream))
-    chosen = chosen[fields.length[chosen] >= DSTREAM.width]
-    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
-    is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
-    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
-    rows.report(rows.mark(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
-
-
-def _read_sparse_and_names(
-    rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _read_sparse_and_names(rows: CheckedRows, fields: Extended) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
     buffer = rows.batch.buffer
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
-    chosen = fields.select_kind(int(FIELD.sparse_bytes))
-    chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
-    sparse[place[chosen]] = decode_column(
-        records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
-    )
-    chosen = fields.select_kind(int(FIELD.entry_name))
-    chosen = chosen[fields.length[chosen] > 0]
+    hole = records.SPARSE_BYTES
+    chosen = fields.select_kind(int(FIELD.sparse_bytes), hole.width)
+    sparse[fields.owner[chosen]] = decode_column(hole, buffer, fields.start[chosen], hole.num_bytes)
+    chosen = fields.select_kind(int(FIELD.entry_name), 1)
     ends = buffer[fields.start[chosen] + fields.length[chosen] - 1] == 0
-    rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
+    rows.report(rows.mark(fields.owner[chosen[~ends]]), "val", "its name does not end with a zero byte")
     chosen = chosen[ends]
-    name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
+    name[fields.owner[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
     return sparse, name
 
 
-def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
+def check_names(rows: CheckedRows, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
     """Check the names in keys of one kind."""
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
-    _check_ends(rows, "key", name, start, stop)
-    if name == "xattr":
-        rows.report(stop - start > _MAX_NAME_BYTES, "key", "xattr: its name is longer than any may be")
-    elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
+    _check_ends(rows, "key", start, stop)
+    if rows.name == "xattr":
+        rows.report(stop - start > _MAX_NAME_BYTES, "key", "its name is longer than any may be")
+    elif rows.name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
         _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
 
 
-def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+def _check_ends(rows: CheckedRows, part: str, start: I64, stop: I64) -> None:
     """Check that the first zero byte of each name is at its end."""
     zeros = np.flatnonzero(rows.batch.buffer == 0)
     spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
     wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))
-    rows.report(wrong, part, f"{name}: its name does not end with its first zero byte")
+    rows.report(wrong, part, "its name does not end with its first zero byte")
 
 
-def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
+def _check_hashes(rows: CheckedRows, start: I64, stop: I64, *, folded: bool) -> None:
     buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
     data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
     names = TextColumn(np.concatenate(data), length)
     found, known = hash_names(names, folded=folded)
     stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-    message = "dir_rec: the hash in an index is not that of its name"
+    message = "the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
     if not is_text(names):
         wrong = np.array([not is_utf8(raw) for raw in names.raw()])
-        rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
+        rows.report(wrong, "key", "a name in an index is not UTF-8")
 
 
 def _check_attributes(rows: CheckedRows) -> None:
@@ -458,7 +457,7 @@ def _check_attributes(rows: CheckedRows) -> None:
     flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
     is_stream = flags & np.uint16(_XATTR_FLAG.data_stream) != 0
     wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
-    rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
+    rows.report(wrong, "val", "more data than it may embed, or no stream", field=fixed.len_xdata)
     head = records.XATTR_KEY.width
     start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
     for name, is_system in _IS_SYSTEM_OWNED.items():
@@ -466,7 +465,7 @@ def _check_attributes(rows: CheckedRows) -> None:
         here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
         is_owned = flags & np.uint16(_XATTR_FLAG.file_system_owned) != 0
         wrong = rows.mark(here) & (is_owned != is_system)
-        rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
+        rows.report(wrong, "val", "it belongs to the file system or not, against its name", field=fixed.flags)
         if name == b"com.apple.FinderInfo":
             wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
-            rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)
+            rows.report(wrong, "val", "information of the Finder has 32 bytes", field=fixed.len_xdata)

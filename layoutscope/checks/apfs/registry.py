@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, snapshots, spaceman
+from layoutscope.checks.apfs import btree, extents, inodes, names, objects, scan, snapshots, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, list_unchecked, run_checks
@@ -22,7 +22,7 @@ from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.layout import lone_half_layout
 from layoutscope.filesystems.apfs.reader import read_container
 from layoutscope.filesystems.contract import Checked, Unchecked
-from layoutscope.findings import FindingLog, replace_refined
+from layoutscope.findings import FindingLog
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ CAUSES: Final = Causes(
 
 
 CONTAINER_CHECKS: Final[dict[str, Check]] = {
-    "numbers": Check(comparison.check_numbers),
-    "checkpoint-maps": Check(comparison.check_maps),
+    "numbers": Check(scan.check_numbers),
+    "checkpoint-maps": Check(scan.check_maps),
     "superblock-fields": Check(objects.check_superblock),
     "superblock-copy": Check(objects.check_copy),
     "map-fields": Check(objects.check_map_headers),
@@ -205,8 +205,8 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "jumpstart": Check(objects.check_jumpstart),
     "key-bags": Check(objects.check_keybags),
     "write-cache": Check(objects.check_write_cache),
-    "newer-superblocks": Check(comparison.check_newer),
-    "chunk-checksums": Check(comparison.check_space_blocks, ("space",)),
+    "newer-superblocks": Check(scan.check_newer),
+    "chunk-checksums": Check(scan.check_space_blocks, ("space",)),
     "checkpoints": Check(btree.check_checkpoints),
     "volumes": Check(btree.check_lost_volumes),
     "sizes": Check(spaceman.check_sizes, ("space",), takes=("space",)),
@@ -240,8 +240,8 @@ VOLUME_CHECKS: Final[dict[str, Check]] = {
     "extended-metadata": Check(objects.check_extended_metadata),
     "object-maps": Check(btree.check_object_map, _ALL_TREES),
     "keys": Check(btree.check_keys, _ALL_TREES),
-    "volume-identity": Check(comparison.check_identity),
-    "volume-counts": Check(comparison.check_counts, requires=_ALL_TREES),
+    "volume-identity": Check(scan.check_identity),
+    "volume-counts": Check(scan.check_counts, requires=_ALL_TREES),
     "entries": Check(inodes.check_entries, requires=_FILE_TREES),
     "links": Check(inodes.check_links, requires=_FILE_TREES),
     "sibling-links": Check(inodes.check_sibling_links, requires=_FILE_TREES),
@@ -271,10 +271,7 @@ UNOPENED: Final = Checked((), len(VOLUME_CHECKS))
 
 
 def check_container(request: VolumeRequest, without: Collection[str] = ()) -> dict[str, Checked]:
-    """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself.
-
-    The check uses the contents of an earlier reading, or reads the container.
-    """
+    """Check an APFS container, and return the results by volume UUID as text, with "" for the container itself."""
     contents: ContainerContents | None = request.take_up()
     if contents is None:
         alone = FindingLog()
@@ -318,8 +315,9 @@ def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Fin
     # Reading reports a whole structure, a check the exact byte; a finding without an address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}
-
-    def is_refined(item: Finding) -> bool:
-        return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
-
-    return list(dict.fromkeys(replace_refined(coarse, fine, is_refined)))
+    unrefined = (
+        item
+        for item in coarse
+        if (item.code, item.structure) not in exact and (item.image_offset is not None or item.code not in codes)
+    )
+    return list(dict.fromkeys((*unrefined, *fine)))

@@ -16,7 +16,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import read_object
-from layoutscope.filesystems.apfs.volume import fs_source, walk_fext_tree, walk_fs_tree
+from layoutscope.filesystems.apfs.volume import walk_fext_tree, walk_fs_tree
 from layoutscope.image.passes import read_together
 from layoutscope.structs import grammar
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.filesystems.apfs.volume import Volume
 
 
@@ -49,7 +48,7 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
     names = parts.snapmeta.get("snap_name")
     if "snap_xid" in names:
-        report = replace(subject, most=1).reporter(parts.snapmeta.nodes)
+        report = subject.reporter(parts.snapmeta.nodes, most=1)
         metadata = parts.snapmeta.get("snap_metadata")
         add, found = report(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
@@ -112,28 +111,16 @@ def open_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, 
                 yield snapshot.view, open_snapshot(live, snapshot)
 
 
-def list_snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
-    """Describe the file-system tree of each snapshot."""
-    for view, state in open_snapshots(subject, parts):
-        yield view, state, fs_source(state.store, state, parts.key)
-
-
-def _read_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
-    """Read the records of each snapshot; states with the same nodes share one reading."""
-    known = parts
-    for view, state in open_snapshots(subject, parts):
-        own = replace(state, store=subject.silent_store)
-        fs, fext = known.fs, known.fext
-        if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
-            fs, fext = read_together([walk_fs_tree(own, parts.key), walk_fext_tree(own)])
-        known = replace(parts, state=own, view=view, fs=fs, fext=fext)
-        yield known
-
-
 def check_states(subject: Subject, live: VolumeParts, checks: Sequence[Callable[[Subject, VolumeParts], None]]) -> None:
     """Run checks on the records of each snapshot; findings of other states are not repeated."""
-    known = {*subject.log.findings, *live.log.findings}
-    for parts in _read_snapshots(subject, live):
+    known, parts = {*subject.log.findings, *live.log.findings}, live
+    for view, state in open_snapshots(subject, live):
+        own = replace(state, store=subject.silent_store)
+        # States with the same nodes share one reading.
+        fs, fext = parts.fs, parts.fext
+        if not np.array_equal(live.views[view].paddr, fs.nodes.paddr):
+            fs, fext = read_together([walk_fs_tree(own, live.key), walk_fext_tree(own)])
+        parts = replace(live, state=own, view=view, fs=fs, fext=fext)
         snapshot = subject.branch()
         for check in checks:
             check(snapshot, parts)

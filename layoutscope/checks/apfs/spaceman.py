@@ -19,7 +19,6 @@ from layoutscope.checks.apfs.objects import (
     TYPES,
     UNKNOWN,
     check_objects,
-    expect_storage,
     make_header_rules,
     read_block,
 )
@@ -42,7 +41,7 @@ from layoutscope.structs import arrays, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,14 +53,12 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs import grammar
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
     from layoutscope.structs.recordtypes import Field, RecordType
-
-    Columns = dict[str, NDArray[Any]]
 
 
 INVALID: Final = "spaceman-invalid"
 SPACE: Final = records.SPACEMAN_PHYS
-DEVICE, QUEUE = records.SPACEMAN_DEVICE, records.SPACEMAN_FREE_QUEUE
 CHUNK, CIB = records.CHUNK_INFO, records.CIB_HEAD
 QUEUE_KEY: Final = records.FREE_QUEUE_KEY
 POOL_FACTOR: Final = 3
@@ -70,32 +67,17 @@ _POOL_BITMAP: Final = "bitmap of the internal pool"
 _IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 
 
-def locate_field(
-    subject: Subject,
-    path: str,
-    *,
-    device: int = -1,  # 0 for the main device, 1 for the second of a Fusion set; -1 if no device is addressed
-    # 0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is addressed
-    queue: int = -1,
-) -> FindingLog:
-    """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
+def locate_field(subject: Subject, field: Field, *number: int) -> FindingLog:
+    """Bind the log to a field of the space manager; a device or a free queue has a number."""
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
-    if device >= 0:
-        plus = SPACE.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
-    elif queue >= 0:
-        plus = SPACE.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
-    else:
-        plus = SPACE.offset_of(path)
-    return subject.log.at("space manager", item.paddr, plus=plus)
+    return subject.log.at("space manager", item.paddr, plus=item_offset(field, number))
 
 
-def compare_numbers(
-    subject: Subject, what: str, path: str, expected: int, found: int, *, device: int = -1, queue: int = -1
-) -> None:
+def compare_numbers(subject: Subject, what: str, field: Field, expected: int, found: int, *number: int) -> None:
     """Compare a number of the space manager with the value derived from others."""
     if found != expected:
-        log = locate_field(subject, path, device=device, queue=queue)
+        log = locate_field(subject, field, *number)
         log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
@@ -110,25 +92,22 @@ def check_sizes(subject: Subject, space: Space) -> None:
         log.add("superblock-differs", "warning", message, expected=expected, found=num_blocks)
     # A chunk is the range of one bitmap block, so its size follows from the block size.
     bits = container.blocks.block_size * 8
-    compare_numbers(subject, "len_block", "len_block", container.blocks.block_size, header.len_block)
-    compare_numbers(subject, "num_blocks_per_chunk", "num_blocks_per_chunk", bits, header.num_blocks_per_chunk)
+    compare_numbers(subject, "len_block", SPACE.len_block, container.blocks.block_size, header.len_block)
+    per_chunk = SPACE.num_blocks_per_chunk
+    compare_numbers(subject, "num_blocks_per_chunk", per_chunk, bits, header.num_blocks_per_chunk)
     for number, device in enumerate(header.devices):
-        for path, expected in _compute_device_sizes(header, device):
-            what = f"{path} of the {QUEUE_NAMES[number + 1]}"
-            compare_numbers(subject, what, path, expected, getattr(device, path), device=number)
-
-
-def _compute_device_sizes(
-    header: grammar.ApfsSpaceman.SpacemanPhys, device: grammar.ApfsSpaceman.SpacemanDevice
-) -> Iterator[tuple[str, int]]:
-    chunks = -(-int(device.num_blocks) // max(int(header.num_blocks_per_chunk), 1))
-    cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
-    yield "num_chunks", chunks
-    yield "num_cibs", cibs
-    # The addresses of chunk-info blocks are in separate blocks only if they do not fit into the space manager
-    # (reference, sm_cab_count).
-    if device.num_cabs:
-        yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
+        chunks = -(-int(device.num_blocks) // max(int(header.num_blocks_per_chunk), 1))
+        cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
+        cabs = -(-cibs // max(int(header.cibs_per_cab), 1))
+        for name, expected in (
+            ("num_chunks", chunks),
+            ("num_cibs", cibs),
+            # The addresses of chunk-info blocks are in separate blocks only if they do not fit into the space manager
+            # (reference, sm_cab_count).
+            ("num_cabs", cabs if device.num_cabs else 0),
+        ):
+            what, field = f"{name} of the {QUEUE_NAMES[number + 1]}", getattr(SPACE.devices, name)
+            compare_numbers(subject, what, field, expected, getattr(device, name), number)
 
 
 def check_pool(subject: Subject, space: Space) -> None:
@@ -137,9 +116,12 @@ def check_pool(subject: Subject, space: Space) -> None:
     # has its own bitmap.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
-    compare_numbers(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
+    compare_numbers(
+        subject, "size of the internal pool", SPACE.num_ip_blocks, POOL_FACTOR * parts, header.num_ip_blocks
+    )
     needed = -(-int(header.num_ip_blocks) // (8 * subject.container.blocks.block_size))
-    compare_numbers(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
+    what, found = "size of the internal pool's bitmap", header.num_ip_bm_used
+    compare_numbers(subject, what, SPACE.num_ip_bm_used, needed, found)
 
 
 def check_chunks(subject: Subject, space: Space) -> None:
@@ -148,11 +130,9 @@ def check_chunks(subject: Subject, space: Space) -> None:
         if not device.num_blocks:
             continue
         chunks, heads = read_chunks(subject, number)
-        for path, expected, message in (
-            ("index", np.arange(len(heads["paddr"])), "chunk information has another place"),
-            ("hdr.oid", heads["paddr"], "number is not the address"),
-        ):
-            _report_heads(subject, heads, path, message, expected)
+        places = np.arange(len(heads["paddr"]))
+        _report_heads(subject, heads, "index", "chunk information has another place", places)
+        _report_heads(subject, heads, "hdr.oid", "number is not the address", heads["paddr"])
         if chunks:
             _check_geometry(subject, space, chunks, number)
             _check_free_counts(subject, space, chunks, number)
@@ -206,38 +186,31 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     wrong = (counted != free) & ~(has_bitmap & ~is_readable)
     _report_chunks(subject, chunks, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
     what, found = f"free blocks of the {QUEUE_NAMES[number + 1]}", int(space.header.devices[number].num_free_blocks)
-    compare_numbers(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
+    compare_numbers(subject, what, SPACE.devices.num_free_blocks, int(free.sum()), found, number)
 
 
 _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
 """Numbers decoded from fields that combine a number and flags."""
 
 
-def _locate_chunk(subject: Subject, chunks: Columns) -> Callable[[int, int], FindingLog]:
-    """Bind the log to a byte of a chunk."""
-    place, paddr = chunks["plus"], chunks["cib_paddr"]
-    return lambda row, plus: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]) + plus)
-
-
 def _report_chunks(
     subject: Subject,
     chunks: Columns,
     field: str,
-    wrong: NDArray[np.bool_],
+    wrong: Mask,
     message: str,
     expected: object = "",
 ) -> None:
     """Report chunks, each at one of its fields."""
-    locate = _locate_chunk(subject, chunks)
-    table = Table(lambda row, field: locate(row, CHUNK.offset_of(field)), INVALID, "warning")
-    table.report(wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)])
+    place, paddr = chunks["plus"] + CHUNK.offset_of(field), chunks["cib_paddr"]
+    at = lambda row, _: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]))  # noqa: E731
+    Table(at, INVALID, "warning").report(
+        wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)]
+    )
 
 
 def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
-    """Decode the chunks of a device, and the headers of the blocks that contain them.
-
-    The columns of chunks include the block's address and the position in it, in bytes.
-    """
+    """Decode the chunks of a device with the addresses of their blocks, and the headers of these blocks."""
     container, space = subject.container, subject.contents.space
     blocks = container.blocks
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
@@ -247,7 +220,7 @@ def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
     return (chunks | {"cib_paddr": paddr[chunks["cib"]]} if len(chunks["cib"]) else {}), heads
 
 
-def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
+def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
     """Check that the pool's bitmap marks exactly the blocks with chunks and bitmaps and those in its free queue."""
     blocks, base, count = subject.container.blocks, int(space.header.ip_base), int(space.header.num_ip_blocks)
     lost = ~blocks.readable(paddrs, blocks.block_size)
@@ -285,8 +258,8 @@ def check_zones(subject: Subject, paddr: int) -> None:
     """Check that unused zones and earlier boundaries are empty, and that used ones start before their end."""
     data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
 
-    def at(_: int, plus: int) -> FindingLog:
-        return subject.log.at("space manager", paddr, plus=SPACE.width + plus)
+    def at(_: int, byte: int) -> FindingLog:
+        return subject.log.at("space manager", paddr, plus=byte)
 
     check_fields(DATAZONE, data, starts, ZONE_RULES, at)
     fields = (
@@ -308,7 +281,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
             (part.stop_paddr, is_used & (start >= stop) & is_set, "before the start of the zone"),
         ):
             for place in np.argwhere(wrong)[:1].tolist():
-                at(0, item_offset(field, place)).add(INVALID, "warning", f"{field}: {message}")
+                at(0, SPACE.width + item_offset(field, place)).add(INVALID, "warning", f"{field}: {message}")
 
 
 _POOL_VERSIONS: Final = 16
@@ -327,18 +300,14 @@ def _get_first_array_offset(*, is_versioned: bool) -> int:
     return _WHOLE if is_versioned else SPACE.version.offset
 
 
-def get_queue_limit(num_blocks: int) -> int:
-    """Return the maximum number of nodes in the free queue of a device."""
-    _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
-    limit = first + (num_blocks - start - (not start)) // step
+def compute_queue_limits(header: grammar.ApfsSpaceman.SpacemanPhys) -> list[int]:
+    """Return the maximum numbers of nodes in the free queues of the internal pool and of each device."""
+    limits = [3 * (sum(int(device.num_chunks) for device in header.devices) + 751) // 1127 - 1]
+    for num_blocks in (int(device.num_blocks) for device in header.devices):
+        _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
+        limits.append(first + (num_blocks - start - (not start)) // step if num_blocks else 0)
     # Two nodes are impossible: splitting a root creates a third node.
-    return 3 if limit == 2 else limit
-
-
-def get_pool_limit(num_chunks: int) -> int:
-    """Return the maximum number of nodes in the free queue of the internal pool."""
-    limit = 3 * (num_chunks + 751) // 1127 - 1
-    return 3 if limit == 2 else limit
+    return [3 if limit == 2 else limit for limit in limits]
 
 
 _SECOND: Final = (
@@ -357,12 +326,16 @@ def make_space_rules(
     """Return the rules of the space manager (spaceman_phys_t, apfsck)."""
     block_size, is_versioned = container.blocks.block_size, bool(int(header.flags) & _VERSIONED)
     room, full = block_size - CIB.width, "not as many as a block has room for"
-    limits: list[int | None] = [
-        get_pool_limit(sum(int(device.num_chunks) for device in header.devices)),
-        *(get_queue_limit(int(device.num_blocks)) if device.num_blocks else 0 for device in header.devices),
-    ]
     # Only a Fusion set has a second device.
-    second = None if container.superblock.is_fusion else Want(_is_last_zero, "0 of a second device, which there is not")
+    is_last_zero = Want(
+        lambda found: (found == 0) | (np.arange(found.shape[1]) < found.shape[1] - 1),
+        "0 of a second device, which there is not",
+    )
+    second = None if container.superblock.is_fusion else is_last_zero
+    whole_reserve, part_of_reserve = (None, None) if reserved is None else (equals(reserved), at_most(reserved))
+    # The limit for nodes of other sizes is not documented.
+    limits = _expect_known(compute_queue_limits(header)) if block_size == _BLOCK_BYTES else None
+    first = _get_first_array_offset(is_versioned=is_versioned)
     return rules(
         INVALID,
         (SPACE.hdr.xid, equals(container.xid), EPHEMERAL),
@@ -370,70 +343,45 @@ def make_space_rules(
         (SPACE.cibs_per_cab, equals(room // SPACE.num_ip_blocks.width), full),
         (SPACE.ip_bm_tx_multiplier, equals(_POOL_VERSIONS), "the pool's bitmap is kept in sixteen versions"),
         (SPACE.flags, only_bits(_VERSIONED), UNKNOWN),
-        (
-            SPACE.num_fs_reserve_blocks,
-            None if reserved is None else equals(reserved),
-            "volumes reserve another number of blocks",
-        ),
-        (
-            SPACE.num_fs_reserve_alloced,
-            None if reserved is None else at_most(reserved),
-            "more of the reserve is in use than there is",
-        ),
+        (SPACE.num_fs_reserve_blocks, whole_reserve, "volumes reserve another number of blocks"),
+        (SPACE.num_fs_reserve_alloced, part_of_reserve, "more of the reserve is in use than there is"),
         (SPACE.version, equals(1) if is_versioned else None, "the only version"),
         (SPACE.len_struct, equals(_WHOLE) if is_versioned else None, "another size than that of the structure"),
-        (
-            SPACE.ofs_ip_bm_xid,
-            equals(_get_first_array_offset(is_versioned=is_versioned)),
-            "the first array follows the structure",
-        ),
+        (SPACE.ofs_ip_bm_xid, equals(first), "the first array follows the structure"),
         (SPACE.devices.reserved, ZERO, RESERVED),
         (SPACE.devices.reserved2, ZERO, RESERVED),
         (SPACE.free_queues.pad16, ZERO, RESERVED),
         (SPACE.free_queues.pad32, ZERO, RESERVED),
         (SPACE.free_queues.reserved, ZERO, RESERVED),
         (SPACE.free_queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
-        (
-            SPACE.free_queues.tree_node_limit,
-            # The limit for nodes of other sizes is not documented.
-            _expect_known(limits) if block_size == _BLOCK_BYTES else None,
-            "not the nodes that a queue of this size may have",
-        ),
+        (SPACE.free_queues.tree_node_limit, limits, "not the nodes that a queue of this size may have"),
         *((field, second, "there is no second device") for field in _SECOND),
     )
 
 
-def _expect_known(expected: list[int | None]) -> Want:
+def _expect_known(expected: Sequence[int | None]) -> Want:
     """Require the known values among the items of a field."""
     known = np.array([item is not None for item in expected])
     values = np.array([item or 0 for item in expected], np.uint64)
     return Want(lambda found: (found == values) | ~known, " and ".join(map(str, expected)))
 
 
-def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
-    is_zero = np.ones(found.shape, bool)
-    is_zero[:, -1] = found[:, -1] == 0
-    return is_zero
-
-
 def check_space(subject: Subject, space: Space) -> None:
     """Check fields of the space manager against the block size, the volumes and the checkpoint."""
     container = subject.container
-    item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None:
-        return
+    item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
     volumes = [parts.state.superblock for parts in subject.contents.volumes if parts.view == "live"]
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
     reserved = sum(int(volume.num_reserve_blocks) for volume in volumes) if is_known else None
-    header = space.header
+    header, queues = space.header, SPACE.free_queues
     for number, queue in enumerate(header.free_queues):
         if queue.tree_oid and queue.tree_oid not in container.checkpoint.ephemerals:
-            message = f"free_queues.tree_oid[{number}]: the checkpoint holds no such object"
-            log = locate_field(subject, "tree_oid", queue=number).within(f"free_queues.tree_oid[{number}]")
-            log.add(INVALID, "warning", message, found=queue.tree_oid)
+            name = f"{queues.tree_oid}[{number}]"
+            log = locate_field(subject, queues.tree_oid, number).within(name)
+            log.add(INVALID, "warning", f"{name}: the checkpoint holds no such object", found=queue.tree_oid)
         if queue.num_blocks and not queue.tree_oid:
-            log = locate_field(subject, "num_blocks", queue=number)
-            message = f"free_queues.num_blocks[{number}]: blocks of a queue that has no tree"
+            message = f"{queues.num_blocks}[{number}]: blocks of a queue that has no tree"
+            log = locate_field(subject, queues.num_blocks, number)
             log.add(INVALID, "warning", message, expected=0, found=queue.num_blocks)
     oldest: list[int | None] = [0 if not queue.tree_oid else None for queue in header.free_queues]
     for number, source in list_queue_sources(subject):
@@ -441,8 +389,8 @@ def check_space(subject: Subject, space: Space) -> None:
         limit = int(header.free_queues[number].tree_node_limit)
         if len(nodes) > limit:
             # linux-apfs-rw 0.3.0 lets a queue exceed its limit during large deletions; apfsck reports that too.
-            message = f"free_queues.tree_node_limit[{number}]: the queue has more nodes than it may have"
-            log = locate_field(subject, "tree_node_limit", queue=number)
+            message = f"{queues.tree_node_limit}[{number}]: the queue has more nodes than it may have"
+            log = locate_field(subject, queues.tree_node_limit, number)
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
         xids = [batch.column("key", QUEUE_KEY, QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
@@ -454,15 +402,14 @@ def check_space(subject: Subject, space: Space) -> None:
 def check_heads(subject: Subject, space: Space) -> None:
     """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
     container = subject.container
-    kinds: tuple[tuple[str, Any, int], ...] = (
+    heads: tuple[tuple[str, Any, int], ...] = (
         ("spaceman-cib", CIB, TYPES.spaceman_cib),
         ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
     )
-    for region, head, kind in kinds:
+    for region, head, kind in heads:
         paddrs = [item.paddr for item in space.regions if item.type == region]
-        stored = expect_storage(kind, STORAGE.physical)
-        declared = rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid))
-        check_objects(subject, region, head, paddrs, declared)
+        header = make_header_rules(head, "such blocks", kind | STORAGE.physical, container.xid)
+        check_objects(subject, region, head, paddrs, rules(INVALID, *header))
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -483,8 +430,9 @@ def _check_chunks(subject: Subject, device: int) -> None:
         (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), RESERVED),
         (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
     )
-
-    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, _locate_chunk(subject, chunks))
+    paddr = chunks["cib_paddr"]
+    at = lambda chunk, byte: subject.log.at(f"chunk {chunk}", int(paddr[chunk]), plus=byte % size)  # noqa: E731
+    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, at)
     newest = np.zeros(len(heads["paddr"]), np.uint64)
     np.maximum.at(newest, row, chunks["xid"])
     # A chunk-info block is rewritten only when one of its chunks changes.
@@ -495,9 +443,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
 def check_versions(subject: Subject, space: Space) -> None:
     """Check that the pool's bitmap is one of sixteen versions, and that the free list contains the others."""
     container = subject.container
-    item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None:
-        return
+    item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
     header = space.header
     data = np.frombuffer(container.blocks.read_object(item.paddr, item.size_bytes), np.uint8)
     used, count = int(header.num_ip_bm_used), int(header.num_ip_bm_blocks)
@@ -517,9 +463,9 @@ def check_versions(subject: Subject, space: Space) -> None:
     first = _get_first_array_offset(is_versioned=bool(int(header.flags) & _VERSIONED))
     if not _check_arrays_fit(places, first, len(data), locate):
         return
-    xids = _read_array(data, records.XID_ENTRY.xid, records.XID_ENTRY, places[0])
-    ring = _read_array(data, records.RING_INDEX.index, records.RING_INDEX, places[1])
-    follows = _read_array(data, records.RING_INDEX.index, records.RING_INDEX, places[2])
+    entry, index = records.XID_ENTRY, records.RING_INDEX
+    xids = _read_array(data, entry.xid, entry, *places[0][1:])
+    ring, follows = (_read_array(data, index.index, index, *place[1:]) for place in places[1:3])
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
         locate(places[0][1] + row * records.XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
@@ -527,8 +473,7 @@ def check_versions(subject: Subject, space: Space) -> None:
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
 
-def _read_array(data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple[Field, int, int]) -> NDArray[Any]:
-    _, start, length = place
+def _read_array(data: U8, field: Field, kind: RecordType, start: int, length: int) -> NDArray[Any]:
     starts = np.arange(start, start + length, kind.width, dtype=np.int64)
     values: NDArray[Any] = decode_column(kind, data, starts, field)
     return values
@@ -577,7 +522,7 @@ def _check_list(
             log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
 
 
-Owner = tuple[str, "NDArray[np.int64]"]
+Owner = tuple[str, "I64"]
 SPARE: Final = ("internal-pool", "pending-free")
 """Regions without current contents."""
 
@@ -640,9 +585,7 @@ def check_file_claims(subject: Subject) -> None:
             add(real & _find_double_claims(parts, start, length, real), message, field)
 
 
-def _find_double_claims(
-    parts: VolumeParts, start: NDArray[np.int64], length: NDArray[np.int64], real: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _find_double_claims(parts: VolumeParts, start: I64, length: I64, real: Mask) -> Mask:
     """Mark extents that overlap another one in blocks with a reference count of 1."""
     rows = np.flatnonzero(real)
     rows = rows[np.argsort(start[rows], kind="stable")]
@@ -654,7 +597,7 @@ def _find_double_claims(
     return twice & ~mark_overlapping(_find_shared_runs(parts), start, length)
 
 
-def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
+def _find_shared_runs(parts: VolumeParts) -> I64:
     """Return runs of blocks with more than one reference, in one record or in those of several states."""
     shared = np.empty((0, 2), np.int64)
     known = shared
@@ -679,11 +622,12 @@ def check_bitmaps(subject: Subject, _: Space) -> None:
         _report_bits(subject, unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")
 
 
-def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
+def _report_bits(subject: Subject, runs: I64, code: str, message: str) -> None:
     """Report runs of blocks, each at the bitmap byte of its first block."""
-    tables = [read_chunks(subject, number)[0] for number in range(2)] if len(runs) else []
+    devices = range(2) if len(runs) else ()
+    chunks = arrays.concatenate([table for number in devices if (table := read_chunks(subject, number)[0])], {})
     for start, length in runs[:MAX_CASES].tolist():
-        paddr, byte = next((at for at in (_find_bit(table, start) for table in tables) if at is not None), (None, 0))
+        paddr, byte = _find_bit(chunks, start) if chunks else (None, 0)
         log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
         log.add(code, "warning", f"{length} blocks from block {start} are {message}")
     if len(runs) > MAX_CASES:
@@ -691,17 +635,13 @@ def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: 
         subject.log.at("bitmaps").add(code, "warning", more)
 
 
-def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | None:
-    """Return the bitmap block and the byte in it that contain a block's bit; None if the chunk has no bitmap."""
-    if not chunks:
-        return None
+def _find_bit(chunks: Columns, paddr: int) -> tuple[int | None, int]:
+    """Return the bitmap block and the byte in it that contain a block's bit, if the chunk of the block has a bitmap."""
     first = np.minimum(chunks["paddr"], np.uint64(2**62)).astype(np.int64)
     inside = (first <= paddr) & (paddr < first + chunks["num_blocks"].astype(np.int64)) & (chunks["bitmap_paddr"] != 0)
-    rows = np.flatnonzero(inside)
-    if not len(rows):
-        return None
-    row = int(rows[0])
-    return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8
+    for row in np.flatnonzero(inside)[:1].tolist():
+        return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8
+    return None, 0
 
 
 def check_queues(subject: Subject, space: Space) -> None:
@@ -709,14 +649,14 @@ def check_queues(subject: Subject, space: Space) -> None:
     claims = arrays.union([runs for _, runs in list_claims(subject)])
     for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]
-        what = f"number of blocks in free queue {number}"
-        compare_numbers(subject, what, "num_blocks", space.queued.get(number, 0), queue.num_blocks, queue=number)
+        what, found = f"number of blocks in free queue {number}", space.queued.get(number, 0)
+        compare_numbers(subject, what, SPACE.free_queues.num_blocks, found, queue.num_blocks, number)
         for batch in read_levels(source):
             if not batch.level and len(batch.slots):
                 _check_queued(subject, batch, claims, QUEUE_NAMES[number])
 
 
-def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64], owner: str) -> None:
+def _check_queued(subject: Subject, batch: ReadNodes, claims: I64, owner: str) -> None:
     """Compare the entries of a free queue with the blocks in use."""
     blocks = subject.container.blocks
     paddr = batch.column("key", QUEUE_KEY, QUEUE_KEY.paddr)

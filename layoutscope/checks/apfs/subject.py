@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
@@ -15,7 +14,6 @@ from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
-from layoutscope.structs.bulk import decode_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,14 +29,12 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.recordtypes import Field, RecordType
 
     # Takes a table of a tree, words before the numbers of its objects, and a code; returns `Table.report` of its rows.
     Reporter = Callable[..., Callable[..., None]]
 
 
 VOLUME: Final = records.APFS_SUPERBLOCK
-INVALID: Final = "record-invalid"
 Notes = dict[str, list["NDArray[Any]"]]
 """Properties of inodes that no table contains: columns with a row per inode, as one array per batch."""
 
@@ -77,12 +73,12 @@ class Subject(Struct, frozen=True):
         """Return the same container with a separate log."""
         return replace(self, log=self.log.branch())
 
-    def reporter(self, nodes: NodeRows) -> Reporter:
+    def reporter(self, nodes: NodeRows, *, most: int | None = None) -> Reporter:
         """Return a function that prepares reports of problems in the records of the tree with these nodes."""
 
         def for_table(table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
             at = lambda row, field: self.at(nodes, table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
-            return Table(at, code, "warning", self.most).report
+            return Table(at, code, "warning", most or self.most).report
 
         return for_table
 
@@ -171,53 +167,6 @@ def list_queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
             yield number, source
 
 
-class CheckedRows(Struct, frozen=True):
-    """Records of one kind in a batch."""
-
-    subject: Subject  # the container under check
-    batch: ReadNodes  # nodes of a tree
-    row: NDArray[np.int64]  # positions of the records in the batch
-
-    def starts(self, part: str) -> NDArray[np.int64]:
-        """Return the start positions of keys or values in the batch."""
-        starts: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_start")[self.row]
-        return starts
-
-    def lengths(self, part: str) -> NDArray[np.int64]:
-        """Return the lengths of keys or values in bytes, from the table of contents."""
-        lengths: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
-        return lengths
-
-    def take(self, chosen: NDArray[np.bool_]) -> CheckedRows:
-        """Return some of the records."""
-        return CheckedRows(self.subject, self.batch, self.row[chosen])
-
-    def at(self, part: str) -> Callable[[int, int], FindingLog]:
-        """Bind the log to a byte of a key or value."""
-        starts, node = self.starts(part), self.batch.slots.node[self.row]
-        return lambda number, plus: self.batch.at(int(node[number]), int(starts[number]) + plus, log=self.subject.log)
-
-    def report(
-        self,
-        wrong: NDArray[np.bool_],
-        part: str,
-        message: str,
-        sides: tuple[Any, Any] = ("", ""),
-        field: Field | None = None,
-    ) -> None:
-        """Report which of the records are wrong."""
-        bind, plus = self.at(part), 0 if field is None else field.offset
-        at = lambda row, path: bind(row, plus).within(path)  # noqa: E731
-        expected, found = sides
-        Table(at, INVALID, "warning").report(wrong, message, str(field or ""), expected=expected, found=found)
-
-    def mark(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark the records at some positions."""
-        chosen = np.zeros(len(self.row), bool)
-        chosen[places] = True
-        return chosen
-
-    def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
-        """Decode a field of keys or values."""
-        values: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
-        return values
+def locate_byte(subject: Subject, batch: ReadNodes, position: int, name: str = "") -> FindingLog:
+    """Bind the log to a byte of a batch of nodes; the structure is its node, unless a name is given."""
+    return batch.at(position // batch.size_bytes, position, name=name, log=subject.log)

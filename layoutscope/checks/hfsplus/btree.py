@@ -11,8 +11,8 @@ import numpy as np
 
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
-from layoutscope.checks.hfsplus.comparison import check_leaf_count, check_tree_header
 from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW, list_levels
+from layoutscope.checks.hfsplus.scan import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.btree import pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordType
 
 
-_FLAWS: Final = {
+OFFSET_FLAWS: Final = {
     OFFSET_FLAW: "a record offset contradicts the one before, or leaves the node",
     COUNT_FLAW: "the node's record count differs from its offsets",
+}
+KEY_FLAWS: Final = {
     KEY_FLAW: "a key has an impossible length",
     NAME_FLAW: "a name is not as long as its key",
 }
@@ -93,20 +95,11 @@ def _find_expected_heights(located: TreeRecords) -> I64:
     return heights
 
 
-def check_record_offsets(subject: Subject, located: TreeRecords) -> None:
-    """Check that record offsets ascend between the descriptor and the offset table, and match the record count."""
-    _report_flaws(subject, located, (OFFSET_FLAW, COUNT_FLAW))
-
-
-def check_keys(subject: Subject, located: TreeRecords) -> None:
-    """Check that the lengths of keys agree with the format and their names."""
-    _report_flaws(subject, located, (KEY_FLAW, NAME_FLAW))
-
-
-def _report_flaws(subject: Subject, located: TreeRecords, kinds: tuple[int, ...]) -> None:
+def report_flaws(flaws: dict[int, str], subject: Subject, located: TreeRecords) -> None:
+    """Report the records that could not be located, because their offset, their count or their key is impossible."""
     at, kind = located.flaws["at"], located.flaws["kind"]
     table = subject.table("records-invalid", f"{located.name} nodes", lambda row, _: located.at(int(at[row])))
-    table.report(np.isin(kind, kinds), lambda row: _FLAWS[int(kind[row])])
+    table.report(np.isin(kind, [*flaws]), lambda row: flaws[int(kind[row])])
 
 
 def check_index_links(subject: Subject, located: TreeRecords) -> None:
@@ -127,22 +120,14 @@ def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: st
 
 def check_pointers(subject: Subject, located: TreeRecords) -> None:
     """Check that each pointer leads to a node of the next lower level, and no two lead to the same."""
-    rows = np.flatnonzero(located.rows["level"] > 0)
-    table = subject.table("pointer-invalid", f"{located.name} nodes", located.locate("data"))
-    wrong = rows[_find_wrong_pointers(located, rows)]
-    message = "a pointer leads to no node of the level below, or to one that another pointer leads to"
-    table.report(wrong, message, expected="a node of its own", found=located.rows["child"])
-
-
-def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
-    """Find wrong pointers; if a node contradicts itself, its descriptor is wrong, not the pointer."""
-    table = located.tree.nodes
+    table, rows = located.tree.nodes, np.flatnonzero(located.rows["level"] > 0)
     child, level = located.rows["child"][rows], located.rows["level"][rows]
     inside = (child > 0) & (child < located.tree.file.num_nodes)
     place = np.where(inside, child, 0)
     kind, height = table.kind[place], table.height[place]
     is_leaf, is_index = (kind == LEAF) & (height == 1), (kind == INDEX) & (height > 1)
     is_special = np.isin(place, [0, *located.tree.file.map_nodes.tolist()])
+    # If a node contradicts itself, its descriptor is wrong, not the pointer.
     elsewhere = (is_leaf | is_index | is_special) & (height != level)
     order = np.argsort(place, kind="stable")
     is_repeated = np.zeros(len(rows), np.bool_)
@@ -156,20 +141,30 @@ def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
         heads_of[known], rows[second[known]]
     )
     is_repeated[np.where(is_second_right, first, second)] = True
-    return np.flatnonzero(~inside | elsewhere | (inside & is_repeated))
+    wrong = rows[~inside | elsewhere | is_repeated]
+    message = "a pointer leads to no node of the level below, or to one that another pointer leads to"
+    pointers = subject.table("pointer-invalid", f"{located.name} nodes", located.locate("data"))
+    pointers.report(wrong, message, expected="a node of its own", found=located.rows["child"])
 
 
 def check_index_keys(subject: Subject, located: TreeRecords) -> None:
     """Check that the key of a pointer is the first key of its node."""
-    index, first = _pair_pointers(located)
+    rows, firsts = located.rows, _find_first_rows(located)
+    index = np.flatnonzero(rows["level"] > 0)
+    child = rows["child"][index]
+    inside = (child > 0) & (child < len(firsts))
+    target = np.where(inside, firsts[np.where(inside, child, 0)], -1)
+    # Pointers whose node was read, and the first record of that node.
+    is_below = (target >= 0) & (rows["level"][target] == rows["level"][index] - 1)
+    index, first = index[is_below], target[is_below]
     above = index[~located.keys.not_after(first, index)]
     below = index[~located.keys.not_after(index, first)]
     # A search follows the last pointer whose key is not above the searched key. A pointer key above the first key of
     # its node hides the keys in between; one below it has no effect on a search.
-    table, child = _table_of_keys(subject, located, "index-key-differs"), located.rows["child"]
+    table = _table_of_keys(subject, located, "index-key-differs")
     words = "the key of a pointer is {} the first key of node {}"
-    table.report(above, lambda row: words.format("above", child[row]))
-    table.report(below, lambda row: words.format("below", child[row]), level="warning")
+    table.report(above, lambda row: words.format("above", rows["child"][row]))
+    table.report(below, lambda row: words.format("below", rows["child"][row]), level="warning")
 
 
 def _table_of_keys(subject: Subject, located: TreeRecords, code: str) -> Table:
@@ -177,17 +172,6 @@ def _table_of_keys(subject: Subject, located: TreeRecords, code: str) -> Table:
     form = FORMS[located.name]
     at = located.locate("key", form.key_type.offset_of(form.ident))
     return subject.table(code, f"{located.name} nodes", at)
-
-
-def _pair_pointers(located: TreeRecords) -> tuple[I64, I64]:
-    """Return the rows of pointers whose node was read, and of the first record of that node."""
-    rows, first = located.rows, _find_first_rows(located)
-    index = np.flatnonzero(rows["level"] > 0)
-    child = rows["child"][index]
-    inside = (child > 0) & (child < len(first))
-    target = np.where(inside, first[np.where(inside, child, 0)], -1)
-    is_below = (target >= 0) & (rows["level"][target] == rows["level"][index] - 1)
-    return index[is_below], target[is_below]
 
 
 def _find_first_rows(located: TreeRecords) -> I64:
@@ -204,16 +188,11 @@ def check_key_order(subject: Subject, located: TreeRecords) -> None:
     level = located.rows["level"]
     rows = np.flatnonzero(level[1:] == level[:-1]) + 1
     wrong = rows[located.keys.not_after(rows - 1, rows)]
+    # The first key of a pair is wrong if the second one fits after the key before both.
+    before = np.maximum(wrong - 2, 0)
+    is_first = (wrong >= 2) & (level[before] == level[wrong]) & ~located.keys.not_after(before, wrong)
     table = _table_of_keys(subject, located, "keys-unordered")
-    table.report(_choose_wrong_keys(located, wrong), "a key does not come between its neighbours")
-
-
-def _choose_wrong_keys(located: TreeRecords, wrong: I64) -> I64:
-    """Choose the wrong key of each pair: the first one if the second one fits after the key before both."""
-    level = located.rows["level"]
-    has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
-    fits = ~located.keys.not_after(np.maximum(wrong - 2, 0), wrong)
-    return np.where(has_other & fits, wrong - 1, wrong)
+    table.report(np.where(is_first, wrong - 1, wrong), "a key does not come between its neighbours")
 
 
 def check_unused_nodes(subject: Subject, located: TreeRecords) -> None:
@@ -225,20 +204,16 @@ def check_unused_nodes(subject: Subject, located: TreeRecords) -> None:
     # volumes, fsck_hfs clears the nodes and sets the bit, but drivers do not need it.
     level: Level = "error" if subject.volume.header.is_unused_node_fix else "warning"
     free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
-    remains = _find_first_remains(located, free)
-    places = free * file.node_size_bytes + remains
-    at = lambda case, _: located.at(int(places[case]))  # noqa: E731
+    # The first byte of each node that is not zero, -1 if all are zero.
+    remains = np.full(len(free), -1, np.int64)
+    done = 0
+    for nodes in read_batches(located.volume, file, free):
+        is_set = nodes.buffer.reshape(len(nodes.number), -1) != 0
+        remains[done : done + len(is_set)] = np.where(is_set.any(axis=1), is_set.argmax(axis=1), -1)
+        done += len(is_set)
+    at = lambda case, _: located.at(int(free[case] * file.node_size_bytes + remains[case]))  # noqa: E731
     table = subject.table("node-not-zeroed", f"{located.name} nodes", at, level)
     table.report(remains >= 0, "an unused node is not all zeros", expected=0)
-
-
-def _find_first_remains(located: TreeRecords, numbers: I64) -> I64:
-    """Return the offset of the first byte of each node that is not zero, -1 if all are zero."""
-    offsets = [np.empty(0, np.int64)]
-    for nodes in read_batches(located.volume, located.tree.file, numbers):
-        is_set = nodes.buffer.reshape(len(nodes.number), -1) != 0
-        offsets.append(np.where(is_set.any(axis=1), is_set.argmax(axis=1), -1))
-    return np.concatenate(offsets)
 
 
 NODE, HEADER_RECORDS = records.HEADER_NODE, records.HEADER_NODE.header
@@ -320,9 +295,9 @@ def _table_of_header(located: TreeRecords) -> Table:
 
 def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
     """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
-    found, known = int(catalog.located.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
+    found, known = int(catalog.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
     is_wrong, expected = subject.volume.is_hfsx and found not in known, " or ".join(map(str, known))
-    table, message = _table_of_header(catalog.located), "names compare in no known way"
+    table, message = _table_of_header(catalog), "names compare in no known way"
     table.report(is_wrong, message, "key_compare_type", expected=expected, found=found)
 
 
@@ -393,9 +368,8 @@ def _check_node(
 ) -> None:
     """Check structures of one node of a tree."""
     size, places = located.tree.file.node_size_bytes, np.zeros(1, np.int64) if starts is None else starts
-    first = number * size
-    at = lambda row, plus: located.at(first + int(places[row]) + plus)  # noqa: E731
-    check_fields(record_type, _read_bytes(located, first, size), places, declared, at)
+    at = lambda _, byte: located.at(number * size + byte)  # noqa: E731
+    check_fields(record_type, _read_bytes(located, number * size, size), places, declared, at)
 
 
 def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: tuple[int, int]) -> None:

@@ -20,7 +20,7 @@ from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, be
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import find, take_ranges
+from layoutscope.structs.arrays import find, starts_of, take_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,40 +72,38 @@ class LinkGroup(Struct, frozen=True):
 
     def locate_inodes(self, catalog: CatalogRecords) -> Callable[[int, str], FindingLog]:
         """Bind the log to a field of an inode."""
-        return lambda row, field: catalog.field(self.inode_rows[row], field)
+        return lambda row, field: catalog.leaf_field(self.inode_rows[row], field)
 
 
 def group_links(catalog: CatalogRecords) -> tuple[LinkGroup, LinkGroup]:
     """Group the links of files, and those of folders, with their inodes."""
+    of_files, of_folders = mark_links(catalog)
     return (
-        _group_links_of_kind(catalog, "file", FILE_LINKS_DIRECTORY, "iNode"),
-        _group_links_of_kind(catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_"),
+        _group_links_of_kind(catalog, "file", of_files, FILE_LINKS_DIRECTORY, "iNode"),
+        _group_links_of_kind(catalog, "folder", of_folders, DIRECTORY_LINKS_DIRECTORY, "dir_"),
     )
 
 
-def _group_links_of_kind(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> LinkGroup:
-    is_of_files = noun == "file"
-    is_link = mark_links(catalog)[not is_of_files]
-    holders = catalog.files if is_of_files else catalog.folders
+def _group_links_of_kind(catalog: CatalogRecords, noun: str, is_link: Mask, directory: str, prefix: str) -> LinkGroup:
+    holders = catalog.files if noun == "file" else catalog.folders
     home = find_private_folder(catalog, directory)
     # The number of an inode is in its name. It need not be its CNID (TN1150, "Hard Links").
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
-    numbers = np.array(
-        [_parse_inode_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64
-    )
+    numbers = np.array([_parse_inode_number(catalog.key_name(row), prefix) for row in holders["row"][inside]], np.int64)
     inside, numbers = inside[numbers >= 0], numbers[numbers >= 0]
     links = np.flatnonzero(is_link)
     target = find(numbers, catalog.files["permissions.special"][links].astype(np.int64))
     declared = holders["permissions.special"][inside].astype(np.int64)
-    ids = holders["file_id" if is_of_files else "folder_id"][inside].astype(np.int64)
+    ids = holders[f"{noun}_id"][inside].astype(np.int64)
     return LinkGroup(noun, links, target, holders["row"][inside], ids, declared)
 
 
 def find_private_folder(catalog: CatalogRecords, directory: str) -> int:
     """Return the CNID of a private directory, -1 without one."""
     rows = catalog.folders["row"]
-    for place in np.flatnonzero((catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.count[rows] == len(directory))):
-        if catalog.name(int(rows[place])) == directory:
+    is_candidate = (catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.stored.count[rows] == len(directory))
+    for place in np.flatnonzero(is_candidate):
+        if catalog.key_name(rows[place]) == directory:
             return int(catalog.folders["folder_id"][place])
     return -1
 
@@ -119,7 +117,7 @@ def check_link_targets(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that each link leads to an inode."""
     number = catalog.files[SPECIAL]
     for family in group_links(catalog):
-        links = subject.table("hard-link-broken", f"{family.noun} links", catalog.locate("files"))
+        links = subject.table("hard-link-broken", f"{family.noun} links", catalog.locate_kind("files"))
         message, expected = f"a link leads to no {family.noun} inode", "the number of an inode"
         links.report(family.links[family.target < 0], message, SPECIAL, expected=expected, found=number)
 
@@ -181,7 +179,7 @@ def _find_one_sided_links(place: dict[str, I64], field: str) -> I64:
 
 
 def _report_links(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
-    table = subject.table(CODE, "links", catalog.locate("files"))
+    table = subject.table(CODE, "links", catalog.locate_kind("files"))
     table.report(links, message, field, expected="a link of the same inode", found=catalog.files[field])
 
 
@@ -189,14 +187,15 @@ def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that each inode with a chain names one of its links as the first, and only that one has no predecessor."""
     for family in group_links(catalog):
         links, ids, target, place = _find_chains(catalog, family)
-        first = (
-            _read_first_links_of_files(catalog, family)
-            if family.noun == "file"
-            else _read_first_links_of_folders(subject, family)
-        )
+        first = _read_first_links(subject, catalog, family)
         at = find(ids, first)
         mine = (at >= 0) & (np.append(target, -2)[at] == np.arange(len(first)))
-        _check_first_link_fields(subject, catalog, family, target, first)
+        # Inodes of folders name their first link in an attribute, if that tree exists.
+        if family.noun == "file" or subject.attributes is not None:
+            lost = np.isin(np.arange(len(first)), target) & (first < 0)
+            message = f"the inode of a {family.noun} does not say which its first link is"
+            inodes = subject.table(CODE, "inodes", family.locate_inodes(catalog))
+            inodes.report(lost, message, "reserved1" if family.noun == "file" else "folder_id")
         second = mine & (np.append(place[BACKWARD], -1)[at] >= 0)
         inodes = subject.table(CODE, "inodes", _locate_first_link(subject, catalog, family))
         for wrong, message in (
@@ -210,34 +209,19 @@ def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
         _report_links(subject, catalog, BACKWARD, links[headless], "no link leads to this one, which is not the first")
 
 
-def _read_first_links_of_files(catalog: CatalogRecords, family: LinkGroup) -> I64:
-    """Return the first link that each inode names, -1 if it names none, as before 10.5."""
-    files, place = catalog.files, find(catalog.files["row"], family.inode_rows)
-    # The field has this meaning only if the flag is set (hfs_format.h).
-    first = files["reserved1"][place].astype(np.int64)
-    return np.where(files["has_link_chain"][place] & (first != 0), first, -1)
-
-
-def _read_first_links_of_folders(subject: Subject, family: LinkGroup) -> I64:
-    """Return the first link in the attribute of each inode, 0 if it is not a number, -1 without an attribute."""
-    attributes = subject.attributes
+def _read_first_links(subject: Subject, catalog: CatalogRecords, family: LinkGroup) -> I64:
+    """Return the first link that each inode names, -1 if it names none; 0 if an attribute names it by no number."""
+    files, attributes = catalog.files, subject.attributes
+    if family.noun == "file":
+        place = find(files["row"], family.inode_rows)
+        # The field has this meaning only if the flag, which came with 10.5, is set (hfs_format.h).
+        first = files["reserved1"][place].astype(np.int64)
+        return np.where(files["has_link_chain"][place] & (first != 0), first, -1)
     if attributes is None:
         return np.full(len(family.inode_ids), -1, np.int64)
     rows = np.flatnonzero(attributes["first_link"] >= 0)
     place = find(attributes["file_id"][rows], family.inode_ids)
     return np.where(place >= 0, np.append(attributes["first_link"][rows], -1)[place], -1)
-
-
-def _check_first_link_fields(
-    subject: Subject, catalog: CatalogRecords, family: LinkGroup, target: I64, first: I64
-) -> None:
-    """Check that inodes in a chain name its first link; folder inodes do so in an attribute, if that tree exists."""
-    if family.noun == "folder" and subject.attributes is None:
-        return
-    lost = np.isin(np.arange(len(first)), target) & (first < 0)
-    message = f"the inode of a {family.noun} does not say which its first link is"
-    inodes = subject.table(CODE, "inodes", family.locate_inodes(catalog))
-    inodes.report(lost, message, "reserved1" if family.noun == "file" else "folder_id")
 
 
 def _locate_first_link(
@@ -246,7 +230,7 @@ def _locate_first_link(
     """Bind the log to the name of an inode's first link: a field of a file's record, or a folder's attribute."""
     attributes = subject.attributes
     if family.noun == "file" or attributes is None:
-        return lambda row, _: catalog.field(family.inode_rows[row], "reserved1")
+        return lambda row, _: catalog.leaf_field(family.inode_rows[row], "reserved1")
     places = attributes["data"] + INLINE.width
     holders = np.where(attributes["first_link"] >= 0, attributes["file_id"], -1)
     return lambda row, _: attributes.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
@@ -283,12 +267,15 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     def report(
         kind: Kind, field: str, broken: Mask, message: str, expected: str, code: str, level: Level = "error"
     ) -> None:
-        table = subject.table(code, f"catalog {kind}", catalog.locate(kind), level)
+        table = subject.table(code, f"catalog {kind}", catalog.locate_kind(kind), level)
         table.report(broken, message, field, expected=expected, found=getattr(catalog, kind).get(field, ""))
 
-    def lacks(columns: Columns, field: str, bit: int) -> Mask:
-        broken: Mask = columns[field] & bit == 0
-        return broken
+    def require_bit(
+        kind: Kind, field: str, bit: int, chosen: Mask | bool, message: str, code: str, *, is_set: bool = True
+    ) -> None:
+        """Report the chosen records whose bit is not set, or not clear."""
+        broken = chosen & ((getattr(catalog, kind)[field] & int(bit) != 0) != is_set)
+        report(kind, field, broken, message, f"bit {bit:#x}" if is_set else f"no bit {bit:#x}", code)
 
     code, field = "permissions-invalid", "permissions.file_mode"
     # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero means that the field is unused.
@@ -305,30 +292,29 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     broken = folders[field] & (int(FLAG.locked) | int(FLAG.thread)) != 0
     report("folders", field, broken, "a folder has flags of files", "neither locked nor with a thread", code)
     # hfs_format.h; fsck_hfs: E_HsFldCount.
-    bit = int(FLAG.folder_count)
     message = "a folder of an HFSX volume does not say that it counts its subfolders"
-    report("folders", field, lacks(folders, field, bit) & subject.volume.is_hfsx, message, f"bit {bit:#x}", code)
+    require_bit("folders", field, FLAG.folder_count, subject.volume.is_hfsx, message, code)
     # hfs_format.h; fsck_hfs: E_LinkChainNonLink, E_DirInodeBadFlags.
-    bit = int(FLAG.link_chain)
-    broken, message = files["has_link_chain"] & ~may_be_links, "a file that is not a hard link is in a chain of links"
-    report("files", field, broken, message, f"no bit {bit:#x}", code)
-    broken, message = is_folder_inode & ~folders["has_link_chain"], "the inode of a folder is in no chain of links"
-    report("folders", field, broken, message, f"bit {bit:#x}", code)
+    message = "a file that is not a hard link is in a chain of links"
+    require_bit("files", field, FLAG.link_chain, ~may_be_links, message, code, is_set=False)
+    require_bit(
+        "folders", field, FLAG.link_chain, is_folder_inode, "the inode of a folder is in no chain of links", code
+    )
     # hfs_format.h; fsck_hfs: E_DirLinkAncestorFlags.
-    bit, message = int(FLAG.child_link), "a folder with a link of a folder in it does not say so"
-    report("folders", field, has_child_link & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
+    message = "a folder with a link of a folder in it does not say so"
+    require_bit("folders", field, FLAG.child_link, has_child_link, message, code)
     # fsck_hfs: E_LockedDirName.
-    bit, field = int(FINDER.name_locked), "user_info.finder_flags"
-    broken = (folders["folder_id"] == ROOT_FOLDER) & ~lacks(folders, field, bit)
-    message = "the name of the root folder, which is the volume's, is locked"
-    report("folders", field, broken, message, f"no bit {bit:#x}", code)
+    is_root, message = (
+        folders["folder_id"] == ROOT_FOLDER,
+        "the name of the root folder, which is the volume's, is locked",
+    )
+    require_bit("folders", "user_info.finder_flags", FINDER.name_locked, is_root, message, code, is_set=False)
 
     # fsck_hfs: E_FileLinkCountError. Depending on the kind of the record, the field is a device number, an inode
     # number, or a count of links.
     is_device = np.isin(files["permissions.file_type"], _DEVICES)
-    broken = (files["permissions.special"] > 1) & ~is_device & ~may_be_links
-    message = "a file with one name counts several links"
-    report("files", "permissions.special", broken, message, "at most 1", "link-count-differs")
+    broken = (files[SPECIAL] > 1) & ~is_device & ~may_be_links
+    report("files", SPECIAL, broken, "a file with one name counts several links", "at most 1", "link-count-differs")
 
     code = "link-invalid"
     # TN1150, Hard Links; fsck_hfs: E_LinkHasData, E_BadHardLinkDate. Unlike fsck_hfs, drivers treat a file of this type
@@ -339,20 +325,18 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     message = "a file of a hard link's type has another date than links, so that drivers take it for a plain file"
     report("files", "create_date", broken, message, expected, code, "warning")
     # fsck_hfs: E_DirHardLinkOwnerFlags, E_DirHardLinkFinderInfo.
-    bit, field = int(OWNER.immutable), "permissions.owner_flags"
-    broken = of_folders & lacks(files, field, bit)
-    report("files", field, broken, "a link of a folder may be changed", f"bit {bit:#x}", code)
-    broken, bit = of_folders & ~files["user_info.is_alias"], int(FINDER.is_alias)
+    field = "permissions.owner_flags"
+    require_bit("files", field, OWNER.immutable, of_folders, "a link of a folder may be changed", code)
+    broken, expected = of_folders & ~files["user_info.is_alias"], f"bit {FINDER.is_alias:#x}"
     message = "a link of a folder is not an alias to the Finder"
-    report("files", "user_info.finder_flags", broken, message, f"bit {bit:#x}", code)
+    report("files", "user_info.finder_flags", broken, message, expected, code)
 
     code = "permissions-invalid"
     # fsck_hfs: E_BadPermPrivDir.
-    bit, message = int(OWNER.immutable), "the private folder for folders with links may be changed"
-    report("folders", field, is_link_home & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
-    bit, field = int(MODE_BIT.sticky), "permissions.file_mode"
+    message = "the private folder for folders with links may be changed"
+    require_bit("folders", field, OWNER.immutable, is_link_home, message, code)
     message = "anybody may take folders out of the private folder for folders with links"
-    report("folders", field, is_link_home & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
+    require_bit("folders", "permissions.file_mode", MODE_BIT.sticky, is_link_home, message, code)
 
     # TN1150, Text Encodings; fsck_hfs: ValidMacEncoding.
     field, message = "text_encoding", "a name is in no encoding that there is"
@@ -387,14 +371,14 @@ def check_record_types(subject: Subject) -> None:
     catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
     code, unknown = "records-invalid", "a record is of no known type, or shorter than it"
     if catalog is not None:
-        noun, located = "catalog records", catalog.located
-        data = subject.table(code, noun, located.locate("data"))
-        data.report(catalog.kind == 0, unknown)
-        data.report(catalog.excess, "a record is longer than its type")
+        noun = "catalog records"
+        data = subject.table(code, noun, catalog.locate("data"))
+        data.report(catalog["kind"] == 0, unknown)
+        data.report(catalog["excess"], "a record is longer than its type")
         rows, _, _ = catalog.entries()
         # Only the key of a thread has an empty name (TN1150, "Catalog File Key").
-        names = subject.table(code, noun, located.locate("key", KEY.num_name_units.offset))
-        names.report(rows[catalog.count[rows] == 0], "a file or folder has a name without letters")
+        names = subject.table(code, noun, catalog.locate("key", KEY.num_name_units.offset))
+        names.report(rows[catalog.stored.count[rows] == 0], "a file or folder has a name without letters")
     if attributes is not None:
         data = subject.table(code, "attribute records", attributes.locate("data"))
         data.report(attributes["kind"] == 0, unknown)
@@ -424,7 +408,7 @@ def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that each file and folder is in an existing folder."""
     rows, ids, is_folder = catalog.entries()
     parent = catalog.parent_id[rows]
-    key = catalog.located.locate("key", KEY.parent_id.offset)
+    key = catalog.locate("key", KEY.parent_id.offset)
     table = subject.table("parent-missing", "catalog records", lambda place, _: key(rows[place], ""))
     wrong = (find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent)
     table.report(wrong, lambda place: f"the folder of CNID {ids[place]} does not exist", found=parent)
@@ -444,7 +428,7 @@ def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
     entries.report(lost, "a file or folder has no thread", expected="the CNID of a thread", found=ids)
     # If two entries share a CNID, the thread belongs to the one in the folder that it names.
     place = _match_entries(catalog, owner)
-    key = catalog.located.locate("key", KEY.parent_id.offset)
+    key = catalog.locate("key", KEY.parent_id.offset)
     orphans = subject.table("thread-orphaned", "catalog threads", lambda row, _: key(threads["row"][row], ""))
     orphans.report(place < 0, "a thread belongs to no file or folder", found=owner)
     known = np.flatnonzero(place >= 0)
@@ -468,7 +452,7 @@ def _match_entries(catalog: CatalogRecords, owner: I64) -> I64:
 
 def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
     """Compare threads with the entries of their CNIDs."""
-    threads, at = catalog.threads, catalog.locate("threads")
+    threads, at = catalog.threads, catalog.locate_kind("threads")
     row = threads["row"][known]
     table = subject.table("thread-differs", "catalog threads", lambda case, field: at(known[case], field))
     folder, file = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
@@ -478,14 +462,14 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
         table.report(expected != found, message, field, expected=expected, found=found)
 
     compare(
-        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog.kind[row]
+        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog["kind"][row]
     )
     compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
     def at_name(case: int, _: str) -> FindingLog:
-        is_longer = threads["num_name_units"][known[case]] != catalog.count[entry[case]]
+        is_longer = threads["num_name_units"][known[case]] != catalog.stored.count[entry[case]]
         plus = THREAD.num_name_units.offset if is_longer else THREAD.width
-        return catalog.located.at(int(catalog.located.rows["data"][row[case]]) + plus)
+        return catalog.at(int(catalog.rows["data"][row[case]]) + plus)
 
     names = subject.table("thread-differs", "catalog threads", at_name)
     names.report(_find_other_names(catalog, known, entry), "a thread has another name")
@@ -496,14 +480,16 @@ NAMES_PER_BATCH: Final = 1 << 16
 
 def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     """Find the threads whose names differ from those of their entries."""
-    lengths, entry_lengths = catalog.threads["num_name_units"][known], catalog.count[entry]
+    all_lengths = catalog.threads["num_name_units"]
+    lengths, entry_lengths = all_lengths[known], catalog.stored.count[entry]
+    thread_names, starts = catalog.leaves["thread-names"]["units"], starts_of(np.maximum(all_lengths, 0))
     differs = lengths != entry_lengths
     # Names are compared exactly, although keys ignore case, because a look-up by CNID returns the name in the thread.
     rows = np.flatnonzero(~differs)
     for start in range(0, len(rows), NAMES_PER_BATCH):
         same = rows[start : start + NAMES_PER_BATCH]
-        thread_units = take_ranges(catalog.thread_units, catalog.thread_start[known[same]], lengths[same])
-        entry_units = take_ranges(catalog.units, catalog.start[entry[same]], entry_lengths[same])
+        thread_units = take_ranges(thread_names, starts[known[same]], lengths[same])
+        entry_units = take_ranges(catalog.stored.units, catalog.stored.start[entry[same]], entry_lengths[same])
         differs[
             same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(thread_units != entry_units), side="right")]
         ] = True
@@ -516,7 +502,7 @@ def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
     # Hidden entries count as well: the journal's files and the private directories in the root folder.
     counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
-    folders = subject.table("valence-differs", "catalog folders", catalog.locate("folders"))
+    folders = subject.table("valence-differs", "catalog folders", catalog.locate_kind("folders"))
     message = "a folder counts other entries than it has"
     folders.report(counted != declared, message, "valence", expected=counted, found=declared)
 
@@ -528,7 +514,7 @@ def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)
     wrong = catalog.folders["has_folder_count"] & (counted != declared)
-    folders = subject.table("folder-count-differs", "catalog folders", catalog.locate("folders"))
+    folders = subject.table("folder-count-differs", "catalog folders", catalog.locate_kind("folders"))
     message = "a folder counts other subfolders than it has"
     folders.report(wrong, message, "num_folders", expected=counted, found=declared)
 
@@ -567,7 +553,6 @@ _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 _FLAG: Final = int(grammar.HfsplusCatalog.OwnerFlag.compressed)
 IN_RESOURCE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_resource"))
 IN_ATTRIBUTE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_attribute"))
-KINDS: Final = tuple(int(kind) for kind in _KIND)
 _CODE: Final = "compression-differs"
 
 
@@ -576,7 +561,8 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     files, attributes = catalog.files, subject.attributes
     ids = files["file_id"].astype(np.int64)
     is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
-    claims, table, length = np.flatnonzero(is_compressed), subject.files(_CODE, "warning"), "data_fork.len_logical"
+    claims, length = np.flatnonzero(is_compressed), "data_fork.len_logical"
+    table = subject.table(_CODE, "catalog files", catalog.locate_kind("files"), "warning")
     wrong = claims[files[length][claims] != 0]
     message = lambda row: f"file {ids[row]} is compressed, but has a data fork"  # noqa: E731
     table.report(wrong, message, length, expected=0, found=files[length])
@@ -612,8 +598,8 @@ def _check_headers(subject: Subject, attributes: TreeRecords, rows: I64, resourc
     table = subject.table(_CODE, "attributes", at, "warning")
     wrong = header["compression_magic"] != _MAGIC
     report(wrong, "compression_magic", "the header does not begin as one", _MAGIC)
-    wrong = ~np.isin(kind, KINDS)
-    report(wrong, "compression_type", "the file is compressed in no known way", f"1 to {max(KINDS)}")
+    kinds = [int(known) for known in _KIND]
+    report(~np.isin(kind, kinds), "compression_type", "the file is compressed in no known way", f"1 to {max(kinds)}")
     wrong = is_used & np.isin(kind, IN_RESOURCE) & (resource == 0)
     message = "the bytes should be in the resource fork, which is empty"
     report(wrong, "compression_type", message, "a resource fork")

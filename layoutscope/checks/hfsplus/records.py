@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec import field
+from msgspec.structs import astuple
 
 from layoutscope.checks.engine import Table
 from layoutscope.display import Struct
@@ -84,15 +85,15 @@ class TreeRecords(Struct, frozen=True):
     keys: Keys  # their keys, folded if the tree ignores case
     stored: Keys  # the same keys as stored on the disk
     flaws: Columns  # `at, node, kind` of impossible offsets, counts and keys
-    # tables decoded from the leaves in key order, by name; "" has a row per record. Trees with one table have a column
-    # `row` in it, the position among all rows of the tree, and no records that are too short.
+    # tables decoded from the leaves in key order, by name; "" has a row per record. If all records have one type, this
+    # table has none of those that are too short, and a column `row`, the position among all rows of the tree.
     leaves: Leaves
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.leaves[""][name]
 
     def __len__(self) -> int:
-        return len(self["row"])
+        return len(next(iter(self.leaves[""].values())))
 
     @property
     def name(self) -> str:
@@ -109,22 +110,18 @@ class TreeRecords(Struct, frozen=True):
         """Bind the log to a byte of the key or data of a row."""
         return lambda row, _: self.at(int(self.rows[part][row]) + plus)
 
-    def field(self, row: int, path: str, part: str, record_type: RecordType) -> FindingLog:
-        """Bind the log to a field of the key or data of a row, by its path in the record type.
-
-        ``#`` and a number after the name select an extent.
-        """
-        name, _, item = path.partition("#")
-        own = name.removeprefix("key.") if record_type is KEY else name
-        plus = record_type.offset_of(own) + int(item or 0) * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
-        return self.at(int(self.rows[part][row]) + plus).within(self.path(row, path))
-
     def leaf_field(self, record: int, path: str) -> FindingLog:
         """Bind the log to a field of a record in a leaf; ``#`` and a number after the name select an extent."""
-        row, form = int(self["row"][record]), FORMS[self.name]
-        if form.leaf is not None or path.startswith("key."):
-            return self.field(row, path, "key", form.leaf or form.key_type)
-        return self.field(row, path, "data", form.values.get(int(self["kind"][record]), form.start))
+        form = FORMS[self.name]
+        # Trees with records of several types have a leaf record per row of their table.
+        row = int(self["row"][record] if form.leaf else record)
+        part, record_type = "key", form.leaf or form.key_type
+        if not form.leaf and not path.startswith("key."):
+            part, record_type = "data", form.values.get(int(self["kind"][record]), form.start)
+        name, _, item = path.partition("#")
+        own = name.removeprefix("key.") if record_type is form.key_type else name
+        plus = record_type.offset_of(own) + int(item or 0) * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
+        return self.at(int(self.rows[part][row]) + plus).within(self.path(row, path))
 
     def path(self, row: int, field: str) -> str:
         """Return the path of a field of a record in its node."""
@@ -290,15 +287,8 @@ HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DEC
 MAX_DIGITS: Final = 10
 
 
-EXTENT_RECORD: Final = records.EXTENT_LEAF_RECORD
-HOT_FILE_RECORD: Final = records.HOT_FILE_LEAF_RECORD
-HOT_FILE_FIELDS: Final = (
-    HOT_FILE_RECORD.key.file_id,
-    HOT_FILE_RECORD.key.fork_type,
-    HOT_FILE_RECORD.key.temperature,
-    HOT_FILE_RECORD.key.is_thread,
-    HOT_FILE_RECORD.data,
-)
+HOT_FILE, HOT_KEY = records.HOT_FILE_LEAF_RECORD, records.HOT_FILE_LEAF_RECORD.key
+HOT_FILE_FIELDS: Final = (HOT_KEY.file_id, HOT_KEY.fork_type, HOT_KEY.temperature, HOT_KEY.is_thread, HOT_FILE.data)
 
 
 def _decode_fixed(
@@ -310,7 +300,7 @@ def _decode_fixed(
     return {"": {"row": first + whole, **{name: values.astype(np.int64) for name, values in found.items()}}}
 
 
-def _decode_attributes(buffer: U8, places: Columns, first: int) -> Leaves:
+def _decode_attributes(buffer: U8, places: Columns, _: int) -> Leaves:
     """Decode leaves of the attributes tree.
 
     ``key, data, stop`` are offsets in the tree's file. ``kind`` is 0 if a record has an unknown type or is too short.
@@ -323,8 +313,7 @@ def _decode_attributes(buffer: U8, places: Columns, first: int) -> Leaves:
     keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
     counts = keys["num_name_units"].astype(np.int64)
     units = names.gather(buffer, key + KEY.width, counts)
-    columns: Columns = {"row": first + np.arange(len(key)), "kind": kind}
-    columns |= {name: places[name] for name in ("key", "data", "stop")}
+    columns: Columns = {"kind": kind} | {name: places[name] for name in ("key", "data", "stop")}
     columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
     size, blocks = np.zeros((2, len(data)), np.int64)
     starts, extent_counts = np.zeros((2, len(data), 8), np.int64)
@@ -389,18 +378,9 @@ FILE_FIELDS: Final[tuple[RecordColumn, ...]] = (
     FILE.permissions.group_id,
     # A union: the inode number of a link, the link count of an inode, or a device number (TN1150, HFSPlusBSDInfo).
     FILE.permissions.special,
-    FILE.permissions.file_mode,
-    FILE.permissions.owner_flags,
-    FILE.permissions.file_type,
-    FILE.text_encoding,
-    FILE.user_info.file_type,
-    FILE.user_info.file_creator,
-    FILE.user_info.is_alias,
-    FILE.has_thread,
-    FILE.has_attributes,
-    FILE.has_security,
-    FILE.has_link_chain,
-    FILE.has_expanded_times,
+    *(FILE.permissions.file_mode, FILE.permissions.owner_flags, FILE.permissions.file_type, FILE.text_encoding),
+    *(FILE.user_info.file_type, FILE.user_info.file_creator, FILE.user_info.is_alias),
+    *(FILE.has_thread, FILE.has_attributes, FILE.has_security, FILE.has_link_chain, FILE.has_expanded_times),
     *(
         field
         for fork in (FILE.data_fork, FILE.resource_fork)
@@ -408,74 +388,66 @@ FILE_FIELDS: Final[tuple[RecordColumn, ...]] = (
     ),
 )
 FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
-    FOLDER.folder_id,
-    FOLDER.create_date,
-    FOLDER.has_expanded_times,
-    FOLDER.flags,
-    FOLDER.valence,
-    FOLDER.num_folders,
-    FOLDER.permissions.special,
-    FOLDER.permissions.file_mode,
-    FOLDER.permissions.owner_flags,
-    FOLDER.user_info.finder_flags,
-    FOLDER.text_encoding,
-    FOLDER.has_attributes,
-    FOLDER.has_security,
-    FOLDER.has_folder_count,
-    FOLDER.has_link_chain,
+    *(FOLDER.folder_id, FOLDER.create_date, FOLDER.flags, FOLDER.valence, FOLDER.num_folders, FOLDER.text_encoding),
+    *(FOLDER.permissions.special, FOLDER.permissions.file_mode, FOLDER.permissions.owner_flags),
+    *(FOLDER.user_info.finder_flags, FOLDER.has_expanded_times, FOLDER.has_attributes, FOLDER.has_security),
+    *(FOLDER.has_folder_count, FOLDER.has_link_chain),
 )
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 Kind = Literal["files", "folders", "threads"]
 
 
-class CatalogRecords(Struct, frozen=True):
-    """Catalog records in key order."""
+class CatalogRecords(TreeRecords, frozen=True):
+    """Catalog records in key order.
 
-    located: TreeRecords  # of the whole tree
-    kind: I64  # type of each leaf record, 0 if it is unknown, or the record is too short
-    excess: Mask  # files and folders that are longer than their type
-    parent_id: I64  # from the key of each leaf record; in threads, the file's own ID
-    # units, start, count: names in the keys of leaf records, as stored
-    units: NDArray[np.uint16]
-    start: I64
-    count: I64
-    # files, folders, threads: their fields, and `row`, the position among the leaf records
-    files: Columns
-    folders: Columns
-    threads: Columns
-    # thread_units, thread_start: names in threads; their lengths are `threads["num_name_units"]`, -1 if a name exceeds
-    # its record
-    thread_units: NDArray[np.uint16]
-    thread_start: I64
+    The columns of leaf records are ``kind``, 0 if the type is unknown or the record too short for it, and ``excess``,
+    whether a file or folder is longer than its type. Tables of files, folders and threads have their fields, and
+    ``row``, the position among the leaf records. The number of a thread's name units is -1 if they exceed its record.
+    """
 
-    def field(self, row: int, name: str) -> FindingLog:
-        """Bind the log to a field of a record's data; ``#`` and a number after the name select an item of an array."""
-        return self.located.field(int(row), name, "data", FORMS["catalog"].values.get(int(self.kind[row]), THREAD))
+    @property
+    def parent_id(self) -> I64:
+        """The parent folder in the key of each record; in threads, the file's own ID."""
+        return self.stored.ident
 
-    def locate(self, kind: Kind) -> Callable[[int, str], FindingLog]:
+    @property
+    def files(self) -> Columns:
+        """Fields of files."""
+        return self.leaves["files"]
+
+    @property
+    def folders(self) -> Columns:
+        """Fields of folders."""
+        return self.leaves["folders"]
+
+    @property
+    def threads(self) -> Columns:
+        """Fields of threads."""
+        return self.leaves["threads"]
+
+    def locate_kind(self, kind: Kind) -> Callable[[int, str], FindingLog]:
         """Bind the log to a field of a file, folder or thread by its position among them."""
-        rows: I64 = getattr(self, kind)["row"]
-        return lambda place, field: self.field(rows[place], field)
+        rows: I64 = self.leaves[kind]["row"]
+        return lambda place, field: self.leaf_field(rows[place], field)
 
     def locate_ids(self) -> Callable[[int, str], FindingLog]:
         """Bind the log to the CNID of a file or folder by its position among the entries."""
         rows, _, is_folder = self.entries()
-        return lambda place, _: self.field(rows[place], "folder_id" if is_folder[place] else "file_id")
+        return lambda place, _: self.leaf_field(rows[place], "folder_id" if is_folder[place] else "file_id")
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Return the rows of files and folders in key order, their IDs, and whether they are folders."""
         rows = np.concatenate([self.files["row"], self.folders["row"]])
         ids = np.concatenate([self.files["file_id"], self.folders["folder_id"]]).astype(np.int64)
-        is_folder = np.concatenate(
-            [np.zeros(len(self.files["row"]), np.bool_), np.ones(len(self.folders["row"]), np.bool_)]
-        )
+        is_folder = np.arange(len(rows)) >= len(self.files["row"])
         order = np.argsort(rows, kind="stable")
         return rows[order], ids[order], is_folder[order]
 
-    def name(self, row: int) -> str:
+    def key_name(self, row: int) -> str:
         """Return the name in the key of a record, for messages."""
-        return names.shown(self.units[self.start[row] : self.start[row] + self.count[row]])
+        start = self.stored.start[row]
+        return names.shown(self.stored.units[start : start + self.stored.count[row]])
 
 
 _PARTS: Final = {
@@ -505,29 +477,6 @@ def _decode_catalog(buffer: U8, rows: Columns, first: int) -> Leaves:
     return tables
 
 
-def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
-    """Read all catalog records again, with all fields that a check compares."""
-    located = read_records(volume, tree, _decode_catalog)
-    tables, stored = located.leaves, located.stored
-    rows, threads = tables[""], tables["threads"]
-    # Leaves come first, so names of index records follow those of their leaves.
-    leaves = slice(len(rows["kind"]))
-    return CatalogRecords(
-        located,
-        rows["kind"],
-        rows["excess"],
-        stored.ident[leaves],
-        stored.units,
-        stored.start[leaves],
-        stored.count[leaves],
-        tables["files"],
-        tables["folders"],
-        threads,
-        tables["thread-names"]["units"],
-        starts_of(np.maximum(threads["num_name_units"], 0)),
-    )
-
-
 class Subject(Struct, frozen=True):
     """The volume that is checked."""
 
@@ -538,7 +487,7 @@ class Subject(Struct, frozen=True):
     catalog: CatalogRecords | None
     attributes: TreeRecords | None
     overflow: TreeRecords | None
-    hot_files: TreeRecords | None = None
+    hot_files: TreeRecords | None
     known: dict[str, Any] = field(default_factory=dict)  # cached values that several checks use
 
     def table(self, code: str, noun: str, at: Callable[[int, str], FindingLog], level: Level = "error") -> Table:
@@ -562,22 +511,19 @@ class Subject(Struct, frozen=True):
             and not located.tree.file.is_inferred
         }
 
-    def files(self, code: str, level: Level = "error") -> Table:
-        """Make a table of the files in the catalog."""
-        assert self.catalog is not None  # noqa: S101  (for the type checker)
-        return self.table(code, "catalog files", self.catalog.locate("files"), level)
+
+_DECODERS: Final[dict[str, Decoder]] = {
+    "catalog": _decode_catalog,
+    "attributes": _decode_attributes,
+    "extents-overflow": partial(_decode_fixed, records.EXTENT_LEAF_RECORD, OVERFLOW_FIELDS),
+    "hot-files": partial(_decode_fixed, HOT_FILE, HOT_FILE_FIELDS),
+}
 
 
 def read_subject(volume: Volume, contents: Contents) -> Subject:
     """Read all trees of a volume record by record."""
     files = contents.trees
-    catalog = read_catalog(volume, files["catalog"]) if "catalog" in files else None
-    trees = {} if catalog is None else {"catalog": catalog.located}
-    decoders: dict[str, Decoder] = {
-        "attributes": _decode_attributes,
-        "extents-overflow": partial(_decode_fixed, EXTENT_RECORD, OVERFLOW_FIELDS),
-        "hot-files": partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS),
-    }
-    trees |= {name: read_records(volume, files[name], decode) for name, decode in decoders.items() if name in files}
-    attributes, overflow, hot_files = (trees.get(name) for name in decoders)
+    trees = {name: read_records(volume, files[name], decode) for name, decode in _DECODERS.items() if name in files}
+    catalog = CatalogRecords(*astuple(trees["catalog"])) if "catalog" in trees else None
+    attributes, overflow, hot_files = (trees.get(name) for name in ("attributes", "extents-overflow", "hot-files"))
     return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

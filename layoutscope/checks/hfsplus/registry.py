@@ -8,6 +8,7 @@ finding is at one of them, and the message says so.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
@@ -16,7 +17,6 @@ from layoutscope.checks.hfsplus import btree, catalog, volume
 from layoutscope.checks.hfsplus.records import Subject, read_subject
 from layoutscope.filesystems.contract import Checked
 from layoutscope.filesystems.hfsplus.contents import reopened
-from layoutscope.findings import replace_refined
 from layoutscope.structs import grammar
 from layoutscope.units import format_count
 
@@ -61,7 +61,7 @@ def _find_lacking_parts(subject: Subject) -> dict[str, str]:
         reasons[_HEADERS] = f"the header node of the {headers[0]} B-tree is damaged"
     files = [located.tree.file for located in subject.trees.values()]
     if unused := sum(int((~file.used & ~file.readable).sum()) for file in files):
-        reasons[_UNUSED] = _format_unreadable(unused, "unused node")
+        reasons[_UNUSED] = f"{format_count(unused, 'unused node')} cannot be read"
     return reasons
 
 
@@ -72,12 +72,8 @@ def _describe_unread_part(located: TreeRecords) -> str:
         return f"no leaf of the {located.name} B-tree can be reached"
     lost = max(int((file.used & ~file.readable).sum()), len(reach.missing) + len(reach.misled))
     flaws = len(located.flaws["at"])
-    noun = "node" if lost else "record"
-    return _format_unreadable(lost or flaws, noun, f" of the {located.name} B-tree") if lost or flaws else ""
-
-
-def _format_unreadable(number: int, noun: str, of: str = "") -> str:
-    return f"{format_count(number, noun)}{of} cannot be read"
+    count = format_count(lost, "node") if lost else format_count(flaws, "record")
+    return f"{count} of the {located.name} B-tree cannot be read" if lost or flaws else ""
 
 
 _BLOCK_CODES: Final = frozenset(
@@ -221,8 +217,8 @@ CHECKS: Final[dict[str, Check]] = {
     "map-nodes": Check(btree.check_map_nodes, (*_TREES, _HEADERS), each="headed_trees"),
     "unused-nodes": Check(btree.check_unused_nodes, (*_TREES, _UNUSED), each="trees"),
     "descriptors": Check(btree.check_descriptors, _TREES, each="trees"),
-    "record-offsets": Check(btree.check_record_offsets, _TREES, each="trees"),
-    "keys": Check(btree.check_keys, _TREES, each="trees"),
+    "record-offsets": Check(partial(btree.report_flaws, btree.OFFSET_FLAWS), _TREES, each="trees"),
+    "keys": Check(partial(btree.report_flaws, btree.KEY_FLAWS), _TREES, each="trees"),
     "index-links": Check(btree.check_index_links, _TREES, each="trees"),
     "pointers": Check(btree.check_pointers, _TREES, each="trees"),
     "index-keys": Check(btree.check_index_keys, _TREES, each="trees"),
@@ -270,7 +266,10 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     # The reader reports for a whole node what a check reports for the exact byte.
     exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
-    combined = replace_refined(
-        read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
+    unrefined = (
+        item
+        for item in read
+        if (item.code, item.structure) not in exact and (item.code, item.image_offset) not in places
     )
-    return Checked(name_causes(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(CHECKS, unread)))
+    found = deduplicate((*unrefined, *fine))
+    return Checked(name_causes(found, CAUSES), len(CHECKS), tuple(list_unchecked(CHECKS, unread)))

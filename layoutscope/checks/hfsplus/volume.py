@@ -6,13 +6,14 @@ hints (next allocation), the write count, and the data of the Finder, because no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.checks.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
-from layoutscope.checks.hfsplus.comparison import are_outside, check_counts, overflow_blocks
 from layoutscope.checks.hfsplus.records import TYPES
+from layoutscope.checks.hfsplus.scan import are_outside, check_counts, overflow_blocks
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
@@ -85,7 +86,8 @@ def get_extents(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
 
 def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that a fork counts the blocks of its extents, and is not longer than they are."""
-    block, table = np.uint64(subject.volume.block_size_bytes), subject.files("fork-size-differs")
+    block = np.uint64(subject.volume.block_size_bytes)
+    table = subject.table("fork-size-differs", "catalog files", catalog.locate_kind("files"))
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
         counts = get_extents(catalog, name)[1]
@@ -146,11 +148,9 @@ def check_extents(subject: Subject) -> None:
             row, slot = int(rows[case]), int(slots[case])
             start, message = int(extents.starts[row, slot]), f"an extent of {extents.name(row)} leaves the volume"
             stop, expected = start + int(extents.counts[row, slot]), f"an end at or before block {total}"
+            sides = {} if extents.num_blocks is None else {"expected": expected, "found": stop}
             log = extents.at(row, slot, "start_block" if start >= total else "num_blocks")
-            if extents.num_blocks is None:
-                log.add("extent-outside", "error", message)
-            else:
-                log.add("extent-outside", "error", message, expected=expected, found=stop)
+            log.add("extent-outside", "error", message, **sides)
 
 
 def check_overflow_records(subject: Subject, records: TreeRecords) -> None:
@@ -272,7 +272,7 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Tr
     for kind, field in kinds:
         holders = getattr(catalog, kind)
         ids = holders[field].astype(np.int64)
-        table = subject.table("attribute-flag-differs", "catalog records", catalog.locate(kind))
+        table = subject.table("attribute-flag-differs", "catalog records", catalog.locate_kind(kind))
         for name, noun, owners in (
             ("has_attributes", "attributes", with_any),
             ("has_security", "an access list", with_list),
@@ -311,27 +311,25 @@ class Extents(Struct, frozen=True):
         return subject.table(code, self.noun, lambda row, field: self.at(row, 0, field))
 
 
+def _locate_extent(locate: Callable[[int, str], FindingLog], fork: str, row: int, slot: int, field: str) -> FindingLog:
+    return locate(row, f"{fork}.{field}#{slot}")
+
+
 def list_extents(subject: Subject) -> list[Extents]:
     """List the extents of files in the catalog, of those and others in the overflow file, and of attributes."""
     catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     lists: list[Extents] = []
     if catalog is not None:
-        locate, ids = catalog.locate("files"), catalog.files["file_id"]
         for name in FORKS.values():
-
-            def locate_file(row: int, slot: int, field: str, name: str = name) -> FindingLog:
-                return locate(row, f"{name}.extents.{field}#{slot}")
-
             starts, counts = get_extents(catalog, name)
+            at = partial(_locate_extent, catalog.locate_kind("files"), f"{name}.extents")
             fork, num_blocks = f"the {name.replace('_', ' ')} of ", catalog.files[f"{name}.num_blocks"]
-            lists.append(Extents(starts, counts, locate_file, "file", ids, "catalog files", fork, num_blocks))
+            ids = catalog.files["file_id"]
+            lists.append(Extents(starts, counts, at, "file", ids, "catalog files", fork, num_blocks))
     if overflow is not None:
-
-        def locate_overflow(row: int, slot: int, field: str) -> FindingLog:
-            return overflow.leaf_field(row, f"data.extents.{field}#{slot}")
-
         starts, counts, ids = (overflow[name] for name in OVERFLOW_COLUMNS)
-        lists.append(Extents(starts, counts, locate_overflow, "file", ids, OVERFLOW_RECORDS))
+        at = partial(_locate_extent, overflow.leaf_field, "data.extents")
+        lists.append(Extents(starts, counts, at, "file", ids, OVERFLOW_RECORDS))
     if attributes is not None:
 
         def locate_attribute(row: int, slot: int, field: str) -> FindingLog:
@@ -389,45 +387,41 @@ def _drop_journal_files(claims: Columns, num_fixed: int) -> I64:
     return np.flatnonzero(is_kept)
 
 
-def _make_run(subject: Subject, start: int, stop: int, name: str) -> Extents:
-    starts, counts = np.array([[start]], np.int64), np.array([[stop - start]], np.int64)
-    return Extents(starts, counts, _locate_block(subject, name, starts), name)
-
-
-def _locate_block(subject: Subject, name: str, starts: I64) -> Callable[[int, int, str], FindingLog]:
-    """Bind the log to the first block of an extent of the volume's own structures."""
-    size = subject.volume.block_size_bytes
-    return lambda row, slot, _: subject.volume.log.at(name, int(starts[row, slot]) * size)
+def _list_own_extents(subject: Subject, name: str, starts: I64, counts: I64) -> Extents:
+    """List extents of one of the volume's own structures; a finding is at the first block of its extent."""
+    size, rows = subject.volume.block_size_bytes, starts[:, None]
+    return Extents(
+        rows, counts[:, None], lambda row, slot, _: subject.volume.log.at(name, int(rows[row, slot]) * size), name
+    )
 
 
 def _list_fixed_parts(subject: Subject) -> list[Extents]:
     """List the claims of the boot blocks with the volume header, of its copy, and of the journal."""
     volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
-    parts = [_make_run(subject, 0, -(-(HEADER_OFFSET + HEADER_BYTES) // block), "the volume header")]
+    runs = [(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block), "the volume header")]
     # The copy is 1024 bytes before the end of the partition, which may be after the last whole block. That block is in
     # use anyway: newfs_hfs marks it, and fsck_hfs requires it.
     last = max(0, total - max(1, END_BYTES // block))
     copy = volume.end_offset // block if volume.end_offset is not None else last
     name = "the alternate volume header" if copy < total else "the end of the volume, which is always in use"
-    parts.append(_make_run(subject, min(copy, last), total, name))
+    runs.append((min(copy, last), total, name))
     journal = subject.contents.journal
     if journal is not None:
         at = journal.info_offset // block
-        parts.append(_make_run(subject, at, at + 1, "the journal info block"))
+        runs.append((at, at + 1, "the journal info block"))
         if journal.size_bytes:
             start = journal.journal_offset // block
             stop = -(-(journal.journal_offset + journal.size_bytes) // block)
-            parts.append(_make_run(subject, start, stop, "the journal"))
-    return parts
+            runs.append((start, stop, "the journal"))
+    return [_list_own_extents(subject, name, np.array([start]), np.array([stop - start])) for start, stop, name in runs]
 
 
 def _list_special_files(subject: Subject) -> Iterator[Extents]:
     """List the claims of the first eight extents of the special files; others are overflow records."""
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
-        inline = fork.record_nodes < 0
-        starts, name = fork.start_blocks[inline][:, None], f"the {field.replace('_', ' ')}"
-        yield Extents(starts, fork.block_counts[inline][:, None], _locate_block(subject, name, starts), name)
+        inline, name = fork.record_nodes < 0, f"the {field.replace('_', ' ')}"
+        yield _list_own_extents(subject, name, fork.start_blocks[inline], fork.block_counts[inline])
 
 
 def check_double_claims(subject: Subject) -> None:
@@ -463,8 +457,11 @@ def check_allocation(subject: Subject) -> None:
     # The next write may overwrite claimed blocks that are marked free; unclaimed blocks in use are only wasted.
     claimed = arrays.runs_of(starts, stops - starts)
     free = arrays.runs_of(subject.contents.free_starts, subject.contents.free_counts)
-    used = arrays.subtract(_make_first_blocks(min(total, _count_mapped_blocks(subject))), free)
-    unclaimed = arrays.intersect(used, arrays.subtract(_make_first_blocks(total), claimed))
+    # The allocation file may have no bits for the last blocks.
+    fork = subject.contents.special[int(CNID.allocation_file)]
+    num_mapped = 8 * min(fork.logical_size_bytes, fork.num_blocks * subject.volume.block_size_bytes)
+    used = arrays.subtract(np.array([[0, min(total, num_mapped)]], np.int64), free)
+    unclaimed = arrays.subtract(used, claimed)
     lost = set(unclaimed[:, 1].tolist())
     for start, stop in _list_cases(subject, "block-claimed-free", arrays.intersect(claimed, free)):
         claim = int(np.flatnonzero((starts <= start) & (stops > start))[0])
@@ -480,16 +477,6 @@ def check_allocation(subject: Subject) -> None:
         log, blocks = _locate_bits(subject, start, stop)
         verb = "is in use but belongs" if stop - start == 1 else "are in use but belong"
         log.add("block-unclaimed", "warning", f"{blocks}, {verb} to nothing that was read")
-
-
-def _count_mapped_blocks(subject: Subject) -> int:
-    """Count the blocks for which the allocation file has bits."""
-    fork = subject.contents.special[int(CNID.allocation_file)]
-    return 8 * min(fork.logical_size_bytes, fork.num_blocks * subject.volume.block_size_bytes)
-
-
-def _make_first_blocks(count: int) -> I64:
-    return np.array([[0, count]], np.int64)
 
 
 def _list_cases(subject: Subject, code: str, runs: I64) -> list[tuple[int, int]]:
@@ -540,7 +527,13 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
     size, num_blocks, copy = volume.block_size_bytes, int(header.num_blocks), alternate_header(volume)
     has_bad_blocks = overflow is not None and bool((overflow["key.file_id"] == CNID.bad_block_file).any())
     encodings = 0 if subject.catalog is None else _collect_encodings(subject.catalog)
-    whole_blocks = Want(lambda found: found % found.dtype.type(size) == 0, f"a multiple of {size}")
+    whole = Want(lambda found: found % found.dtype.type(size) == 0, f"a multiple of {size}")
+    # On a volume of few blocks, a quarter is less than one block, the smallest clump.
+    quarter = at_most(max(num_blocks // 4, 1) * size)
+    grows = NOT_ZERO if header.attributes_file.num_blocks else None
+    inside = Want(lambda found: found < num_blocks, f"less than {num_blocks}")
+    date = None if copy is None else equals(int(copy.create_date))
+    spared = bits_set(_SPARED_BLOCKS) if has_bad_blocks else None
     version = None
     if not any(item.code == "version-unknown" for item in volume.log.findings):
         version = equals(_HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION)
@@ -548,49 +541,26 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
         # fsck_hfs uses the copy if the dates differ.
         *rules(
             "alternate-header-differs",
-            (
-                HEADER.create_date,
-                None if copy is None else equals(int(copy.create_date)),
-                "the date that identifies the volume differs from its copy's",
-            ),
+            (HEADER.create_date, date, "the date that identifies the volume differs from its copy's"),
             level="error",
         ),
         *rules(
             "clump-size-invalid",
-            *(
-                (field, whole_blocks, "a clump is not a whole number of blocks")
-                for field in (*_CLUMPS, *_SPECIAL_CLUMPS)
-            ),
+            *((field, whole, "a clump is not a whole number of blocks") for field in (*_CLUMPS, *_SPECIAL_CLUMPS)),
             *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
             # For the other special files, a clump of zero is ignored.
-            (
-                HEADER.attributes_file.len_clump,
-                NOT_ZERO if header.attributes_file.num_blocks else None,
-                "the attributes file would not grow",
-            ),
+            (HEADER.attributes_file.len_clump, grows, "the attributes file would not grow"),
             *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
-            # On a volume of few blocks, a quarter is less than one block, the smallest clump.
-            *(
-                (field, at_most(max(num_blocks // 4, 1) * size), "a clump is more than a quarter of the volume")
-                for field in _SPECIAL_CLUMPS
-            ),
+            *((field, quarter, "a clump is more than a quarter of the volume") for field in _SPECIAL_CLUMPS),
             level="error",
         ),
         *rules(
             "volume-field-invalid",
             # fsck_hfs looks for extents of that file only if this bit is set (SVerify1.c, BadBlockFileExtentCheck), and
             # would otherwise give their blocks to files.
-            (
-                HEADER.attributes,
-                bits_set(_SPARED_BLOCKS) if has_bad_blocks else None,
-                "there are bad blocks that the header denies",
-            ),
+            (HEADER.attributes, spared, "there are bad blocks that the header denies"),
             (HEADER.version, version, "the version is not that of the signature"),
-            (
-                HEADER.next_allocation,
-                Want(lambda found: found < num_blocks, f"less than {num_blocks}"),
-                "a block that the volume does not have",
-            ),
+            (HEADER.next_allocation, inside, "a block that the volume does not have"),
             level="error",
         ),
         *rules(

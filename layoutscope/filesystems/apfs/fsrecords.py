@@ -7,7 +7,7 @@ whose length contradicts its own length fields is damaged; a type without a shap
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 from msgspec import field
@@ -189,6 +189,12 @@ SHAPES: Final = {
 
 # Volumes that fold case or normalize names store a hash between parent and name; others sort by the names only.
 HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+
+
+def find_tail(shape: Leaf, part: Literal["key", "val"]) -> RecordColumn | None:
+    """Return the field with the length of the variable part of a key or value; None if it has none."""
+    texts = (*shape.texts.values(), *shape.checked)
+    return next((text.length for text in texts if text.part == part), None)
 
 
 ITEMS: Final = (

@@ -10,28 +10,26 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.errors import FormatError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     StoredSource,
     is_repeated,
     make_pieces,
+    make_refusal,
     read_structure,
     read_table,
 )
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, total
-from layoutscope.structs.records import ASIF_HEADER, DIRECTORY_ENTRY, REFERENCE, SEQUENCE
+from layoutscope.structs.arrays import I64, runs_of, total
+from layoutscope.structs.records import DIRECTORY_ENTRY, REFERENCE, SEQUENCE
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import Asif
 
-    I64 = NDArray[np.int64]
 
 VERSION: Final = 1
 UNIT_BYTES: Final = 512
@@ -47,12 +45,10 @@ SECTORS_PER_BYTE: Final = 4
 
 def open_asif(source: Source) -> Source:
     """Open the disk inside of an ASIF image."""
-    header = read_structure(grammar.Asif.Header, ASIF_HEADER, source, 0, "ASIF header")
+    header = read_structure(grammar.Asif.Header, source, 0, "ASIF header")
     if header.version != VERSION or header.num_segments:
-        raise UnsupportedError(
-            f"{source.name}: is an ASIF image of version {header.version} in {header.num_segments} segments",
-            code="container", advice="convert it on a Mac with: diskutil image create from IMAGE RAW",
-        )  # fmt: skip
+        reason = f"is an ASIF image of version {header.version} in {header.num_segments} segments"
+        raise make_refusal(source.name, reason, "convert it on a Mac with: diskutil image create from IMAGE RAW")
     return AsifSource(source, header)
 
 
@@ -104,9 +100,10 @@ class AsifSource(StoredSource):
         if not places:
             raise _make_header_error("the file has no directory", header.ofs_first_directory)
         # A writer changes the directory that is not in use, and then gives it the higher number.
-        place = max(places, key=lambda place: read_structure(grammar.Asif.Sequence, SEQUENCE, source, place).number)
-        fields = (DIRECTORY_ENTRY.chunk,)
-        return read_table(source, place + SEQUENCE.width, count, DIRECTORY_ENTRY, fields, "ASIF directory")[0]
+        kind, what = grammar.Asif.Sequence, "asif.sequence"
+        place = max(places, key=lambda place: read_structure(kind, source, place, what).number)
+        at = place + SEQUENCE.width
+        return read_table(source, "ASIF directory", at, count, DIRECTORY_ENTRY, DIRECTORY_ENTRY.chunk)[0]
 
     def _list_chunks(self, tables: I64) -> tuple[I64, I64, I64, I64]:
         """Read the tables: the stored chunks, and the runs of chunks whose state is unknown.
@@ -117,7 +114,7 @@ class AsifSource(StoredSource):
         source, used = self._file, np.flatnonzero(tables)
         length = self._groups * (self._references + 1) * REFERENCE.width  # a table may end before its chunk does
         if len(used) * length > MAX_TABLE_BYTES:
-            raise UnsupportedError(f"{source.name}: has more tables than any ASIF image", code="container")
+            raise make_refusal(source.name, "has more tables than any ASIF image")
         is_sound = ~is_repeated(tables[used])
         is_sound &= tables[used] <= (source.size_bytes - length) // self._len_chunk
         places = [(int(table), int(tables[table])) for table in used[is_sound]]
@@ -146,8 +143,8 @@ class AsifSource(StoredSource):
     def _read_table(self, table: int, chunk: int) -> tuple[I64, I64, I64, I64]:
         """Decode the references of a table."""
         count = self._groups * (self._references + 1)
-        fields = (REFERENCE.status, REFERENCE.chunk)
-        status, stored = read_table(self._file, chunk * self._len_chunk, count, REFERENCE, fields, "ASIF table")
+        fields = REFERENCE.status, REFERENCE.chunk
+        status, stored = read_table(self._file, "ASIF table", chunk * self._len_chunk, count, REFERENCE, *fields)
         group, place = np.divmod(np.arange(count), self._references + 1)
         is_bitmap = place == self._references
         bitmaps = stored[is_bitmap]

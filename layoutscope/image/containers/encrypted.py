@@ -8,7 +8,6 @@ has a header with any number of keys; version 1 (``cdsaencr``) has a trailer, an
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +16,8 @@ import numpy as np
 
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.crypto import load_ciphers
-from layoutscope.image.signatures import PASSWORD_ADVICE, trailer_of
-from layoutscope.image.source import Source
+from layoutscope.image.crypto import load_ciphers, password_key
+from layoutscope.image.source import Source, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
     ENCRYPTED_IMAGE_HEADER,
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     """The key of the chunks of an image, and the key of their initial vectors."""
 
 WHAT: Final = "encrypted disk image"
+_DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+PASSWORD_ADVICE: Final = f"open it with its password (--password - asks for it), or {_DECRYPT}"
 MAX_ROUNDS: Final = 10_000_000
 """Rounds of PBKDF2: macOS chooses some 100,000, which take a fraction of a second."""
 
@@ -67,8 +67,7 @@ def open_if_encrypted(source: Source, password: str | None) -> Source:
         if header is None:
             if end < 0 or not trailer_of(source).endswith(b"cdsaencr"):
                 return source
-            kind, data = grammar.EncryptedImage.FormerTrailer, source.read(end, FORMER_TRAILER.width)
-            trailer = grammar.parse(kind, data, structure="encrypted image", image_offset=end)
+            trailer = source.parse(grammar.EncryptedImage.FormerTrailer, end, "encrypted image")
     except FormatError:
         return source
     if header is not None:
@@ -98,7 +97,7 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
     ):
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
-    secret = _derive_wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
+    secret = password_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds, WRAP_KEY_BYTES, "sha1")
     unwrapped = []
     for data, length in wrapped:
         # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
@@ -166,17 +165,13 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
     """List the keys that passwords open, with the offsets of their wrapped data."""
     keys = []
     start = ENCRYPTED_IMAGE_HEADER.width
-    head = source.read(start, KEY_LIST.width)
-    listed = grammar.parse(grammar.EncryptedImage.KeyList, head, structure=WHAT, image_offset=start)
+    listed = source.parse(grammar.EncryptedImage.KeyList, start, WHAT)
     for number in range(min(listed.num_keys, MAX_KEYS)):
         at = start + KEY_LIST.width + number * KEY_PLACE.width
-        place = grammar.parse(
-            grammar.EncryptedImage.KeyPlace, source.read(at, KEY_PLACE.width), structure=WHAT, image_offset=at
-        )
+        place = source.parse(grammar.EncryptedImage.KeyPlace, at, WHAT)
         if place.kind != grammar.EncryptedImage.KeyKind.password:
             continue
-        data = source.read(place.ofs_key, PASSWORD_KEY.width)
-        key = grammar.parse(grammar.EncryptedImage.PasswordKey, data, structure=WHAT, image_offset=place.ofs_key)
+        key = source.parse(grammar.EncryptedImage.PasswordKey, place.ofs_key, WHAT)
         sizes_fit = 0 < key.len_salt <= len(key.salt) and DES_BLOCK_BYTES <= key.len_wrap_iv <= len(key.wrap_iv)
         if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BLOCK_BYTES:
             raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=place.ofs_key)
@@ -194,11 +189,7 @@ def _strip_padding(plain: bytes) -> bytes | None:
 
 def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
     """Decrypt data that a password wraps, including the padding."""
-    return _decrypt_cbc(_derive_wrapping_key(password, salt, rounds), iv, wrapped)
-
-
-def _derive_wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
-    return hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
+    return _decrypt_cbc(password_key(password, salt, rounds, WRAP_KEY_BYTES, "sha1"), iv, wrapped)
 
 
 def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
@@ -233,10 +224,10 @@ class DecryptedSource(Source):
             start = number * size
             low, high = max(start, image_offset), min(start + size, stop)
             place = self._first + start
-            if place + size > self._source.size_bytes:  # counts as never read
+            if place + size > self.source.size_bytes:  # counts as never read
                 target[low - image_offset : high - image_offset] = bytes(high - low)
                 continue
             vector = hmac.digest(self._vector_key, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]
             worker = ciphers.Cipher(algorithms.AES(self._cipher_key), modes.CBC(vector)).decryptor()
-            plain = worker.update(self._source.read(place, size))
+            plain = worker.update(self.source.read(place, size))
             target[low - image_offset : high - image_offset] = plain[low - start : high - start]

@@ -11,60 +11,42 @@ from uuid import UUID
 
 import numpy as np
 
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
     MAX_TABLE_BYTES,
-    SECTOR_BYTES,
     is_repeated,
+    make_refusal,
+    open_part,
     open_piece,
     open_placed,
     read_structure,
     read_table,
     refuse_sizes,
 )
-from layoutscope.image.raw import RawFile
-from layoutscope.image.signatures import trailer_of
-from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all
+from layoutscope.image.source import SECTOR_BYTES, JoinedSource, MemorySource, Source, open_all, trailer_of
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, starts_of
+from layoutscope.structs.arrays import I64, runs_of, starts_of
 from layoutscope.structs.records import (
-    QCOW_HEADER,
     QCOW_REFERENCE,
-    VHD_DYNAMIC_HEADER,
-    VHD_FOOTER,
     VHD_REFERENCE,
-    VHDX_DISK_SIZE,
-    VHDX_FILE_PARAMETERS,
-    VHDX_METADATA,
-    VHDX_METADATA_ENTRY,
     VHDX_REFERENCE,
-    VHDX_REGION,
-    VHDX_REGIONS,
-    VHDX_SECTOR_SIZE,
     VMDK_GRAIN,
-    VMDK_HEADER,
     VMDK_REFERENCE,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
-    I64 = NDArray[np.int64]
 
-ADVICE: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
-
-
-def _refuse(source: Source, what: str, reason: str, advice: str = ADVICE) -> NoReturn:
-    raise UnsupportedError(f"{source.name}: the {what} {reason}", code="container", advice=advice)
+QEMU: Final = "qemu-img convert -O raw IMAGE RAW"
+ADVICE: Final = f"convert it with: {QEMU}"
 
 
 def _refuse_differences(source: Source, what: str, other: str = "another disk") -> NoReturn:
-    _refuse(source, what, f"holds the differences to {other} alone", f"join them with: {ADVICE.split(': ')[1]}")
+    raise make_refusal(source.name, f"the {what} holds the differences to {other} alone", f"join them with: {QEMU}")
 
 
 def _refuse_short_table(what: str, num_entries: int, num_needed: int) -> None:
@@ -91,7 +73,7 @@ def _read_second_tables(
     parts = [[np.empty(0, np.int64)] * (1 + len(fields))]
     for row in np.flatnonzero(~lost):
         try:
-            columns = read_table(source, int(places[used[row]]), count, record, fields, what)
+            columns = read_table(source, what, int(places[used[row]]), count, record, *fields)
         except FormatError:
             lost[row] = True
             continue
@@ -117,21 +99,22 @@ def _read_second_tables(
 def open_qcow(source: Source) -> Source:
     """Open the disk in a QEMU image."""
     what = "qcow2 image"
-    header = read_structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.QcowHeader, source, 0, what)
     if header.version not in (2, 3):
-        _refuse(source, what, f"is of version {header.version:,}, and 2 and 3 are known")
+        raise make_refusal(source.name, f"the {what} is of version {header.version:,}, and 2 and 3 are known", ADVICE)
     if header.ofs_backing_file_name:
         _refuse_differences(source, what)
     if header.crypt_method:
-        _refuse(source, what, "is encrypted")
+        raise make_refusal(source.name, f"the {what} is encrypted", ADVICE)
     if header.version > 2 and header.unknown_features:
-        _refuse(source, what, f"has features that are not known ({header.unknown_features:#x})")
+        reason = f"the {what} has features that are not known ({header.unknown_features:#x})"
+        raise make_refusal(source.name, reason, ADVICE)
     unit, size = 1 << min(header.cluster_bits, 63), header.len_disk
     count = unit // QCOW_REFERENCE.width
     refuse_sizes(what, size, unit * count)
     tables = -(-size // (unit * count))
     _refuse_short_table(what, header.num_tables, tables)
-    (places,) = read_table(source, header.ofs_tables, tables, QCOW_REFERENCE, (QCOW_REFERENCE.ofs_target,), what)
+    (places,) = read_table(source, what, header.ofs_tables, tables, QCOW_REFERENCE, QCOW_REFERENCE.ofs_target)
     fields = (
         QCOW_REFERENCE.unmarked, QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros,
     )  # fmt: skip
@@ -167,15 +150,15 @@ NOT_STORED: Final = 0xFFFF_FFFF
 def open_vhd(source: Source) -> Source:
     """Open a dynamic disk of Virtual PC."""
     what, kinds = "Virtual PC disk", grammar.SparseDisks.VhdKind
-    footer = read_structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0, what)
+    footer = read_structure(grammar.SparseDisks.VhdFooter, source, 0, what)
     if footer.kind == kinds.differencing:
         _refuse_differences(source, what)
-    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next, what)
+    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, source, footer.ofs_next, what)
     size, unit = footer.len_disk, header.len_block
     refuse_sizes(what, size, unit)
     count = -(-size // unit)
     _refuse_short_table(what, header.num_blocks, count)
-    (sectors,) = read_table(source, header.ofs_table, count, VHD_REFERENCE, (VHD_REFERENCE.sector,), what)
+    (sectors,) = read_table(source, what, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)
     used = np.flatnonzero(sectors != NOT_STORED)
     # A bitmap with a bit per sector, padded to whole sectors, precedes each block.
     bits = -(-unit // SECTOR_BYTES)
@@ -206,19 +189,17 @@ SECTOR_SIZE_GUID: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
 def open_vhdx(source: Source) -> Source:
     """Open a dynamic disk of Hyper-V, or one that stores all of its blocks."""
     what, kinds = "Hyper-V disk", grammar.SparseDisks
-    head, entry = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
-    regions: Any = head, entry, [METADATA_GUID, BLOCK_TABLE_GUID]
+    regions: Any = kinds.VhdxRegions, kinds.VhdxRegion, [METADATA_GUID, BLOCK_TABLE_GUID]
     try:
         metadata, table = _read_named_table(source, what, REGION_TABLES[0], *regions)
     except FormatError:
         metadata, table = _read_named_table(source, what, REGION_TABLES[1], *regions)
-    named = (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
-    places = [metadata.ofs_region + item.ofs_item for item in _read_named_table(
-        source, what, metadata.ofs_region, *named, [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
-    )]  # fmt: skip
-    facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, places[0], what)
-    size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, places[1], what).len_disk
-    sector = read_structure(kinds.VhdxSectorSize, VHDX_SECTOR_SIZE, source, places[2], what).len_sector
+    items = [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
+    named = _read_named_table(source, what, metadata.ofs_region, kinds.VhdxMetadata, kinds.VhdxMetadataEntry, items)
+    places = [metadata.ofs_region + item.ofs_item for item in named]
+    facts = read_structure(kinds.VhdxFileParameters, source, places[0], what)
+    size = read_structure(kinds.VhdxDiskSize, source, places[1], what).len_disk
+    sector = read_structure(kinds.VhdxSectorSize, source, places[2], what).len_sector
     unit = facts.len_block
     refuse_sizes(what, size, unit)
     if facts.has_parent:
@@ -228,25 +209,18 @@ def open_vhdx(source: Source) -> Source:
     blocks = -(-size // unit)
     numbers = np.arange(blocks)
     entries = blocks + (blocks - 1) // blocks_per_bitmap
-    fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
-    state, offsets = read_table(source, table.ofs_region, entries, VHDX_REFERENCE, fields, what)
+    fields = VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block
+    state, offsets = read_table(source, what, table.ofs_region, entries, VHDX_REFERENCE, *fields)
     own = numbers + numbers // blocks_per_bitmap
     used = np.isin(state[own], [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
     return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
 
 
-def _read_named_table(
-    source: Source,
-    what: str,
-    at: int,
-    head: tuple[Any, RecordType],
-    entry: tuple[Any, RecordType],
-    names: Sequence[UUID],
-) -> list[Any]:
+def _read_named_table(source: Source, what: str, at: int, head: Any, entry: Any, names: Sequence[UUID]) -> list[Any]:
     """Read the entries with given GUIDs from a table with a header."""
-    count = read_structure(*head, source, at, what).num_entries
-    first, width = at + head[1].width, entry[1].width
-    entries = [read_structure(*entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
+    count = read_structure(head, source, at, what).num_entries
+    first, width = at + grammar.width_of(head), grammar.width_of(entry)
+    entries = [read_structure(entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
     by_guid = {UUID(bytes_le=each.guid): each for each in entries}
     if not by_guid.keys() >= {*names}:
         raise FormatError("a table names too little of what the disk needs", structure=what, image_offset=at)
@@ -272,18 +246,15 @@ EXTENT: Final = re.compile(
 
 def open_vmdk(source: Source) -> Source:
     """Open a disk of VMware that is in one file."""
-    header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0, VMDK)
-    _refuse_version(source, header)
+    header = _read_vmdk_header(source)
     at, length = header.descriptor_sector * SECTOR_BYTES, header.num_descriptor_sectors * SECTOR_BYTES
     text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
     # Some programs reserve room for a description in each file.
     if not text.startswith(DESCRIPTION):
-        raise UnsupportedError(
-            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
-            advice="open the .vmdk file beside it that names it",
-        )  # fmt: skip
+        advice = "open the .vmdk file beside it that names it"
+        raise make_refusal(source.name, f"is one of the files of a {VMDK}", advice)
     _refuse_parent(source, text)
-    return _open_extent(source)
+    return _open_extent(source, header)
 
 
 def open_description(source: Source) -> Source:
@@ -304,15 +275,13 @@ def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -
         none = np.empty(0, np.int64)
         return open_placed(MemorySource(b"", source.name), VMDK, size, size, none, none)
     if kind not in ("FLAT", "VMFS", "SPARSE"):
-        _refuse(source, VMDK, f"has an extent of the kind {kind}")
-    part: Source = RawFile(path)
-    part.counter = source.counter
-    try:
-        part = _open_extent(part) if kind == "SPARSE" else part
+        raise make_refusal(source.name, f"the {VMDK} has an extent of the kind {kind}", ADVICE)
+
+    def open_extent(file: Source) -> Source:
+        part = _open_extent(file, _read_vmdk_header(file)) if kind == "SPARSE" else file
         return part if part.size_bytes == size and not offset else open_piece(part, VMDK, offset, size)
-    except (ImageError, FormatError):
-        part.close()
-        raise
+
+    return open_part(path, source.counter, open_extent)
 
 
 def list_extents(source: Source) -> list[tuple[int, str, Path, int]]:
@@ -341,27 +310,24 @@ def _refuse_parent(source: Source, text: bytes) -> None:
         _refuse_differences(source, VMDK, f"{name[1].decode('utf-8', 'replace')!r:.200}" if name else "another disk")
 
 
-def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> None:
-    """Refuse an unknown version: its tables may have another meaning."""
+def _read_vmdk_header(source: Source) -> grammar.SparseDisks.VmdkHeader:
+    header = read_structure(grammar.SparseDisks.VmdkHeader, source, 0, VMDK)
+    # The tables of an unknown version may have another meaning.
     if header.version not in VMDK_VERSIONS:
-        raise UnsupportedError(
-            f"{source.name}: is a {VMDK} of version {header.version:,}, and 1 to 3 are known",
-            code="container", advice=ADVICE,
-        )  # fmt: skip
+        raise make_refusal(source.name, f"is a {VMDK} of version {header.version:,}, and 1 to 3 are known", ADVICE)
+    return header
 
 
-def _open_extent(source: Source) -> Source:
+def _open_extent(source: Source, header: grammar.SparseDisks.VmdkHeader) -> Source:
     """Open a sparse extent, which stores grains."""
     kind, fields = grammar.SparseDisks.VmdkHeader, (VMDK_REFERENCE.sector,)
-    header = read_structure(kind, VMDK_HEADER, source, 0, VMDK)
-    _refuse_version(source, header)
     if header.directory_sector == AT_END:
-        header = read_structure(kind, VMDK_HEADER, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
+        header = read_structure(kind, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
     size, unit = header.num_sectors * SECTOR_BYTES, header.num_grain_sectors * SECTOR_BYTES
     count = header.num_references
     refuse_sizes(VMDK, size, unit * count)
     tables = -(-size // (unit * count))
-    (places,) = read_table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, fields, VMDK)
+    (places,) = read_table(source, VMDK, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, *fields)
     places *= SECTOR_BYTES
     (numbers, sectors), losses = _read_second_tables(source, VMDK, places, count, VMDK_REFERENCE, fields, unit, size)
     # A grain in sector 1 is all zeros.
@@ -390,12 +356,12 @@ def _open_extent(source: Source) -> Source:
 
 def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
     """Find the first table that differs from its copy, and return its place in the file."""
-    fields, at = (VMDK_REFERENCE.sector,), header.second_directory_sector * SECTOR_BYTES
+    at = header.second_directory_sector * SECTOR_BYTES
     with suppress(FormatError):
-        (copies,) = read_table(source, at, len(places), VMDK_REFERENCE, fields, VMDK)
+        (copies,) = read_table(source, VMDK, at, len(places), VMDK_REFERENCE, VMDK_REFERENCE.sector)
         for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
             tables = [
-                read_table(source, each, header.num_references, VMDK_REFERENCE, fields, VMDK)[0]
+                read_table(source, VMDK, each, header.num_references, VMDK_REFERENCE, VMDK_REFERENCE.sector)[0]
                 for each in pair
                 if each
             ]

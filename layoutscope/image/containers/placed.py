@@ -6,15 +6,16 @@ import lzma
 import zlib
 from bisect import bisect_left, insort
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, ImageError
+from layoutscope.errors import ChecksumError, FormatError, ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.findings import Finding
+from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, total, union
+from layoutscope.structs.arrays import I64, Mask, runs_of, total, union
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.units import format_bytes
 
@@ -23,16 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.structs.grammar import Struct
+    from layoutscope.image.source import ReadCounter
+    from layoutscope.structs.grammar import T
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
-    I64 = NDArray[np.int64]
     Codec: TypeAlias = Callable[[bytes, int], bytes]
     """Unpacks the stored bytes of a piece; the second argument is its length on the disk."""
 
-    T = TypeVar("T", bound=Struct)
-
-SECTOR_BYTES: Final = 512
 MAX_DISK_BYTES: Final = 2**60
 MAX_TABLE_BYTES: Final = 1 << 28
 
@@ -228,22 +226,31 @@ def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
     return open_placed(source, what, length, length, one, one + offset)
 
 
-def is_repeated(values: I64) -> NDArray[np.bool_]:
+def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], Source]) -> Source:
+    """Open the disk in one of the files of an image; the file is closed if that fails."""
+    part = RawFile(path)
+    part.counter = counter
+    try:
+        return open_with(part)
+    except LayoutscopeError:
+        part.close()
+        raise
+
+
+def is_repeated(values: I64) -> Mask:
     """Whether a number occurs more than once."""
     _, inverse, times = np.unique(values, return_inverse=True, return_counts=True)
-    repeated: NDArray[np.bool_] = times[inverse] > 1
+    repeated: Mask = times[inverse] > 1
     return repeated
 
 
-def read_structure(kind: type[T], record: RecordType, source: Source, at: int, structure: str = "") -> T:
+def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
     """Parse a structure of a file, which may end within it."""
-    data = source.read(at, min(record.width, max(0, source.size_bytes - at)))
-    return grammar.parse(kind, data, structure=structure or record.type_name, image_offset=at)
+    data = source.read(at, min(grammar.width_of(kind), max(0, source.size_bytes - at)))
+    return grammar.parse(kind, data, structure=structure, image_offset=at)
 
 
-def read_table(
-    source: Source, at: int, count: int, record: RecordType, fields: Sequence[RecordColumn], what: str
-) -> list[I64]:
+def read_table(source: Source, what: str, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
     """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
     length = count * record.width
     if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
@@ -253,8 +260,13 @@ def read_table(
             found=f"{at + length:,}",
         )  # fmt: skip
     buffer = np.frombuffer(source.read(at, length), np.uint8)
-    columns = decode_columns(record, buffer, np.arange(count) * record.width, tuple(fields))
+    columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
+
+
+def make_refusal(name: str, reason: str, advice: str = "") -> UnsupportedError:
+    """Make the error for a kind of container that is not read."""
+    return UnsupportedError(f"{name}: {reason}", code="container", advice=advice)
 
 
 def refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:

@@ -6,17 +6,18 @@ import re
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import FormatError, ImageError, UnsupportedError, reason_of
+from layoutscope.errors import FormatError, ImageError, reason_of
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image.containers.encrypted import DecryptedSource, header_of, make_encrypted_refusal, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
-    SECTOR_BYTES,
+    make_refusal,
+    open_part,
     open_piece,
     open_placed,
     read_structure,
@@ -24,10 +25,18 @@ from layoutscope.image.containers.placed import (
     refuse_sizes,
 )
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import JoinedSource, MemorySource, PieceSource, ReadCounter, Source, open_all
+from layoutscope.image.source import (
+    SECTOR_BYTES,
+    JoinedSource,
+    MemorySource,
+    PieceSource,
+    ReadCounter,
+    Source,
+    open_all,
+)
 from layoutscope.image.split import band_number
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, starts_of, subtract, union
+from layoutscope.structs.arrays import I64, runs_of, starts_of, subtract, union
 from layoutscope.structs.records import (
     PARALLELS_ENTRY,
     PARALLELS_HEADER,
@@ -37,18 +46,13 @@ from layoutscope.structs.records import (
     VDI_ENTRY,
     VDI_HEADER,
 )
+from layoutscope.units import format_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from layoutscope.findings import Level
     from layoutscope.image.containers.encrypted import Keys
-    from layoutscope.structs.grammar import Struct
-
-    I64 = NDArray[np.int64]
-    T = TypeVar("T", bound=Struct)
 
 MAX_DESCRIPTION_BYTES: Final = 1 << 20
 
@@ -66,7 +70,7 @@ _PRL: Final = "join its states on a Mac with: prl_disk_tool merge --hdd IMAGE"
 def open_sparse_image(source: Source) -> Source:
     """Open the disk in an Apple sparse image."""
     what = "sparse image"
-    header = read_structure(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.SparseImageHeader, source, 0, what)
     long = header.num_sectors_long
     sectors = long if long & 0xFFFF_FFFF == header.num_sectors else header.num_sectors
     size, unit = sectors * SECTOR_BYTES, header.num_band_sectors * SECTOR_BYTES
@@ -77,7 +81,7 @@ def open_sparse_image(source: Source) -> Source:
     unread = []
     while True:
         count = (TABLE_BYTES - width) // SPARSE_IMAGE_BAND.width
-        (names,) = read_table(source, at + width, count, SPARSE_IMAGE_BAND, (SPARSE_IMAGE_BAND.number,), what)
+        (names,) = read_table(source, what, at + width, count, SPARSE_IMAGE_BAND, SPARSE_IMAGE_BAND.number)
         used = np.flatnonzero(names)
         numbers.append(names[used] - 1)
         # The bands of a table follow it, in its order.
@@ -93,7 +97,7 @@ def open_sparse_image(source: Source) -> Source:
         else:
             try:
                 kind = grammar.SparseDisks.SparseImageIndex
-                following = read_structure(kind, SPARSE_IMAGE_INDEX, source, at, what).ofs_next_index
+                following = read_structure(kind, source, at, what).ofs_next_index
             except FormatError as error:
                 reason = error.reason
         if reason:
@@ -119,7 +123,7 @@ def open_sparse_image(source: Source) -> Source:
 def open_parallels(source: Source) -> Source:
     """Open the disk in a Parallels disk file."""
     what = "Parallels disk"
-    header = read_structure(grammar.SparseDisks.ParallelsHeader, PARALLELS_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.ParallelsHeader, source, 0, what)
     # With the newer magic entries count blocks, which are as long as a track.
     is_short = header.variant == PARALLELS[0]
     sectors = header.num_sectors_short if is_short else header.num_sectors
@@ -127,8 +131,7 @@ def open_parallels(source: Source) -> Source:
     refuse_sizes(what, size, unit)
     blocks = -(-size // unit)
     count = min(blocks, header.num_entries)
-    fields = (PARALLELS_ENTRY.place,)
-    (places,) = read_table(source, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, fields, what)
+    (places,) = read_table(source, what, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, PARALLELS_ENTRY.place)
     used = np.flatnonzero(places)
     offsets = places[used] * (SECTOR_BYTES if is_short else unit)
     findings = []
@@ -145,17 +148,15 @@ def open_parallels(source: Source) -> Source:
 def open_vdi(source: Source) -> Source:
     """Open the disk in a VirtualBox disk file."""
     what, kinds = "VirtualBox disk", grammar.SparseDisks.VdiKind
-    header = read_structure(grammar.SparseDisks.VdiHeader, VDI_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.VdiHeader, source, 0, what)
     if header.version >> 16 != 1 or header.kind not in (kinds.dynamic, kinds.fixed):
         reason = "holds the differences to another disk" if header.version >> 16 == 1 else "has a header of version 0"
-        raise UnsupportedError(
-            f"{source.name}: the VirtualBox disk (vdi) {reason}", code="container",
-            advice="convert it with: VBoxManage clonemedium disk IMAGE RAW --format RAW",
-        )  # fmt: skip
+        advice = "convert it with: VBoxManage clonemedium disk IMAGE RAW --format RAW"
+        raise make_refusal(source.name, f"the VirtualBox disk (vdi) {reason}", advice)
     size, unit = header.len_disk, header.len_block
     refuse_sizes(what, size, unit)
     count = min(header.num_blocks, -(-size // unit))
-    (blocks,) = read_table(source, header.ofs_table, count, VDI_ENTRY, (VDI_ENTRY.block,), what)
+    (blocks,) = read_table(source, what, header.ofs_table, count, VDI_ENTRY, VDI_ENTRY.block)
     used = np.flatnonzero(blocks < MIN_VDI_FREE)
     extra = header.len_block_extra
     offsets = header.ofs_data + blocks[used] * (unit + extra) + extra
@@ -176,17 +177,14 @@ def open_parallels_folder(path: Path) -> Source:
     except OSError as error:
         raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
-        raise UnsupportedError(f"{path}: the Parallels disk is encrypted", code="container", advice=_PRL)
+        raise make_refusal(str(path), "the Parallels disk is encrypted", _PRL)
     storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_parse_sectors)
     files = [re.findall(r"<File>\s*([^<]*?)\s*</File>", storage) for storage in storages]
     if not storages or not all(files):
         raise ImageError(f"{path}: its {DESCRIPTION} names no file of the disk")
     if any(len(each) > 1 for each in files):
         states = max(map(len, files))
-        raise UnsupportedError(
-            f"{path}: the Parallels disk has {states} states over one another (snapshots)", code="container",
-            advice=_PRL,
-        )  # fmt: skip
+        raise make_refusal(str(path), f"the Parallels disk has {states} states over one another (snapshots)", _PRL)
     spans = list(map(_parse_sectors, storages))
     if any(before[1] != after[0] for before, after in zip([(0, 0), *spans], spans, strict=False)):
         raise ImageError(f"{path}: the files that its {DESCRIPTION} names do not follow one another from sector 0 on")
@@ -203,11 +201,8 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
     """Open a file of a Parallels folder with the length that the description gives it."""
     from xml.sax.saxutils import unescape  # which loads all that opens addresses
 
-    part: Source = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
-    part.counter = counter
-    try:
-        if part.read(0, min(16, part.size_bytes)) in PARALLELS:
-            part = open_parallels(part)
+    def open_storage(file: Source) -> Source:
+        part = open_parallels(file) if file.read(0, min(16, file.size_bytes)) in PARALLELS else file
         if part.size_bytes == length or (is_last and part.size_bytes > length):
             return part
         placed = open_piece(part, f"Parallels disk, {name}", 0, length)
@@ -215,10 +210,9 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
             message = f"{name} is longer than its part of the disk; the rest is left out"
             sides = f"{length:,} bytes", f"{part.size_bytes:,}"
             placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
-    except (ImageError, FormatError):
-        part.close()
-        raise
-    return placed
+        return placed
+
+    return open_part(path / Path(unescape(name).replace("\\", "/")).name, counter, open_storage)
 
 
 def _parse_sectors(storage: str) -> tuple[int, int]:
@@ -320,7 +314,7 @@ class SparseBundle(PieceSource):
     def _select_inside(self, bands: Iterable[int]) -> list[int]:
         return sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
 
-    def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
+    def _ranges(self, bands: Iterable[int]) -> I64:
         """Ranges of the disk that bands cover, shape (n, 2): offset and length in bytes."""
         starts = np.array(self._select_inside(bands), np.int64) * self._band_bytes
         return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)
@@ -355,8 +349,7 @@ class SparseBundle(PieceSource):
 
 
 def _quote_names(names: list[str]) -> str:
-    more = f" and {len(names) - QUOTED_NAMES:,} more" if len(names) > QUOTED_NAMES else ""
-    return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
+    return format_list([*map(repr, names)], limit=QUOTED_NAMES)
 
 
 def _read_sizes(path: Path, log: FindingLog) -> tuple[int, int]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces
-from layoutscope.image.signatures import udif_trailer_at
+from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total
+from layoutscope.structs.arrays import I64, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import (
     BLOCK_HEAD,
@@ -36,14 +36,9 @@ from layoutscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from layoutscope.image.source import Source
-    from layoutscope.structs.grammar import Struct, Udif
+    from layoutscope.structs.grammar import T, Udif
 
-    T = TypeVar("T", bound=Struct)
-
-SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
 WHAT: Final = "disk image piece"
 FAR: Final = 2**62
@@ -58,15 +53,50 @@ LIST_END: Final = b"</plist>"
 LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 
+MAGIC: Final = b"koly"
+TRAILER_START: Final = MAGIC + (4).to_bytes(4, "big") + TRAILER_BYTES.to_bytes(4, "big")
+"""Start of the trailer of an Apple disk image: magic, version and its length."""
+
+SEARCH_BYTES: Final = 64 * 1024
+
+DISK_MAGICS: Final = (
+    (510, b"\x55\xaa"),
+    (0, b"ER"),
+    (512, b"PM"),
+    (512, b"EFI PART"),
+    (32, b"NXSB"),
+    (1024, b"H+"),
+    (1024, b"HX"),
+    (1024, b"BD"),
+)
+"""Signatures at the starts of disks and volumes."""
+
+
+def udif_trailer_at(source: Source) -> int | None:
+    """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
+
+    Copies that were padded to whole blocks, or joined with a fork of another file, have bytes after the trailer. A file
+    that begins like a disk is treated as a disk, because the last file on a disk may be a disk image.
+    """
+    if trailer_of(source).startswith(MAGIC):
+        return source.size_bytes - TRAILER_BYTES
+    head = peek(source)
+    if head.startswith(TRAILER_START):
+        return 0
+    if any(head.startswith(magic, offset) for offset, magic in DISK_MAGICS):
+        return None
+    start = max(0, source.size_bytes - SEARCH_BYTES)
+    found = peek(source, start, source.size_bytes - start).rfind(TRAILER_START)
+    return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
+
+
 def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     """Open the disk in a disk image; without `trailer_at`, its trailer is searched for."""
     # A writer knows all offsets only at the end, so the header is in the last 512 bytes of the file ("koly"). Images
     # that are written as a stream begin with it.
     trailer_offset = udif_trailer_at(source) if trailer_at is None else trailer_at
     at = source.size_bytes - TRAILER.width if trailer_offset is None else trailer_offset
-    trailer = grammar.parse(
-        grammar.Udif.Trailer, source.read(at, TRAILER.width), structure="disk image trailer", image_offset=at
-    )
+    trailer = source.parse(grammar.Udif.Trailer, at, "disk image trailer")
     if trailer.num_segments > 1:
         raise UnsupportedError(
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
@@ -127,7 +157,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 
 def _list_pieces(
     heads: list[Udif.BlockMap], maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
-) -> list[NDArray[np.int64]]:
+) -> list[I64]:
     """List the pieces in the order of the disk: start, end, kind of storage, stored offset and stored length."""
     parts = [_decode_map(head, data, trailer, trailer_at, base) for head, data in zip(heads, maps, strict=True)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
@@ -252,9 +282,7 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _decode_map(
-    head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int
-) -> tuple[NDArray[np.int64], ...]:
+def _decode_map(head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[I64, ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
     first, width = BLOCK_MAP.width, PIECE.width

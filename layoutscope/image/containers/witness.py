@@ -20,9 +20,9 @@ from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces, read_structure
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total
+from layoutscope.structs.arrays import I64, Mask, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
+from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ExpertWitness
 
-    I64 = NDArray[np.int64]
 
 SEGMENT_NAME: Final = re.compile(r"\.([ELS]x?)01$", re.IGNORECASE)
 MAX_DISK_BYTES: Final = 64 * 1024**4
@@ -94,7 +93,7 @@ def open_witness(source: Source) -> Source:
 
 
 def _read_header(source: Source) -> ExpertWitness.SegmentHeader:
-    return read_structure(grammar.ExpertWitness.SegmentHeader, SEGMENT_HEADER, source, 0, WHAT)
+    return read_structure(grammar.ExpertWitness.SegmentHeader, source, 0, WHAT)
 
 
 class Segment:
@@ -107,7 +106,7 @@ class Segment:
         self.is_small = False  # whether they are as SMART writes them
         self.last = ""  # name of its last section: `next` if another file follows, `done` in the last one
         self.problem = ""  # why its chain of sections ends early; empty if it does not
-        self._parts: list[tuple[I64, I64, NDArray[np.bool_]]] = []
+        self._parts: list[tuple[I64, I64, Mask]] = []
         # The last section of chunks for which no table was found yet.
         self._unlisted: tuple[int, int] | None = None
         at, following = 0, SEGMENT_HEADER.width
@@ -125,9 +124,7 @@ class Segment:
             self.last = section.kind.rstrip(b"\0").decode("ascii", "replace")
             start, stop = at + SECTION.width, min(at + section.len_section, source.size_bytes)
             if self.last in ("volume", "disk") and self.volume is None:
-                self.volume = read_structure(
-                    grammar.ExpertWitness.VolumeSection, VOLUME_SECTION, source, start, "volume section"
-                )
+                self.volume = read_structure(grammar.ExpertWitness.VolumeSection, source, start, "volume section")
                 self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
                 self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
             elif self.last == "sectors":
@@ -185,7 +182,7 @@ class Segment:
         self._parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in chunks], bool)))
 
 
-def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.bool_]]:
+def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, Mask]:
     """Decode the entries of a table: offset and length of each chunk, and whether it is packed."""
     buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from binascii import crc_hqx
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import open_piece, open_placed
+from layoutscope.image.containers.placed import make_refusal, open_piece, open_placed
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import runs_of
@@ -31,9 +31,7 @@ from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
-    from layoutscope.structs.grammar import Struct
-
-    T = TypeVar("T", bound=Struct)
+    from layoutscope.structs.grammar import T
 
 WHAT_CD: Final = "CD image"
 CD_BYTES: Final = 2048
@@ -56,6 +54,7 @@ SEQUENCE, OCTETS, TEXT = 0x30, 0x04, 0x16
 """Tags of DER (ITU-T X.690, 8)."""
 
 COMPRESSED: Final = {b"bvx": "LZFSE", b"complzss": "LZSS"}
+_BCHUNK: Final = "bchunk IMAGE.bin IMAGE.cue RAW"
 _IM4P_ADVICE: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
 
 
@@ -84,10 +83,7 @@ def open_apple_single(source: Source) -> Source:
         entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
             return open_piece(source, what, entry.ofs_part, entry.len_part)
-    raise UnsupportedError(
-        f"{source.name}: the AppleSingle file has no data fork", code="container",
-        advice="copy the file once more, with its data",
-    )  # fmt: skip
+    raise make_refusal(source.name, "the AppleSingle file has no data fork", "copy the file once more, with its data")
 
 
 def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
@@ -125,13 +121,13 @@ def _open_im4p(source: Source, head: bytes) -> Source | None:
     length = enter(OCTETS)
     if texts[0] != b"IM4P" or not length:
         return None
-    name = f"{source.name}: the payload of an IM4P file"
+    payload = "the payload of an IM4P file"
     for magic, method in COMPRESSED.items():
         if head.startswith(magic, at):
-            raise UnsupportedError(f"{name} is compressed ({method})", code="container", advice=_IM4P_ADVICE)
+            raise make_refusal(source.name, f"{payload} is compressed ({method})", _IM4P_ADVICE)
     # The wrapped key of an encrypted payload follows it.
     if at + length < source.size_bytes and source.read(at + length, 1) == bytes([OCTETS]):
-        raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P_ADVICE)
+        raise UnsupportedError(f"{source.name}: {payload} is encrypted", code="encrypted-image", advice=_IM4P_ADVICE)
     return open_piece(source, "IM4P file", at, length)
 
 
@@ -141,10 +137,8 @@ def open_disc(source: Source) -> Source:
     sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector")
     stride = next((each for each in SECTOR_STRIDES if head.startswith(CD_SYNC, each)), SECTOR_STRIDES[0])
     if sector.mode not in (1, 2) or (sector.mode == 2 and sector.is_second_form):
-        raise UnsupportedError(
-            f"{source.name}: has raw CD sectors of mode {sector.mode}, which hold no data of this form",
-            code="container", advice="convert them with: bchunk IMAGE.bin IMAGE.cue RAW",
-        )  # fmt: skip
+        reason = f"has raw CD sectors of mode {sector.mode}, which hold no data of this form"
+        raise make_refusal(source.name, reason, f"convert them with: {_BCHUNK}")
     before = COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
     return _open_sectors(source, 0, source.size_bytes, stride, before, sector.mode)
 
@@ -233,10 +227,8 @@ def data_track(source: Source) -> tuple[Path, int, int | None, int, int, int]:
                 end = place
                 break
     if not mode or not file or begin is None:
-        raise UnsupportedError(
-            f"{source.name}: names no track with data in a form that is read", code="container",
-            advice="convert it with: bchunk IMAGE.bin IMAGE.cue RAW",
-        )  # fmt: skip
+        reason = "names no track with data in a form that is read"
+        raise make_refusal(source.name, reason, f"convert it with: {_BCHUNK}")
     return Path(source.name).parent / Path(file.replace("\\", "/")).name, begin, end, *_MODES[mode]
 
 

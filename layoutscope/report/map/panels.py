@@ -436,14 +436,13 @@ LISTED: Final = 20
 
 def directory_charts(item: MapDisk, *, names: bool) -> list[Chart]:
     """Draw the costliest directories as boxes in each other, by the time of a walk that each caused."""
-    found = directories(item, names=names)
-    if found is None:
+    shown, whole_s, total = directories(item, names=names)
+    if not total:
         return []
-    parents = [parent or ALL for parent in found["parent"]]
-    boxes = [(ALL, "", "all", 0.0), *zip(found["id"], parents, found["name"], found["seconds"], strict=True)]
-    others = found["whole"]["seconds"] - math.fsum(found["seconds"])
-    if found["shown"] < found["total"] and others > 0:
-        boxes.append(("others", ALL, f"{found['total'] - found['shown']:,} other directories", others))
+    boxes = [(ALL, "", "all", 0.0), *shown]
+    others = whole_s - math.fsum(seconds for *_, seconds in shown)
+    if len(shown) < total and others > 0:
+        boxes.append(("others", ALL, f"{total - len(shown):,} other directories", others))
     above = {box: parent for box, parent, *_ in boxes}
     called = {box: name for box, _, name, _ in boxes}
     totals = dict.fromkeys(above, 0.0)
@@ -478,8 +477,8 @@ def directory_charts(item: MapDisk, *, names: bool) -> list[Chart]:
             ],
             {"margin": {"l": 4, "r": 4, "t": 4, "b": 4}},
             height=420,
-            note=f"{found['total']:,} directories; the {found['shown']:,} that cost most have boxes of their own."
-            if found["shown"] < found["total"]
+            note=f"{total:,} directories; the {len(shown):,} that cost most have boxes of their own."
+            if len(shown) < total
             else "",
             columns=("directory", "in", "time in all", "time in itself"),
             rows=[
@@ -511,20 +510,20 @@ NO_DIRECTORY: Final = 0
 """Reads that no directory caused, such as those of a mount, are charged to this number."""
 
 
-def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
-    """Return the costliest directories of a disk with their ancestors: time of a walk, entries and bytes.
+def directories(item: MapDisk, *, names: bool) -> tuple[list[tuple[str, str, str, float]], float, int]:
+    """Return the costliest directories of a disk with their ancestors, and time and number of all directories.
 
-    The first walk of each volume counts. None where nothing was walked.
+    Each has an identifier, that of its parent, a name, and the time that it caused in the first walk of its volume.
     """
     walks = {walk.volume: walk for walk in reversed(item.walks)}
     if not walks:
-        return None
+        return [], 0.0, 0
     found, base = [], 0
     for number in sorted(walks):
-        ids, parent, *more = _of_volume(item.layouts[number], walks[number])
-        found.append((np.full(len(ids), number), ids, np.where(parent >= 0, parent + base, -1), *more))
+        ids, parent, name_row, seconds = _of_volume(item.layouts[number], walks[number])
+        found.append((np.full(len(ids), number), ids, np.where(parent >= 0, parent + base, -1), name_row, seconds))
         base += len(ids)
-    volume, ids, parent, name_row, seconds, entries, held_bytes = map(np.concatenate, zip(*found, strict=True))
+    volume, ids, parent, name_row, seconds = map(np.concatenate, zip(*found, strict=True))
     # Lower numbers come first where directories cost the same.
     rows = np.argsort(-seconds, kind="stable")[:MOST]
     is_shown = np.zeros(base, np.bool_)
@@ -539,21 +538,10 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     for number in sorted(walks):
         own = shown[volume[shown] == number]
         words += _name_directories(item, number, ids[own], name_row[own], names=names)
-    return {
-        "id": [*keys.values()],
-        "parent": [keys.get(row) for row in parent[shown].tolist()],
-        "name": words,
-        "seconds": [float(f"{value:.6g}") for value in seconds[shown].tolist()],
-        "entries": entries[shown].tolist(),
-        "bytes": held_bytes[shown].tolist(),
-        "whole": {
-            "seconds": math.fsum(seconds),  # the same in whatever order
-            "entries": int(entries.sum()),
-            "bytes": int(held_bytes.sum()),
-        },
-        "shown": len(shown),
-        "total": base,
-    }
+    parents = [keys.get(row, ALL) for row in parent[shown].tolist()]
+    own_s = [float(f"{value:.6g}") for value in seconds[shown].tolist()]
+    # The exact sum is the same in whatever order.
+    return [*zip(keys.values(), parents, words, own_s, strict=True)], math.fsum(seconds), base
 
 
 def _name_directories(
@@ -573,9 +561,9 @@ def _name_directories(
 
 
 def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:
-    """Add up what the directories of a volume list, and what of a walk each of them caused, by rising number.
+    """Return the directories of a volume by rising number, and the seconds of a walk that each of them caused.
 
-    Numbers, places of the parents and rows of entries that name them, -1 where there is none, seconds, entries, bytes.
+    Numbers, places of the parents and rows of entries that name them, -1 where there is none, seconds.
     """
     entries = layout.columns("entries")
     folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
@@ -601,15 +589,8 @@ def _of_volume(layout: VolumeLayout, walk: MapWalk) -> tuple[NDArray[Any], ...]:
     for _ in range(len(parent).bit_length()):
         topmost = topmost[topmost]
     parent[topmost[:-1] >= 0] = -1
-    size = np.maximum(entries["size_bytes"].filled(0), 0)
-    return (
-        ids,
-        parent,
-        name_row,
-        np.bincount(place[caused], walk.read_seconds, minlength=len(ids)).astype(np.float64),
-        np.bincount(place[listing[inside]], minlength=len(ids)),
-        np.bincount(place[listing[inside]], size[inside], minlength=len(ids)).astype(np.int64),
-    )
+    seconds = np.bincount(place[caused], walk.read_seconds, minlength=len(ids)).astype(np.float64)
+    return ids, parent, name_row, seconds
 
 
 NAME_BUDGET: Final = 3_800_000

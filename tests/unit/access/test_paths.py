@@ -67,10 +67,9 @@ def test_a_path_leads_from_the_root():
     assert paths.entry(30, 23, "f") == (r"/a/\u002e\u002e/c/f", NAME)
     assert paths.entry(2, 1, "volume") == ("/", "")
     assert paths.entry(30, 20, None) == paths.entry(30, 20, "") == ("/a/<30>", NAME)
-
-
-def test_what_cannot_be_reached_begins_with_a_number():
-    """A directory without a name, and each directory of a ring, starts a path of its own, in any order."""
+    # Links to directories, or damage, can give a directory several entries.
+    assert Paths(volume((20, 2, "first"), (20, 2, "second"))).folder(20) == ("/first", "")
+    # A directory without a name, and each directory of a ring, starts a path of its own, in any order.
     rows = [(20, 77, "a"), (21, 20, "b"), (30, 32, "x"), (31, 30, "y"), (32, 31, "z"), (33, 31, "w"), (40, 40, "self")]
     wanted = {
         20: "<77>/a", 21: "<77>/a/b", 30: "<30>", 31: "<31>", 32: "<32>", 33: "<31>/w", 40: "<40>", 77: "<77>",
@@ -82,11 +81,6 @@ def test_what_cannot_be_reached_begins_with_a_number():
         ]
     assert paths.entry(50, 33, "f") == ("<31>/w/f", LOST)
     assert paths.entry(50, 78, "f") == ("<78>/f", LOST)
-
-
-def test_the_first_entry_of_a_directory_names_it():
-    """Links to directories, or damage, can give a directory several entries."""
-    assert Paths(volume((20, 2, "first"), (20, 2, "second"))).folder(20) == ("/first", "")
 
 
 def test_long_paths_keep_their_end():

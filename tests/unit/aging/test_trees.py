@@ -25,6 +25,7 @@ from layoutscope.aging.trees import (
     split_full,
 )
 from layoutscope.aging.volume import FreeBlocks, FullError
+from tests.cases import for_each
 from tests.unit.native.reference.growth import cut
 
 RULE = NodeRule(40)
@@ -62,18 +63,12 @@ def test_a_full_leaf_splits_in_the_middle():
     # Both leaves and the new root are written.
     assert sorted(zip(touched.level.tolist(), touched.node.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0)]
     assert freed.tolist() == []
-
-
-def test_an_empty_leaf_goes_and_its_block_with_it():
-    """The second of two leaves loses its only record: one leaf remains, and the root is no longer needed."""
+    # The second of two leaves loses its only record: one leaf remains, and the root is no longer needed.
     begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
     made, _, freed = apply_edits(begin, deleted(9), np.zeros(1, np.int64))
     assert [len(item) for item in made.levels] == [1]
     assert freed.tolist() == [101, 200]
-
-
-def test_a_node_is_written_once_a_transaction():
-    """Four insertions into two leaves in two transactions write each leaf in both transactions."""
+    # Four insertions into two leaves in two transactions write each leaf in both transactions.
     begin = tree([0, 10], level(0, 10), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
     _, touched, _ = apply_edits(begin, inserted(1, 11, 2, 12), np.array([0, 0, 1, 1]))
     leaves = touched.level == 0
@@ -81,14 +76,6 @@ def test_a_node_is_written_once_a_transaction():
         (0, 0), (0, 2), (1, 1), (1, 3),
     ]  # fmt: skip
     assert sorted(touched.turn[~leaves].tolist()) == [0, 2]
-
-
-def test_a_name_that_passes_splits_a_leaf_and_is_gone():
-    """A leaf with room for four records gets a fifth that is deleted at once; the leaf stays split."""
-    passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([2]), np.array([10]), np.array([0]))
-    made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
-    assert made.key.tolist() == [1, 3, 5, 7]
-    assert made.fill(0)[1].tolist() == [1, 3]
 
 
 def replaced(*keys):
@@ -123,15 +110,6 @@ def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts,
         assert set(touched.node[touched.level == 0].tolist()) == ({1} if begin == 10 else {0, 1})
 
 
-def test_a_name_that_passes_meets_what_was_there_before():
-    """A full leaf splits even if one of its records is deleted in the same cycle: the name is inserted first."""
-    passing = Edits(NONE, NONE, NONE, np.array([7]), np.array([0]), np.array([2]), np.array([10]), np.array([0]))
-    made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
-    assert made.fill(0)[1].tolist() == [1, 2]
-    made, _, _ = apply_edits(tree([1, 5, 7], level(0)), passing, np.zeros(1, np.int64))
-    assert made.fill(0)[1].tolist() == [2]
-
-
 def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
     """Half of an 80-byte node is four 10-byte records; one byte less per each of eight records leaves three."""
     bound, key, size = np.array([0]), np.arange(9), np.full(9, 10)
@@ -147,55 +125,48 @@ def balanced(*keys):
     return replace(two_leaves(*keys), leaf=BALANCED, index=BALANCED)
 
 
-def test_what_is_too_much_for_a_leaf_goes_to_the_one_before():
-    """With one record in the first leaf and five in the second, both end with three; no leaf is new, the root stays."""
-    made, touched, freed = apply_edits(balanced(1, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
-    assert made.fill(0)[1].tolist() == [3, 3]
-    assert made.levels[0].bound[1:].tolist() == [12]
-    assert [level.ident.tolist() for level in made.levels] == [[10, 11], [20]]
-    assert freed.tolist() == []
-    assert made.list_new_nodes(touched).tolist() == []
+def passing(key, *gone):
+    """Insert a record that is deleted at once, and delete others after it."""
+    one = np.array([0])
+    return Edits(NONE, NONE, NONE, np.array(gone, np.int64), one[: len(gone)], np.array([key]), np.array([10]), one)
 
 
-def test_what_finds_no_room_there_goes_to_a_new_leaf_in_between():
-    """Two full leaves get a ninth record: the second leaf keeps its number and the last two of its five records."""
-    made, touched, freed = apply_edits(balanced(1, 2, 3, 4, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
-    assert made.fill(0)[1].tolist() == [4, 3, 2]
-    assert made.levels[0].ident.tolist() == [10, NOWHERE, 11]
-    assert made.levels[0].bound[1:].tolist() == [10, 13]
-    assert made.list_new_nodes(touched).tolist() == [1]
-    assert freed.tolist() == []
+@for_each(
+    "begin, edits, counts, idents, bounds",
+    [
+        # With one record in the first leaf and five in the second, both end with three; no leaf is new.
+        (balanced(1, 10, 11, 12, 13), inserted(14), [3, 3], [10, 11], [12]),
+        # Two full leaves get a ninth record: the second leaf keeps its number and the last two of its five records.
+        (balanced(1, 2, 3, 4, 10, 11, 12, 13), inserted(14), [4, 3, 2], [10, NOWHERE, 11], [10, 13]),
+        # Before the first leaf is none: the new leaf becomes the first one and holds the smallest records.
+        (balanced(1, 2, 3, 4, 10), inserted(5), [3, 2, 1], [NOWHERE, 10, 11], [4, 10]),
+        # A name that passes overfills a leaf of four: two records move to a leaf of two, or three to a new leaf.
+        (balanced(1, 2, 10, 12, 13, 14), passing(11), [3, 3], [10, 11], None),
+        (balanced(1, 2, 3, 4, 10, 12, 13, 14), passing(11), [4, 2, 2], [10, NOWHERE, 11], None),
+        # Without balance, a leaf with room for four records stays split after a fifth that is deleted at once.
+        (tree([1, 3, 5, 7], level(0)), passing(2), [1, 3], [10, NOWHERE], None),
+        # It is split even if one of its records is deleted in the same cycle: the name is inserted first.
+        (tree([1, 3, 5, 7], level(0)), passing(2, 7), [1, 2], [10, NOWHERE], None),
+        (tree([1, 5, 7], level(0)), passing(2, 7), [2], [10], None),
+    ],
+)  # fmt: skip
+def test_where_records_go_when_a_leaf_is_full(begin, edits, counts, idents, bounds):
+    """The root stays, and only leaves without a number are new."""
+    made, touched, freed = apply_edits(begin, edits, np.zeros(1, np.int64))
+    assert (made.fill(0)[1].tolist(), made.levels[0].ident.tolist(), freed.tolist()) == (counts, idents, [])
+    assert bounds is None or made.levels[0].bound[1:].tolist() == bounds
+    assert made.list_new_nodes(touched)[:1].tolist() == [at for at, ident in enumerate(idents) if ident == NOWHERE][:1]
 
 
-def test_the_first_leaf_has_none_before_it():
-    """The new leaf becomes the first one and holds the smallest records."""
-    made, _, _ = apply_edits(balanced(1, 2, 3, 4, 10), inserted(5), np.zeros(1, np.int64))
-    assert made.fill(0)[1].tolist() == [3, 2, 1]
-    assert made.levels[0].ident.tolist() == [NOWHERE, 10, 11]
-    assert made.levels[0].bound.tolist() == [FIRST, 4, 10]
-    assert made.levels[1].bound.tolist() == [FIRST]
-
-
-def test_a_name_that_passes_splits_a_leaf_only_where_the_one_before_is_full():
-    """A fifth record overfills a leaf of four: two records move to a leaf of two, or three move to a new leaf."""
-    passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([11]), np.array([10]), np.array([0]))
-    made, _, _ = apply_edits(balanced(1, 2, 10, 12, 13, 14), passing, np.zeros(1, np.int64))
-    assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 10, 12, 13, 14], [3, 3])
-    made, _, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), passing, np.zeros(1, np.int64))
-    assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
-
-
-def test_a_name_that_passes_is_there_while_its_file_gets_the_old_name():
-    """The old record makes room for the new one; two successive temporary names split a leaf only once."""
+def test_a_node_above_begins_with_its_first_new_leaf():
+    """Temporary names split once, and index nodes begin with their first leaf."""
+    # The old record makes room for the new one; two successive temporary names split a leaf only once.
     names = np.array([12, 14])
     twice = Edits(names, np.full(2, 10), np.arange(2), names, np.arange(2), *np.array([[11, 11], [10, 10], [0, 1]]))
     made, touched, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), twice, np.zeros(2, np.int64))
     assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
     assert made.list_new_nodes(touched).tolist() == [1]
-
-
-def test_a_node_above_begins_with_its_first_new_leaf():
-    """An index node's start changes when records leave its first leaf, but not when a new leaf is added there."""
+    # An index node's start changes when records leave its first leaf, but not when a new leaf is added there.
     above = [TreeLevel(np.array([FIRST, 10]), *(np.arange(2) for _ in range(3))), level(0)]
     both = replace(balanced(1, 10, 11, 12, 13), levels=(level(0, 10), *above))
     made, _, _ = apply_edits(both, inserted(14), np.zeros(1, np.int64))
@@ -237,51 +208,25 @@ def test_a_new_leaf_is_written_when_the_one_before_was_full():
     assert {(0, 0), (0, 1), (1, 1)} <= pairs
 
 
-def test_space_that_is_looked_for_stays_free():
-    """A trial allocation finds blocks but does not take them."""
+def test_space_is_taken_and_given_back():
+    """Space is taken in order, and blocks are free once."""
+    # Only two blocks are free after block 8; the third comes from the front. A trial takes none of them.
     space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
     assert space.take(3, is_try=True).tolist() == [2, 3, 9]
     assert space.num_free == 4
-    assert space.take(3).tolist() == [2, 3, 9]
-
-
-def test_blocks_that_are_not_followed_are_not_given_back():
-    """Blocks outside the tracked space are ignored; a block that is given back twice is freed once."""
-    space = FreeBlocks(np.array([5]), np.array([100]))
-    taken = space.take(3)
-    space.give_back(np.array([taken[0], taken[0], -1, 1 << 40, 50]))
-    assert space.num_free == 98
-    assert space.take(2).tolist() == [5, 8]
-
-
-def test_blocks_that_snapshots_hold_are_never_free_again():
-    """One of three blocks that are given back is pinned."""
-    space = FreeBlocks(np.array([5]), np.array([100]))
-    taken = space.take(3)
-    space.pin(taken[1:2])
-    space.give_back(taken)
-    assert space.num_pinned == 1
-    assert space.num_free == 99
-    assert space.take(2).tolist() == [5, 7]
-
-
-def test_space_is_taken_from_a_block_on_and_then_from_the_first():
-    """Only two blocks are free after block 8; the third comes from the front."""
-    space = FreeBlocks(np.array([2, 9]), np.array([2, 2]))
     assert space.take(3, after=8).tolist() == [9, 10, 2]
     assert [part.tolist() for part in space.runs()] == [[3], [1]]
     with pytest.raises(FullError, match="2 blocks are written, and 1 are free"):
         space.take(2)
-
-
-def test_space_behind_all_that_was_used_is_one_run():
-    """Two of a hundred free blocks are taken, and one of them is given back."""
+    # Blocks outside the tracked space are ignored, and so are blocks that snapshots hold.
     space = FreeBlocks(np.array([5]), np.array([100]))
-    assert space.take(2).tolist() == [5, 6]
-    space.give_back(np.array([5]))
-    assert [part.tolist() for part in space.runs()] == [[5, 7], [1, 98]]
-    assert space.num_free == 99
-    assert space.num_free_from(50) == 55
+    taken = space.take(4)
+    assert taken.tolist() == [5, 6, 7, 8]
+    space.pin(taken[1:2])
+    space.give_back(np.array([5, 5, 6, 7, -1, 1 << 40, 50]))
+    assert [part.tolist() for part in space.runs()] == [[5, 7, 9], [1, 1, 96]]
+    assert (space.num_free, space.num_pinned, space.num_free_from(50)) == (98, 1, 55)
+    assert space.take(2).tolist() == [5, 7]
 
 
 HALF = SplitRule(40, stays_at_cut=True)
@@ -297,57 +242,42 @@ def leaves(made):
     return np.bincount(made.node).tolist()
 
 
-def test_what_is_filled_at_its_end_stays_half_full():
-    """Each full node leaves half of its records behind and gets no more."""
-    assert leaves(grow_level(writes(range(10)), HALF)) == [2, 2, 2, 4]
+@for_each(
+    "order, rule, expected",
+    [
+        (range(10), HALF, [2, 2, 2, 4]),  # each full node leaves half of its records behind and gets no more
+        (range(9, -1, -1), HALF, [4, 2, 2, 2]),  # the new node takes the upper half, and the first gets the next ones
+        ([0, 9, 1, 8, 2, 7, 3, 6, 4, 5], HALF, [2, 4, 2, 2]),  # nodes that were split get further records
+        ([0, 1, 3, 4, 2], HALF, [3, 2]),  # between the second and the third of four
+        ([0, 1, 3, 4, 2], SplitRule(40, stays_at_cut=False), [2, 3]),
+    ],
+)
+def test_where_records_go_when_their_node_is_full(order, rule, expected):
+    assert leaves(grow_level(writes(order), rule)) == expected
 
 
-def test_what_is_filled_at_its_begin_stays_as_full_as_what_is_split_off():
-    """The new node takes the upper half; the next records go to the first node."""
-    assert leaves(grow_level(writes(range(9, -1, -1)), HALF)) == [4, 2, 2, 2]
-
-
-def test_what_is_filled_in_its_middle_fills_up_again():
-    """Two records are at the ends and the others between them, so nodes that were split get further records."""
-    assert leaves(grow_level(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
-
-
-def test_what_is_filled_at_its_end_is_full_if_nodes_are_balanced():
-    """Three of five 10-byte records go to a new node before the full one, which then takes one more record.
-
-    The ninth finds no room so: another new node between both gets three.
-    """
+def test_records_at_the_cut():
+    """Balanced nodes fill up, and a record at the cut begins its node."""
+    # Three of five 10-byte records go to a new node before the full one, which then takes one more record.
+    # The ninth finds no room so: another new node between both gets three.
     made = grow_level(writes(range(9)), SplitRule(40, stays_at_cut=False, balances=True))
     assert leaves(made) == [4, 3, 2]
     assert made.born.tolist() == [4, 8, 0]
     assert set(leaves(grow_level(writes(range(40)), SplitRule(40, stays_at_cut=False, balances=True)))[:-2]) == {4}
-
-
-def test_a_record_at_the_cut_stays_or_goes_as_the_rule_says():
-    """A record is inserted between the second and the third of four records."""
-    order = [0, 1, 3, 4, 2]
-    assert leaves(grow_level(writes(order), HALF)) == [3, 2]
-    assert leaves(grow_level(writes(order), SplitRule(40, stays_at_cut=False))) == [2, 3]
-
-
-def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
-    """Later searches find it there: a record after it is stored in the same node."""
+    # Later searches find it there: a record after it is stored in the same node.
     rule = SplitRule(40, stays_at_cut=False)
     made = grow_level(writes([0, 1, 4, 5, 2, 3]), rule)
     assert made.node.tolist() == [0, 0, 1, 1, 1, 1]
     assert made.first.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize(("place", "stays"), [(4, 3), (0, 2)])
-def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(place, stays):
-    """The third record passes byte 25 of 40; it moves if the next record is inserted before the cut."""
-    assert cut(SplitRule(40, False, 25), [10, 10, 10, 10], place) == stays
+@for_each("room, less, place, stays", [(25, 0, 4, 3), (25, 0, 0, 2), (25, 2, 4, 3), (23, 2, 4, 2)])
+def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(room, less, place, stays):
+    """The third record passes byte 25 of 40; it moves if the next record is inserted before the cut.
 
-
-def test_each_record_of_a_full_node_makes_the_room_less():
-    """With 2-byte offsets for four records, three records of 8 bytes remain below 25 - 8 bytes."""
-    assert cut(SplitRule(40, False, 25, 2), [10, 10, 10, 10], 4) == 3
-    assert cut(SplitRule(40, False, 23, 2), [10, 10, 10, 10], 4) == 2
+    With 2-byte offsets for four records, three records of 8 bytes remain below 25 - 8 bytes.
+    """
+    assert cut(SplitRule(40, False, room, less), [10, 10, 10, 10], place) == stays
 
 
 def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
@@ -359,16 +289,13 @@ def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
     assert leaves(grow_level(pieces, HALF)) == [2, 1]
 
 
-def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_changes_it():
+def test_levels_grow_as_their_nodes_are_split_off():
     """The first node exists at the start; a node that the second transaction does not change keeps its block."""
     made = grow_level(writes([0, 1, 2, 3, 4, 5], batch=[0, 0, 0, 0, 0, 1]), HALF)
     assert list(zip(made.taken_by.tolist(), made.taken_at.tolist(), made.taken_in.tolist(), strict=True)) == [
         (0, 0, 0), (1, 4, 0), (1, 5, 1),
     ]  # fmt: skip
-
-
-def test_levels_grow_as_their_nodes_are_split_off():
-    """Nine leaves are below half-full index nodes of four records each (the last one is fuller), below a root."""
+    # Nine leaves are below half-full index nodes of four records each (the last one is fuller), below a root.
     levels = grow_tree(writes(range(20)), (HALF, HALF), np.full(20, 10))
     assert [leaves(level) for level in levels] == [[2] * 8 + [4], [2, 2, 2, 3], [4]]
     assert levels[1].born.tolist() == sorted(levels[1].born.tolist())

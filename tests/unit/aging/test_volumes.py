@@ -115,18 +115,15 @@ def test_files_are_as_many_as_the_workload_leaves(layout, name):
     assert after - before == change.get(name, 0)
 
 
-def test_every_file_has_the_blocks_of_its_size(layout):
-    """A rewritten file has as many blocks as its size needs."""
+def test_files_and_leaves_of_a_volume(layout):
+    """Files have their blocks, and entries live leaves."""
     volume = aged(layout, "replace")
     new = volume.entries.ident >= len(volume.numbers)
     assert new.any()
     held = np.bincount(np.maximum(volume.data.ident, 0), volume.data.count, int(volume.next_ident))
     need = -(-volume.entries.size_bytes[new] // volume.block_bytes)
     assert held[volume.entries.ident[new]].tolist() == need.tolist()
-
-
-def test_every_leaf_of_an_entry_is_a_live_leaf(layout):
-    """Walks follow these rows: each leads to a leaf of the tree, and the parent of every node exists."""
+    # Walks follow these rows: each leads to a leaf of the tree, and the parent of every node exists.
     made = build_aged_layout(layout, aged(layout, "mixed"))
     leaves = set(made.nodes.filter(made.nodes["level"] == 0)["row"].to_list())
     for name in ("entry_node_row", "inode_node_row", "listing_node_row"):

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from layoutscope.filesystems.apfs.contents import balance
-from layoutscope.filesystems.apfs.spaceman import Region, inside, rest, to_runs
+from layoutscope.filesystems.apfs.spaceman import Region, rest, to_runs
 from layoutscope.findings import FindingLog
-from tests.unit.apfs.toys import BLOCK, store_of
+from tests.unit.apfs.toys import BLOCK
 
 WHOLE = np.array([[0, 100]])
 
@@ -26,27 +26,10 @@ def test_blocks_are_free_claimed_unclaimed_or_disputed():
         "claimed but free blocks": 5,
     }
     assert [(item.code, item.image_offset) for item in log.findings] == [("block-claimed-free", 10 * BLOCK)]
-
-
-def test_what_lies_behind_the_last_block_is_not_counted():
-    """A claim that starts at block 90 has ten blocks within the container."""
+    # A claim that starts at block 90 has ten blocks within the container.
     _, unclaimed, _, counts = balance(WHOLE, np.empty((0, 2), np.int64), [np.array([[90, 50]])], FindingLog())
     assert (unclaimed.tolist(), counts["claimed blocks"]) == ([[0, 90]], 10)
-
-
-def test_rest_is_what_others_leave():
-    """Blocks 3 and 4 of ten are taken."""
+    # Blocks 3 and 4 of ten are taken.
     taken = to_runs([Region("node", "tree", 4), Region("node", "tree", 3)])
     regions = rest("pool", "space manager", np.array([[0, 10]]), taken)
     assert [(item.paddr, item.num_blocks) for item in regions] == [(0, 3), (5, 5)]
-
-
-def test_regions_that_no_device_can_hold_are_findings():
-    """A region without blocks and an address beyond every device are findings."""
-    store = store_of({0: bytes(BLOCK)})
-    kept = inside([Region("whole", "", 5), Region("empty", "", 5, 0), Region("far", "", 2**45)], store)
-    assert [item.type for item in kept] == ["whole"]
-    assert [(item.code, item.structure) for item in store.log.findings] == [
-        ("structure-invalid", "empty"),
-        ("structure-invalid", "far"),
-    ]

@@ -42,19 +42,13 @@ def ring():
     return read_descriptor_area(store.blocks, np.arange(5, dtype=np.uint64))
 
 
-def test_a_block_claims_a_type_and_is_of_it_if_it_is_sound(ring):
+def test_blocks_of_a_ring(ring):
     """An object's type is independent of its storage class; only a sound block is of the type that it claims."""
     assert ring.claimed.tolist() == [SUPERBLOCK, SUPERBLOCK, MAP, FSTREE, 0]
     assert ring.kind.tolist() == [SUPERBLOCK, 0, MAP, FSTREE, 0]
-
-
-def test_contents_of_superblocks_and_maps_are_kept(ring):
-    """Only rows 0 and 2 are kept, because a ring can claim to be far larger than these."""
+    # Only rows 0 and 2 are kept, because a ring can claim to be far larger than these.
     assert sorted(ring.blocks) == [0, 2]
-
-
-def test_the_newest_transaction_is_that_of_a_sound_superblock(ring):
-    """The newer superblock is damaged, so the older one counts."""
+    # The newer superblock is damaged, so the older one counts.
     assert newest_xid(ring) == 5
 
 
@@ -73,20 +67,22 @@ def ring_of(*xids: int, ahead: int = 1, first: int = 0):
     return store, read_descriptor_area(store.blocks, np.arange(len(turned), dtype=np.uint64))
 
 
-def test_superblocks_come_newest_first():
+def test_maps_are_the_blocks_before_their_superblock():
     """The order in the ring does not matter: transactions 7, 9 and 8 are in blocks 1, 3 and 5."""
     store, area = ring_of(7, 9, 8)
     assert [(paddr, parsed.hdr.xid) for paddr, parsed in superblocks(store, area)] == [(3, 9), (5, 8), (1, 7)]
-
-
-def test_maps_are_the_blocks_before_their_superblock():
-    """A checkpoint of three blocks is two maps and its superblock; it may wrap to the start of the ring."""
+    # A checkpoint of three blocks is two maps and its superblock; it may wrap to the start of the ring.
     store, area = ring_of(8, 9, ahead=2, first=1)
     (nine, _), (eight, _) = superblocks(store, area)
     assert (nine, eight) == (0, 3)
     about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=4, num_desc_used=3)
     found, wrong = open_checkpoint(store, area, nine, about)
     assert (found.map_paddrs, wrong) == ((4, 5), ())
+    # Such a checkpoint has no maps and no ephemeral objects.
+    store, area = ring_of(8, 9, ahead=2)
+    about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=5, num_desc_used=1)
+    found, wrong = open_checkpoint(store, area, 5, about)
+    assert (found.map_paddrs, found.ephemerals, wrong) == ((), {}, ())
 
 
 @pytest.mark.parametrize("count", [0, 7])
@@ -114,12 +110,9 @@ def test_mappings_say_where_ephemeral_objects_are(count):
     ]
 
 
-def test_mappings_may_fill_a_map():
+def test_mappings_fit_into_a_map():
     """A map can hold two mappings of 40 bytes after its 40-byte head."""
     assert len(_decode_map(np.frombuffer(bytes(36) + b"\2" + bytes(83), np.uint8), 0)) == 2
-
-
-def test_a_map_has_no_more_mappings_than_room():
     data = bytes(32) + struct.pack("<II", 1, ROOM + 1)
     with pytest.raises(FormatError, match="more mappings than fit") as caught:
         _decode_map(np.frombuffer(data.ljust(BLOCK, b"\0"), np.uint8), 4096)
@@ -161,10 +154,7 @@ def test_a_ring_is_one_run_or_has_a_tree_of_them():
     assert (paddrs.tolist(), trees) == ([7, 8, 9, 10, 11], [])
     paddrs, (tree,) = ring_paddrs(store, 1, 5, is_tree=True)
     assert (paddrs.tolist(), tree.paddr.tolist()) == ([20, 21, 30, 31, 32], [1])
-
-
-def test_a_ring_at_the_largest_address_goes_on_at_none():
-    """Addresses wrap, so blocks after the last address are in no container."""
+    # Addresses wrap, so blocks after the last address are in no container.
     store = store_of({0: bytes(BLOCK)})
     assert ring_paddrs(store, -1, 2, is_tree=False)[0].tolist() == [2**64 - 1, 0]
 
@@ -179,11 +169,3 @@ def test_a_ring_is_not_impossibly_large(monkeypatch, more, is_refused):
     with pytest.raises(FormatError, match="impossibly large") as caught:
         ring_paddrs(store, 0, 4 + more, is_tree=False)
     assert (caught.value.image_offset, caught.value.found) == (0, "5")
-
-
-def test_a_checkpoint_may_be_its_superblock_alone():
-    """Such a checkpoint has no maps and no ephemeral objects."""
-    store, area = ring_of(8, 9, ahead=2)
-    about = SimpleNamespace(hdr=SimpleNamespace(xid=9), xp_desc_index=5, num_desc_used=1)
-    found, wrong = open_checkpoint(store, area, 5, about)
-    assert (found.map_paddrs, found.ephemerals, wrong) == ((), {}, ())

@@ -8,27 +8,21 @@ import numpy as np
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
-    DATA,
-    ORPHAN,
     VolumeParts,
     _is_live,
-    _report_data_in_metadata,
     account,
     is_deleted,
     list_devices,
     list_virtual_regions,
     list_volume_regions,
     num_missing_entries,
-    streams,
     stretches,
 )
-from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
-from layoutscope.tables import TextColumn
 from tests.cases import for_each
 from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
 from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
@@ -87,61 +81,6 @@ def test_files_without_links_wait_to_be_deleted():
     assert is_deleted(inodes).tolist() == [True, False, False]
 
 
-def inode_table(*rows: tuple[int, int, int]) -> dict[str, np.ndarray]:
-    obj_id, private_id, size = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
-    return {"obj_id": obj_id, "private_id": private_id, "data_size": size}
-
-
-def attributes(*rows: tuple[int, int, int, str]) -> dict[str, object]:
-    """Return extended attributes: owner, stream, size and name."""
-    obj_id, stream_id, size = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[:3])
-    raw = [name.encode() for *_, name in rows]
-    names = TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
-    return {"obj_id": obj_id, "stream_id": stream_id, "stream_size": size, "name": names}
-
-
-def find_stream(records: RecordTree, stream: int) -> tuple[int, int, str]:
-    """Return the owner of a stream, its size and its fork."""
-    every = streams(records)
-    (row,), (is_there,) = every.index.find(np.array([stream], np.uint64))
-    assert is_there
-    return int(every.file_id[row]), int(every.size_bytes[row]), every.forks[every.fork[row]]
-
-
-def test_streams_of_files_have_the_number_of_their_inode():
-    records = RecordTree({"inode": inode_table((16, 16, 100), (17, 17, 0))})
-    every = streams(records)
-    assert (every.are_files, every.forks, every.fork.tolist()) == (True, ("data", "orphan"), [0, 0])
-    assert (every.forks[DATA], every.forks[ORPHAN]) == ("data", "orphan")
-    assert find_stream(records, 16) == (16, 100, "data")
-
-
-def test_streams_of_clones_have_a_number_of_their_own():
-    """Inode 16 has stream 20, inode 17 has stream 19; both are found by stream number, which no inode has."""
-    records = RecordTree({"inode": inode_table((16, 20, 100), (17, 19, 50))})
-    assert not streams(records).are_files
-    assert streams(records).file_id.tolist() == [17, 16]
-    assert [find_stream(records, number) for number in (19, 20)] == [(17, 50, "data"), (16, 100, "data")]
-
-
-def test_streams_of_attributes_are_forks():
-    """An attribute embedded in its record has no stream; a stream is a resource fork by its name."""
-    table = attributes((16, 0, 0, "com.example.a"), (16, 30, 7, "com.apple.ResourceFork"), (17, 25, 9, "com.example.b"))
-    for tables in ({"xattr": table}, {"xattr": table, "inode": inode_table((16, 16, 100), (17, 17, 5))}):
-        records = RecordTree(tables)
-        assert not streams(records).are_files
-        assert len(streams(records).file_id) == 2 * len(tables)
-        assert find_stream(records, 30) == (16, 7, "resource")
-        owner, size, fork = find_stream(records, 25)
-        assert (owner, size, "com.example.b" in fork) == (17, 9, True)
-    assert find_stream(records, 16) == (16, 100, "data")
-
-
-def test_no_records_have_no_streams():
-    every = streams(RecordTree())
-    assert (len(every.file_id), len(every.fork), every.forks, every.are_files) == (0, 0, ("data", "orphan"), False)
-
-
 def runs(*pairs: tuple[int, int]):
     return np.array(pairs, np.int64).reshape(-1, 2)
 
@@ -161,14 +100,32 @@ def container_of(blocks: int, second: int = 0):
     return SimpleNamespace(container=container, space=space, trees=[], lost=[], regions=regions, volumes=[])
 
 
-def test_blocks_of_the_devices_of_a_set():
-    """Addresses of the second device start at its mark; a device has at most 2**44 blocks."""
+def test_blocks_of_a_container_are_accounted():
+    """Blocks of the devices of a set, and what claims them."""
+    # Addresses of the second device start at its mark; a device has at most 2**44 blocks.
     assert list_devices(container_of(100)).tolist() == [[0, 100]]
     contents = container_of(2**44 + 1, 2**44 + 1)
     assert list_devices(contents).tolist() == [[0, 2**44], [MARK, 2**44]]
     contents.space = None
     assert list_devices(contents).tolist() == [[0, 2**44]]
     assert list_devices(container_of(100, 1)).tolist() == [[0, 100], [MARK, 1]]
+    # Ten of 100 blocks are free; of the others, regions have 2, a lost root has 1 and the volume has 5.
+    contents = container_of(100)
+    contents.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
+    contents.volumes.append(claims_of([(10, 3)], [], [(20, 2)], []))
+    found = account(contents)
+    assert found.details() == {
+        "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
+        "claimed but free blocks": 0,
+    }  # fmt: skip
+    # No block is known to be free.
+    contents = container_of(100)
+    contents.space = None
+    contents.volumes.append(claims_of([(10, 3)], [], [], []))
+    found = account(contents)
+    assert (found.details()["free blocks"], found.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
+    first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
+    assert (len(first), len(length)) == (0, 0)
 
 
 def claims_of(nodes, regions, data, files):
@@ -178,48 +135,37 @@ def claims_of(nodes, regions, data, files):
 
 
 def test_what_is_metadata_and_data_at_once_is_told():
-    """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4."""
+    """Nodes are in 10 to 14, regions in 20, data in 14 and 15, files in 20 and in the container's own block 4.
+
+    A node of the container is in 30 and 31, and data in 31 and 32.
+    """
     contents = container_of(100)
-    contents.volumes.append(claims_of([(10, 5)], [(20, 1)], [(14, 2)], [(20, 1), (4, 1)]))
-    _report_data_in_metadata(contents)
+    contents.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
+    contents.volumes.append(claims_of([(10, 5)], [(20, 1)], [(14, 2), (31, 2)], [(20, 1), (4, 1)]))
+    account(contents)
     assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
-        ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20)
+        ("block-claimed-twice", paddr * BLOCK) for paddr in (4, 14, 20, 31)
     ]
 
 
-def test_nodes_of_the_container_are_metadata_as_well():
-    contents = container_of(100)
-    contents.trees.append(rows_of("omap", {"paddr": np.array([30], np.uint64), "size_bytes": np.array([2 * BLOCK])}))
-    contents.volumes.append(claims_of([], [], [(31, 1), (32, 1)], []))
-    _report_data_in_metadata(contents)
-    assert [item.image_offset for item in contents.container.log.findings] == [31 * BLOCK]
-
-
-def test_blocks_of_a_container_are_accounted():
-    """Ten of 100 blocks are free; of the others, regions have 2, a lost root has 1 and the volume has 5."""
-    contents = container_of(100)
-    contents.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
-    contents.volumes.append(claims_of([(10, 3)], [], [(20, 2)], []))
-    *_, counts = account(contents)
-    assert counts == {
-        "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
-        "claimed but free blocks": 0,
-    }  # fmt: skip
-
-
 def test_roots_that_the_live_state_leads_to():
-    """A file-system root is found by object map or address, the extent-reference tree by its number, others always."""
+    """A file-system root is found by object map or address, the extent-reference tree by its number, others always.
+
+    If the map has object 39 or 41, or nothing, in the block, but not root 40, the lost root is a snapshot's.
+    """
     superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
-    view = view_at(object_map((40, 7, 7)), 7)
-    state = SimpleNamespace(superblock=superblock, view=view)
-    for tree, node_id, paddr, expected in (
-        ("fs", 40, 7, True),
-        ("fs", 40, 8, False),
-        ("fs", 40, 40, True),
-        ("extentref", 50, 50, True),
-        ("extentref", 51, 51, False),
-        ("snapmeta", 9, 9, True),
+    for entry, tree, node_id, paddr, expected in (
+        ((40, 7, 7), "fs", 40, 7, True),
+        ((40, 7, 7), "fs", 40, 8, False),
+        ((40, 7, 7), "fs", 40, 40, True),
+        ((40, 7, 7), "extentref", 50, 50, True),
+        ((40, 7, 7), "extentref", 51, 51, False),
+        ((40, 7, 7), "snapmeta", 9, 9, True),
+        ((39, 7, 8), "fs", 40, 8, False),
+        ((41, 7, 8), "fs", 40, 8, False),
+        ((40, 9, 8), "fs", 40, 0, False),
     ):
+        state = SimpleNamespace(superblock=superblock, view=view_at(object_map(entry), 7))
         root = rows_of(tree, {"node_id": np.array([node_id], np.uint64), "paddr": np.array([paddr], np.uint64)})
         assert _is_live(root, state) == expected
 
@@ -248,10 +194,7 @@ def test_regions_of_objects_that_no_tree_has():
     ]
     assert state.store.log.findings == []
     assert list_virtual_regions(state_of(object_map((10, 7, 2)), {2: virtual(10)}), [read]) == []
-
-
-def test_damage_and_unknown_types_of_such_objects_are_told():
-    """Object 10 has a wrong checksum; object 11 is of type 0x1234 (bytes 24 and 25)."""
+    # Object 10 has a wrong checksum; object 11 is of type 0x1234 (bytes 24 and 25).
     odd = bytearray(virtual(11))
     odd[24:26] = (0x1234).to_bytes(2, "little")
     store = {2: virtual(10)[:-1] + b"\1", 3: with_checksum(bytes(odd)), 4: virtual(12)}
@@ -278,50 +221,16 @@ def test_superblocks_of_all_states_are_regions():
     ]
 
 
-def test_blocks_that_are_metadata_and_data_are_told_with_the_account():
-    contents = container_of(100)
-    contents.volumes.append(claims_of([(10, 3)], [], [(12, 2)], []))
-    account(contents)
-    assert [(item.code, item.image_offset) for item in contents.container.log.findings] == [
-        ("block-claimed-twice", 12 * BLOCK)
-    ]
-
-
-def test_no_extents_have_no_blocks():
-    first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
-    assert (len(first), len(length)) == (0, 0)
-
-
-def test_each_tree_of_a_volume_counts_once():
-    """The live state's trees are in the views as well; trees of snapshots and lost trees are added."""
+def test_states_and_trees_of_a_volume():
+    """Trees count once, keys open volumes, and missing nodes have no size."""
+    # The live state's trees are in the views as well; trees of snapshots and lost trees are added.
     live, other, old, lost, gone = (rows_of("fs", {"paddr": np.array([number], np.uint64)}) for number in range(5))
     parts = SimpleNamespace(
         own_trees=lambda: [live], snapshot_extents=[SimpleNamespace(nodes=old)], lost=[lost], lost_of_snapshots=[gone],
         views={"live": live, "snapshot": other},
     )  # fmt: skip
     assert [int(nodes.paddr[0]) for nodes in VolumeParts._trees(parts)] == [0, 2, 3, 4, 1]
-
-
-def test_the_blocks_of_a_container_without_a_space_manager():
-    """No block is known to be free."""
-    contents = container_of(100)
-    contents.space = None
-    contents.volumes.append(claims_of([(10, 3)], [], [], []))
-    _, unclaimed, _, counts = account(contents)
-    assert (counts["free blocks"], unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
-
-
-def test_root_that_the_map_lacks_is_not_found_at_the_address_of_its_neighbour():
-    """The map has object 39 or 41 in block 8, or nothing, but not the live root 40: the lost root is a snapshot's."""
-    superblock = SimpleNamespace(root_tree_oid=40, extentref_tree_oid=50)
-    for entry, paddr in (((39, 7, 8), 8), ((41, 7, 8), 8), ((40, 9, 8), 0)):
-        state = SimpleNamespace(superblock=superblock, view=view_at(object_map(entry), 7))
-        root = rows_of("fs", {"node_id": np.array([40], np.uint64), "paddr": np.array([paddr], np.uint64)})
-        assert not _is_live(root, state)
-
-
-def test_missing_node_does_not_lend_its_neighbours_size_to_others():
-    """The map lacks node 11; its next object, 12, has 1,000 blocks, and node 10 is one block long, in block 3."""
+    # The map lacks node 11; its next object, 12, has 1,000 blocks, and node 10 is one block long, in block 3.
     store = store_of({2: bytes(BLOCK), 3: bytes(BLOCK)})
     view = view_at(object_map((10, 7, 3), (12, 7, 2), size=[BLOCK, 1000 * BLOCK]), 7)
     found = locate_nodes(TreeSource(store, "fs", 10, 7, view=view), np.array([10, 11], np.uint64))

@@ -34,24 +34,19 @@ def test_only_encrypted_objects_are_decrypted():
     assert plain[1].any()
 
 
-def test_keys_unwrap_as_in_rfc_3394():
-    """The example of RFC 3394, section 4.6, unwraps with its key but not with another."""
+def test_keys_are_those_of_the_standards():
+    """The examples of RFC 3394 and RFC 7914, and an HMAC."""
+    # The example of RFC 3394, section 4.6, unwraps with its key but not with another.
     pytest.importorskip("cryptography")
     wrapping = bytes.fromhex("000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F")
     wrapped = bytes.fromhex("28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21")
     key = bytes.fromhex("00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F")
     assert unwrap_key(wrapping, wrapped) == key
     assert unwrap_key(bytes(32), wrapped) is None
-
-
-def test_passwords_become_keys_as_in_rfc_7914():
-    """The PBKDF2-HMAC-SHA-256 example of RFC 7914, section 11."""
+    # The PBKDF2-HMAC-SHA-256 example of RFC 7914, section 11.
     expected = bytes.fromhex("55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc")
     assert password_key("passwd", b"salt", 1, 32) == expected
-
-
-def test_a_record_with_another_body_is_not_authentic():
-    """The key of the HMAC is a hash of prefix and salt, and its message is the body."""
+    # The key of the HMAC is a hash of prefix and salt, and its message is the body.
     import hashlib
     import hmac
 

@@ -4,18 +4,13 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
 from layoutscope.filesystems.apfs.fsrecords import is_text, to_text, walk_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.image.passes import read_alone
 from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
-from tests.unit.native.reference.leaves import PlainTables
-from tests.unit.native.reference.xfields import extended_fields
 
 FSTREE = 14
 PHYSICAL_EXTENT, DSTREAM_ID, SIBLING_LINK, UNKNOWN = 2, 6, 5, 15
@@ -55,18 +50,12 @@ def test_records_are_sorted_into_tables_by_type(read):
     assert extents["owning_obj_id"].tolist() == [16, 17]
     assert (streams["obj_id"].tolist(), streams["refcnt"].tolist()) == ([60], [5])
     assert findings == []
-
-
-def test_what_checks_alone_need_is_let_go(read):
-    """The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay."""
+    # The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
     tree.drop_check_columns()
     assert set(tree.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
     assert tree.count("dstream_id") == 1
-
-
-def test_places_of_key_and_value_are_counted_from_the_node(read):
-    """With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40."""
+    # With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)))
     table = tree.get("extent")
     assert (table["key_at"].tolist(), table["val_at"].tolist()) == ([64], [BLOCK - 40 - 20])
@@ -80,16 +69,19 @@ def test_names_end_where_their_length_says(read):
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
     assert to_text(table["name"]).to_list() == ["abc"]
-
-
-def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
-    """Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole."""
+    # Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole.
     raw = (b"ab\0cd\0", b"\0", b"xyz")
     tree, findings = read(
         *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
     )
     assert tree.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
     assert findings == []
+    # No byte follows at its start that could continue a character.
+    names = TextColumn(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
+    assert is_text(names)
+    assert names.raw() == ["\u00e9".encode(), b""]
+    assert names.equal_to(b"").tolist() == [False, True]
+    assert names.equal_to(b"abc").tolist() == [False, False]
 
 
 def xfields(*items: tuple[int, bytes]) -> bytes:
@@ -99,13 +91,18 @@ def xfields(*items: tuple[int, bytes]) -> bytes:
     return struct.pack("<HH", len(items), sum(map(len, padded))) + described + b"".join(padded)
 
 
+STREAM = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+INODE = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0")
+FIELDS = xfields((8, STREAM), (4, b"name\0"))
+"""Two fields: the head, two descriptions, a stream of 40 bytes and a name of five, padded to eight."""
+assert len(FIELDS) == 4 + 2 * 4 + 40 + 8
+
+
 def files() -> bytes:
     """Return a leaf with an inode with a stream, the stream, an extent, and an entry with the number of a hard link."""
-    stream = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
-    inode = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0") + xfields((8, stream), (4, b"name\0"))
     link = struct.pack("<QQH", 77, 9, 8) + xfields((1, struct.pack("<Q", 88)))
     records = [
-        (key(40, 3), inode),
+        (key(40, 3), INODE + FIELDS),
         (key(40, DSTREAM_ID), struct.pack("<I", 5)),
         (key(40, 8, bytes(8)), struct.pack("<QQQ", 4096, 7, 0)),
         (key(40, 9, struct.pack("<I", 5 << 10 | 4) + b"one\0"), link),
@@ -115,7 +112,7 @@ def files() -> bytes:
 
 def attributes() -> bytes:
     """Return a leaf with a streamed attribute, that of a compressed file, a hard link and an unknown record."""
-    stored = struct.pack("<HHQ", 1, 48, 91) + struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+    stored = struct.pack("<HHQ", 1, 48, 91) + STREAM
     header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
     records = [
         (key(40, 4, struct.pack("<H", 6) + b"large\0"), stored),
@@ -126,46 +123,39 @@ def attributes() -> bytes:
     return record_root(1, FSTREE, records)
 
 
-def decoded(node: bytes, *, natively: bool):
-    """Read a tree of one node by the kernel, or by its reference."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not natively:
-            patch.setattr(fsrecords, "LeafTables", lambda plan: PlainTables(plan, extended_fields))
-        store = store_of({1: node})
-        tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
+def decoded(node: bytes):
+    """Read a tree of one node; return the values by table and column, the counts of records, and the findings."""
+    store = store_of({1: node})
+    tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
-        (table, name): (
-            values.raw() if isinstance(values, TextColumn) else values.tolist(),
-            getattr(values, "dtype", None),
-        )
+        (table, name): values.raw() if isinstance(values, TextColumn) else values.tolist()
         for table, columns in tree.tables.items()
         for name, values in columns.items()
     }
     return shown, tree.num_records, tree.num_decoded, store.log.findings
 
 
-@pytest.mark.parametrize("natively", [True, False])
-def test_attributes_and_extended_fields_become_columns(natively):
+def test_attributes_and_extended_fields_become_columns():
     """The stream of an inode and of an attribute, the size a compressed file declares, the number of a hard link."""
-    shown, *counts, _ = decoded(files(), natively=natively)
+    shown, *counts, _ = decoded(files())
     assert counts == [4, 4]
-    assert (shown["inode", "has_dstream"][0], shown["inode", "data_size"][0]) == ([True], [4000])
-    assert (shown["dir_rec", "sibling_id"][0], shown["dir_rec", "name"][0]) == ([88], [b"one"])
-    shown, *counts, _ = decoded(attributes(), natively=natively)
+    assert (shown["inode", "has_dstream"], shown["inode", "data_size"]) == ([True], [4000])
+    assert (shown["dir_rec", "sibling_id"], shown["dir_rec", "name"]) == ([88], [b"one"])
+    shown, *counts, _ = decoded(attributes())
     assert counts == [4, 3]
-    assert shown["xattr", "stream_id"][0] == [91, 0]
-    assert shown["xattr", "expanded_size"][0] == [-1, 12345]
+    assert (shown["xattr", "stream_id"], shown["xattr", "expanded_size"]) == ([91, 0], [-1, 12345])
 
 
-@given(st.booleans(), st.lists(st.tuples(st.integers(40, BLOCK - 1), st.integers(0, 255)), max_size=12))
-@settings(max_examples=80)
-def test_kernel_and_twin_decode_the_same(has_files, wrong):
-    """For any node with a correct checksum, columns, types, numbers and findings are equal."""
-    node = bytearray(files() if has_files else attributes())
-    for place, value in wrong:
-        node[place] = value
-    spoilt = with_checksum(bytes(node))
-    assert decoded(spoilt, natively=True) == decoded(spoilt, natively=False)
+@pytest.mark.parametrize(
+    ("length", "is_whole"), [(0, None), (2, False), (4, False), (51, False), (56, False), (57, True)]
+)
+def test_fields_of_an_inode_that_is_cut(read, length, is_whole):
+    """The last padding may be cut off, the last data may not; a head without fields is 0. The next inode is whole."""
+    tree, findings = read((key(40, 3), INODE + FIELDS[:length]), (key(41, 3), INODE + FIELDS))
+    inodes = tree.get("inode")
+    assert inodes["has_dstream"].tolist() == [bool(is_whole), True]
+    assert inodes["data_size"].tolist()[1] == 4000
+    assert [item.code for item in findings] == ["record-invalid"] * (is_whole is False)
 
 
 @pytest.mark.parametrize(
@@ -233,23 +223,11 @@ def test_records_of_some_types_are_counted(read):
     rows, is_found = tree.find("dstream_id", "dstream_id", "obj_id")
     assert (rows.tolist(), is_found.tolist()) == ([0], [True])
     assert tree.count("dstream_id") == 1
-
-
-def test_columns_of_a_table_without_rows():
-    """An empty table has the columns of its fields and the location of each record, but no text."""
+    # An empty table has the columns of its fields and the location of each record, but no text.
     columns = fsrecords.no_records("dstream_id")
     assert {name: (len(values), values.dtype.itemsize) for name, values in columns.items()} == {
         "node": (0, 4), "key_at": (0, 2), "val_at": (0, 2), "refcnt": (0, 4), "obj_id": (0, 8),
     }  # fmt: skip
-
-
-def test_an_empty_name_may_be_the_last():
-    """No byte follows at its start that could continue a character."""
-    names = TextColumn(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
-    assert is_text(names)
-    assert names.raw() == ["\u00e9".encode(), b""]
-    assert names.equal_to(b"").tolist() == [False, True]
-    assert names.equal_to(b"abc").tolist() == [False, False]
 
 
 @pytest.mark.parametrize("batch", [1, 1024])

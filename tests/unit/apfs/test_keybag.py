@@ -38,8 +38,9 @@ def record(iterations: bytes = b"\x01\x86\xa0", flags: int = 0) -> bytes:
     return der(0x30, der(0x80, b"\0") + der(0x81, digest) + der(0x82, SALT) + inner)
 
 
-def test_values_of_one_two_and_three_bytes_of_length():
-    """Lengths 1, 128 and 256 are encoded in one, two (81) and three (82) bytes; each value is returned whole."""
+def test_values_and_entries_have_their_lengths():
+    """Lengths of DER have one to three bytes, entries begin at multiples of 16."""
+    # Lengths 1, 128 and 256 are encoded in one, two (81) and three (82) bytes; each value is returned whole.
     values = [b"\x02\x01\x05", b"\x80\x81\x80" + bytes(128), b"\x85\x82\x01\x00" + bytes(256)]
     assert keybag.split_der(b"".join(values)) == [
         (0x02, b"\x05", values[0]),
@@ -47,6 +48,19 @@ def test_values_of_one_two_and_three_bytes_of_length():
         (0x85, bytes(256), values[2]),
     ]
     assert keybag.split_der(b"") == []
+    # Entries of 24 + 8, 24 + 9 and 24 + 0 bytes take 32, 48 and 32 bytes after the 32 + 16 bytes of the bag.
+    bag = bytes(48) + entry(OWN, 4, b"8 bytes!") + entry(OTHER, 2, b"9 bytes !") + entry(OWN, 3, b"")
+    found = list(keybag._entries(bag, 3, "key bag", 1000))
+    assert found == [
+        (OWN, 4, b"8 bytes!"),
+        (OTHER, 2, b"9 bytes !"),
+        (OWN, 3, b""),
+    ]
+    with pytest.raises(FormatError) as caught:
+        list(keybag._entries(bag[:-16], 3, "key bag", 1000))
+    assert caught.value.image_offset >= 1000 + 48 + 32 + 48
+    locker = SimpleNamespace(start_paddr=0, num_blocks=0)
+    assert keybag.container_keybag(SimpleNamespace(superblock=SimpleNamespace(keylocker=locker))) == []
 
 
 @pytest.mark.parametrize(("flags", "is_short"), [(0, False), (1, False), (2, True), (3, True)])
@@ -66,10 +80,7 @@ def test_a_record_that_was_changed_is_none():
         data[at] ^= 1
         assert keybag.parse_wrapped_key(bytes(data)) is None
     assert keybag.parse_wrapped_key(record(iterations=b"")).iterations == 0
-
-
-def test_the_second_half_of_a_short_key_is_a_hash():
-    """It is 16 bytes of SHA-256 over the key and the identifier in its record; a long key has both halves."""
+    # It is 16 bytes of SHA-256 over the key and the identifier in its record; a long key has both halves.
     short = keybag.WrappedKey(OWN, True, b"", 0, b"")
     key = bytes(range(50, 82))
     assert keybag._volume_key(short, key) == key[:16] + hashlib.sha256(key[:16] + OWN).digest()[:16]
@@ -79,20 +90,6 @@ def test_the_second_half_of_a_short_key_is_a_hash():
 def entry(uuid: bytes, tag: int, data: bytes) -> bytes:
     whole = uuid + struct.pack("<HHI", tag, len(data), 0) + data
     return whole + bytes(-len(whole) % 16)
-
-
-def test_entries_begin_at_multiples_of_16_bytes():
-    """Entries of 24 + 8, 24 + 9 and 24 + 0 bytes take 32, 48 and 32 bytes after the 32 + 16 bytes of the bag."""
-    bag = bytes(48) + entry(OWN, 4, b"8 bytes!") + entry(OTHER, 2, b"9 bytes !") + entry(OWN, 3, b"")
-    found = list(keybag._entries(bag, 3, "key bag", 1000))
-    assert found == [
-        (OWN, 4, b"8 bytes!"),
-        (OTHER, 2, b"9 bytes !"),
-        (OWN, 3, b""),
-    ]
-    with pytest.raises(FormatError) as caught:
-        list(keybag._entries(bag[:-16], 3, "key bag", 1000))
-    assert caught.value.image_offset >= 1000 + 48 + 32 + 48
 
 
 @pytest.mark.parametrize(
@@ -127,11 +124,6 @@ def test_a_bag_has_at_most_256_blocks(num_blocks, words):
     with pytest.raises(FormatError, match=words) as caught:
         keybag.decrypt_bag(container, (9, num_blocks), OWN, "key bag")
     assert caught.value.image_offset == 9 * BLOCK
-
-
-def test_a_container_without_key_bags_has_no_entries():
-    locker = SimpleNamespace(start_paddr=0, num_blocks=0)
-    assert keybag.container_keybag(SimpleNamespace(superblock=SimpleNamespace(keylocker=locker))) == []
 
 
 @pytest.fixture(scope="module")

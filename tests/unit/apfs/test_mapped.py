@@ -36,10 +36,9 @@ def test_sound_objects_are_known_by_their_headers():
     row, is_sound = mapped.of(np.array([3, 2, 1], np.uint64))
     assert (row[:2].tolist(), is_sound.tolist()) == ([1, 0], [True, True, False])
     assert report_damage(omap, store) == ([], [])
-
-
-def test_what_was_read_before_is_not_read_again():
-    """The sound node of two is taken as given, and the other one is read."""
+    mapped = read_mapped(object_map((10, 7, 3), deleted=[True]), store_of({3: virtual(10)}))
+    assert len(mapped.oid) == len(mapped.size_bytes) == len(mapped.is_node) == 0
+    # The sound node of two is taken as given, and the other one is read.
     known = rows_of(
         "fs",
         {
@@ -79,11 +78,6 @@ def test_what_is_read_of_two_objects(flags, expected):
     assert found == expected
 
 
-def test_a_map_of_nothing_leads_to_nothing():
-    mapped = read_mapped(object_map((10, 7, 3), deleted=[True]), store_of({3: virtual(10)}))
-    assert len(mapped.oid) == len(mapped.size_bytes) == len(mapped.is_node) == 0
-
-
 def test_each_damage_is_reported_at_its_block():
     """Blocks 2 to 5: a wrong checksum, an object that no entry names, another transaction, and a whole object.
 
@@ -99,16 +93,10 @@ def test_each_damage_is_reported_at_its_block():
         ("node-invalid", "node 13", 4 * BLOCK),
     ]
     assert [item[3:] for item in findings[1:]] == [("12", "99"), ("7", "6")]
-
-
-def test_nothing_is_reported_of_what_was_not_read():
-    """An object after the end, a deleted one, and one that another entry names in the same place give no finding."""
+    # An object after the end, a deleted one, and one that another entry names in the same place give no finding.
     omap = object_map((10, 7, 2), (11, 7, 90), (12, 7, 3), (13, 7, 2), deleted=[False, False, True, False])
     assert report_damage(omap, store_of({2: virtual(10), 3: virtual(99)[:-1] + b"\1"})) == ([], [])
-
-
-def test_a_damage_is_reported_once_for_each_block():
-    """Two transactions of object 11 lead to the same damaged block."""
+    # Two transactions of object 11 lead to the same damaged block.
     entries, findings = report_damage(object_map((11, 6, 2), (11, 7, 2)), store_of({2: virtual(11)[:-1] + b"\1"}))
     assert entries == [0, 1]
     assert [item[:3] for item in findings] == [("checksum-mismatch", "node 11", 2 * BLOCK)]
@@ -150,24 +138,16 @@ def find_misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
     return are_misled(omap, read_mapped(omap, store_of(blocks))).tolist()
 
 
-def test_an_entry_that_leads_to_another_object_in_its_place_is_misled():
-    """Entry 10 leads to block 3, which has object 11; the entry of 11 points there, so the entry of 10 is wrong."""
+def test_entries_that_mislead():
+    """An entry is wrong if its block has an object that belongs there."""
+    # Entry 10 leads to block 3, which has object 11; the entry of 11 points there, so the entry of 10 is wrong.
     omap = object_map((10, 7, 3), (11, 7, 3))
     assert find_misled(omap, {3: virtual(11)}) == [True, False]
-
-
-def test_an_entry_that_leads_to_a_physical_object_is_misled():
-    """A physical object's number is its address: block 3 has object 3; object 4 in it would be a stray copy."""
+    # A physical object's number is its address: block 3 has object 3; object 4 in it would be a stray copy.
     assert find_misled(object_map((10, 7, 3)), {3: node(3, [mapping(1, 1, 1)])}) == [True]
     assert find_misled(object_map((10, 7, 3)), {3: node(4, [mapping(1, 1, 1)])}) == [False]
-
-
-def test_an_entry_that_leads_to_a_virtual_object_that_no_entry_names_is_misled():
-    """Object 12 has no entry; if it has an entry for another block, this block has a stray copy of it."""
+    # Object 12 has no entry; if it has an entry for another block, this block has a stray copy of it.
     assert find_misled(object_map((10, 7, 3)), {3: virtual(12)}) == [True]
     assert find_misled(object_map((10, 7, 3), (12, 7, 4)), {3: virtual(12), 4: virtual(12)}) == [False, False]
-
-
-def test_neither_damaged_objects_nor_deleted_entries_mislead():
     assert find_misled(object_map((10, 7, 3)), {3: virtual(12)[:-1] + b"\1"}) == [False]
     assert find_misled(object_map((10, 7, 3), (11, 7, 3), deleted=[True, False]), {3: virtual(12)}) == [False, True]

@@ -30,20 +30,15 @@ def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, i
     return [*zip(*columns, strict=True)], is_root
 
 
-def test_a_whole_tree_has_lost_nothing():
+def test_nodes_that_are_missing():
+    """A loss is what a record leads to, from its key to the next."""
     assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT}) == ([], True)
     assert losses_of({1: node(1, [mapping(10, 3, 90)], root=(1, 1))}) == ([], True)
-
-
-def test_a_leaf_that_is_damaged_is_a_loss_from_its_key_to_the_next():
-    """Values of 8 bytes grow down from the 40 bytes of the root information, so the first value is stored last."""
+    # Values of 8 bytes grow down from the 40 bytes of the root information, so the first value is stored last.
     first, second = BLOCK + BLOCK - INFO - 8, BLOCK + BLOCK - INFO - 16
     assert losses_of({1: ROOT, 2: LEFT[:-1] + b"\1", 3: RIGHT}) == ([(2, 0, 10, 20, first)], True)
     assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"}) == ([(3, 0, 20, NO_LIMIT, second)], True)
-
-
-def test_a_level_that_is_missing_as_a_whole():
-    """If neither leaf can be read, or both are outside the container, the walk ends with the root."""
+    # If neither leaf can be read, or both are outside the container, the walk ends with the root.
     found, is_root = losses_of({1: ROOT, 2: bytes(BLOCK), 3: bytes(BLOCK)})
     assert ([item[:4] for item in found], is_root) == ([(2, 0, 10, 20), (3, 0, 20, NO_LIMIT)], True)
     for level in (1, 2):
@@ -52,9 +47,6 @@ def test_a_level_that_is_missing_as_a_whole():
             [(50, level - 1, 10, 20), (60, level - 1, 20, NO_LIMIT)],
             True,
         )
-
-
-def test_a_damaged_root_says_nothing_of_what_it_led_to():
     assert losses_of({1: ROOT[:-1] + b"\1", 2: LEFT, 3: RIGHT}) == ([], False)
     assert losses_of({1: bytes(BLOCK)}) == ([], False)
 
@@ -73,6 +65,11 @@ def test_subtrees_of_an_index_node():
     # With that node whole, its leaf is lost; the leaf's number ends the node in block 5.
     blocks |= {5: node(5, [child(20, 4, 3)], level=1), 3: RIGHT[:-1] + b"\1"}
     assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
+    store = store_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"})
+    log = FindingLog()
+    report_losses(TreeSource(store, "omap", 1, 7), None, log)
+    (finding,) = log.findings
+    assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)
 
 
 def entries(*rows: tuple[int, int]) -> RecordTree:
@@ -129,14 +126,11 @@ def test_what_a_subtree_of_records_held(low, high, records, words):
     assert messages_of(J_KEY, make_losses((low, high)), records) == [words]
 
 
-def test_ten_directories_are_named():
-    """Ten of eleven directories are named, and all of ten."""
+def test_what_a_subtree_held():
+    """Directories are named, up to ten; other keys have a range."""
     for count, more in ((11, " and more"), (10, "")):
         (words,) = messages_of(J_KEY, make_losses((0, 1000 << 4)), entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words
-
-
-def test_what_a_subtree_of_other_keys_held():
     assert messages_of(OMAP_KEY, make_losses((16, 30), (30, NO_LIMIT)), None) == [
         "keys from 16 to 30",
         "keys from 30",
@@ -148,11 +142,3 @@ def test_a_hundred_losses_are_told(count, further):
     losses = make_losses(*((n, n + 1) for n in range(count)))
     found = messages_of(OMAP_KEY, losses, None)
     assert (len(found), found[100:]) == (count, further)
-
-
-def test_a_loss_is_told_at_the_record_that_leads_to_it():
-    store = store_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"})
-    log = FindingLog()
-    report_losses(TreeSource(store, "omap", 1, 7), None, log)
-    (finding,) = log.findings
-    assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)

@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import MemorySource
 from layoutscope.structs import grammar
+from tests.cases import for_each
 from tests.unit.apfs.test_places import superblock
 from tests.unit.apfs.toys import BLOCK, object_map, store_of
 
@@ -56,8 +57,9 @@ def container_of(blocks: dict[int, bytes], ephemerals: dict[int, tuple[int, int]
 KIND = (grammar.ApfsObject.ObjPhys, REAPER, "thing")
 
 
-def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
-    """Number 9 has two blocks in the checkpoint, 50 is in the map, and 4 is at its own address."""
+def test_objects_are_in_their_places():
+    """In the checkpoint, in the map, or at their own address."""
+    # Number 9 has two blocks in the checkpoint, 50 is in the map, and 4 is at its own address.
     container = container_of({0: bytes(BLOCK)}, {9: (2, 2)})
     objects = Objects(container, container.view, container.log)
     assert objects.find(9) == (2, 2 * BLOCK, None)
@@ -66,6 +68,17 @@ def test_an_object_is_in_the_checkpoint_in_the_map_or_at_its_address():
     # The regions of the checkpoint area show object 9.
     found = [objects.regions("thing", "owner", oid) for oid in (9, 50, 4)]
     assert [[item.paddr for item in regions] for regions in found] == [[], [3], [4]]
+    # A list in the checkpoint is shown with the checkpoint.
+    block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
+    container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
+    ((region,), count) = _read_list(container, 4)
+    assert (region.type, region.paddr, region.num_blocks, count) == ("fusion-wbc-list", 4, 1, 0)
+    container = container_of({2: bytes(BLOCK)}, {9: (2, 1), 10: (3, 1)})
+    container.checkpoint.ephemerals[10].type = 0x1234
+    report_unknown(container)
+    assert [(item.code, item.structure, item.image_offset) for item in container.log.findings] == [
+        ("record-invalid", "ephemeral object 10", 3 * BLOCK)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,24 +107,12 @@ def test_an_object_is_what_was_looked_for(oid, block, reason, sides):
     (finding,) = container.log.findings
     assert (finding.image_offset, reason in finding.message) == (place * BLOCK, True)
     assert sides in ((), (finding.expected, finding.found))
-
-
-@pytest.mark.parametrize("size", [0, -1, 0.5, 1.5])
-def test_objects_of_no_whole_blocks_are_refused(size):
-    container = container_of({2: whole(9, REAPER, b"", blocks=2)}, {9: (2, 2)})
-    container.checkpoint.ephemerals[9].size_bytes = int(size * BLOCK)
-    with pytest.raises(FormatError, match="impossible size") as caught:
-        Objects(container, container.view, container.log).read(*KIND, 9)
-    assert caught.value.image_offset == 2 * BLOCK
-
-
-def test_objects_of_unknown_types_are_told():
-    container = container_of({2: bytes(BLOCK)}, {9: (2, 1), 10: (3, 1)})
-    container.checkpoint.ephemerals[10].type = 0x1234
-    report_unknown(container)
-    assert [(item.code, item.structure, item.image_offset) for item in container.log.findings] == [
-        ("record-invalid", "ephemeral object 10", 3 * BLOCK)
-    ]
+    # Objects of no whole blocks are refused.
+    for size in (0, -BLOCK, BLOCK // 2, 3 * BLOCK // 2):
+        container.checkpoint.ephemerals[9].size_bytes = size
+        with pytest.raises(FormatError, match="impossible size") as caught:
+            objects.read(*KIND, 9)
+        assert caught.value.image_offset == 2 * BLOCK
 
 
 def reap_list(oid: int, entries, *, following: int = 0, first: int = 0, count: int | None = None) -> bytes:
@@ -155,10 +156,7 @@ def test_reap_lists_are_followed_once_round():
     assert _read_lists(container_of(blocks, {}), 0) == (0, 0)
     blocks[3] = blocks[3][:-1] + b"\1"
     assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (1, 2)
-
-
-def test_a_reaper_that_counts_other_lists_is_told():
-    """Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number."""
+    # Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number.
     body = struct.pack("<QQQQII", 1, 0, 9, 9, 1, 2) + bytes(48)
     blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}
     container = container_of(blocks, {9: (2, 1), 8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -177,33 +175,29 @@ def test_a_reaper_that_counts_other_lists_is_told():
 FS = 0xD
 
 
-@pytest.mark.parametrize(
-    ("kind", "flags", "words"),
-    [(OMAP, 0, True), (OMAP, 16, False), (FS, 0, True), (0x1234, 0, False)],
+@for_each(
+    "kind, flags, state, has_phase, wrong",
+    [
+        *((kind, 0, bytes([1]) + bytes(63), True, None) for kind in (OMAP, FS)),
+        (OMAP, 16, bytes(64), False, None),
+        # The state of another object is undocumented, and four bytes are too short for that of a volume.
+        (0x1234, 0, bytes(64), False, ("record-invalid", "info")),
+        (FS, 0, bytes(4), False, ("structure-invalid", "error")),
+    ],
 )
-def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
+def test_how_far_the_reaping_of_an_object_has_come(kind, flags, state, has_phase, wrong):
     """A deleted object map and a volume have a phase; a snapshot that is cleaned up does not.
 
-    The state of another object is undocumented, which is reported at byte 112, after the head.
+    What is wrong with the state is told at byte 112, after the head.
     """
-    body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, 64) + bytes([1]) + bytes(63)
+    body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, len(state)) + state
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
     found = read_reaper(container)
     assert found["being reaped"].endswith(" 77")
-    assert ("reaping phase" in found) == words
-    assert [(item.code, item.image_offset) for item in container.log.findings] == (
-        [("record-invalid", 3 * BLOCK + 112)] if kind == 0x1234 else []
-    )
-
-
-def test_a_state_that_is_too_short_is_told_at_it():
-    """Four bytes are too short for the state of a volume: byte 112 of block 3."""
-    body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, FS, BLOCK, 0, 77, 7, 0, 4) + bytes(4)
-    container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
-    assert set(read_reaper(container)) == {"being reaped"}
-    (finding,) = container.log.findings
-    assert (finding.structure, finding.level) == ("state of the reaper", "error")
-    assert 0 <= finding.image_offset - (3 * BLOCK + 112) < 4
+    assert ("reaping phase" in found) == has_phase
+    told = [(item.code, item.level) for item in container.log.findings if 0 <= item.image_offset - 3 * BLOCK - 112 < 4]
+    assert len(told) == len(container.log.findings)
+    assert told == [wrong] * (wrong is not None)
 
 
 def cache_list(first: int, stop: int, room: int, entries) -> bytes:
@@ -216,59 +210,27 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
 """Blocks 100 to 149 are on the main device; blocks of the second device are numbered from 1,000 on."""
 
 
-@pytest.mark.parametrize(
-    ("entry", "is_sound"),
+@for_each(
+    "first, stop, room, entry, count, wrong",
     [
-        ((100, 1000, 50), True),
-        ((100, 1000, 51), False),
-        ((99, 1000, 1), False),
-        ((149, 1000, 1), True),
-        ((149, 1000, 2), False),
-        ((150, 1000, 1), False),
-        ((120, 999, 1), False),
-        ((120, 1000, 2**64 - 1), False),
+        *((0, 2, 18, entry, 10 + entry[2], None) for entry in ((100, 1000, 1), (100, 1000, 50), (149, 1000, 1))),
+        # Entries that leave the cache or begin on the main device are told at byte 64, after the head.
+        *((0, 2, 18, (100, 1000, count), 10, ("record-invalid", 64)) for count in (51, 2**64 - 1)),
+        *((0, 2, 18, entry, 10, ("record-invalid", 64)) for entry in ((99, 1000, 1), (149, 1000, 2), (120, 999, 1))),
+        (0, 2, 18, (150, 1000, 1), 10, ("record-invalid", 64)),
+        (1, 2, 18, (100, 1000, 1), 10, None),
+        (2, 2, 18, (100, 1000, 1), 0, None),
+        (0, 18, 18, (100, 1000, 1), 11, None),
+        *((*list_, (100, 1000, 1), 0, ("structure-invalid", 48)) for list_ in ((2, 1, 18), (0, 3, 2), (0, 19, 19))),
     ],
 )
-def test_entries_of_the_cache_lie_in_it(entry, is_sound):
-    """The second entry has ten blocks; only the wrong first entry is reported, at byte 64, after the head."""
-    block = cache_list(0, 2, 18, [entry, (110, 1005, 10)])
+def test_entries_of_the_cache_lie_in_it_and_in_their_list(first, stop, room, entry, count, wrong):
+    """A block of 512 bytes holds the 64-byte head and 18 entries of 24 bytes; the second one has ten blocks."""
+    block = cache_list(first, stop, room, [entry, (110, 1005, 10), *[(100, 1000, 0)] * 16])
     container = container_of({2: block}, {9: (2, 1)}, superblock=SimpleNamespace(fusion_wbc=CACHE))
-    regions, count = _read_list(container, 9)
-    assert (regions, count) == ([], 10 + entry[2] * is_sound)
-    assert [(item.code, item.image_offset) for item in container.log.findings] == (
-        [] if is_sound else [("record-invalid", 2 * BLOCK + 64)]
-    )
-
-
-@pytest.mark.parametrize(
-    ("first", "stop", "room", "expected"),
-    [
-        (0, 2, 18, 11),
-        (1, 2, 18, 10),
-        (2, 2, 18, 0),
-        (2, 1, 18, None),
-        (0, 3, 2, None),
-        (0, 18, 18, 11),
-        (0, 19, 19, None),
-    ],
-)
-def test_entries_of_a_cache_list_fit_into_it(first, stop, room, expected):
-    """A block of 512 bytes holds the 64-byte head and 18 entries of 24 bytes; those after the second do not count."""
-    entries = [(100, 1000, 1), (110, 1005, 10), *[(100, 1000, 0)] * 16]
-    container = container_of({2: cache_list(first, stop, room, entries)}, {9: (2, 1)})
-    container.superblock = SimpleNamespace(fusion_wbc=CACHE)
-    assert _read_list(container, 9) == ([], expected or 0)
-    assert [(item.code, item.image_offset) for item in container.log.findings] == (
-        [] if expected is not None else [("structure-invalid", 2 * BLOCK + 48)]
-    )
-
-
-def test_the_region_of_a_physical_list():
-    """A list in the checkpoint is shown with the checkpoint."""
-    block = whole(4, WBC_LIST, struct.pack("<QQIIII", 1, 0, 0, 0, 1, 0), storage=PHYSICAL)
-    container = container_of({4: block}, {}, superblock=SimpleNamespace(fusion_wbc=CACHE))
-    ((region,), count) = _read_list(container, 4)
-    assert (region.type, region.paddr, region.num_blocks, count) == ("fusion-wbc-list", 4, 1, 0)
+    assert _read_list(container, 9) == ([], count)
+    found = [(item.code, item.image_offset - 2 * BLOCK) for item in container.log.findings]
+    assert found == [wrong] * (wrong is not None)
 
 
 FUSION_UUID_AT, FEATURES_AT, FUSION = 1280, 64, 0x100
@@ -290,6 +252,11 @@ def test_the_main_device_comes_first():
     assert order_halves(two, one, FindingLog()) == found
     assert {id(found[0]), id(found[1])} == {id(one), id(two)}
     assert order_halves(one, None, FindingLog()) == (one, None)
+    # The last bit of the last byte.
+    values = [bytes(15) + b"\x10", bytes(15) + b"\x11", bytes(15) + b"\x12"]
+    first, second, third = (_set_of(SimpleNamespace(fusion_uuid=value)) for value in values)
+    assert first == second == values[0]
+    assert third == values[2]
 
 
 @pytest.mark.parametrize(
@@ -319,14 +286,6 @@ def test_a_half_without_a_superblock_is_the_other_one(lost, order):
     for other in (empty, half(0, is_fusion=False)):
         with pytest.raises(FormatError):
             order_halves(*[other, empty][::order], FindingLog())
-
-
-def test_halves_share_all_of_their_identifier_but_a_bit():
-    """The last bit of the last byte."""
-    values = [bytes(15) + b"\x10", bytes(15) + b"\x11", bytes(15) + b"\x12"]
-    first, second, third = (_set_of(SimpleNamespace(fusion_uuid=value)) for value in values)
-    assert first == second == values[0]
-    assert third == values[2]
 
 
 @pytest.mark.parametrize(("is_fusion", "count", "is_told"), [(True, 1, True), (True, 2, False), (False, 1, False)])

@@ -42,15 +42,9 @@ def test_a_view_takes_the_youngest_version_up_to_its_transaction():
     assert omap.xid[found].tolist() == [4, 4, 2]
     assert omap.leaf[found].tolist() == [1, 3, 4]
     assert found.tolist() == [1, 3, 4]
-
-
-def test_objects_that_do_not_exist_yet_or_no_more_are_missing():
-    """Object 7 appears in 4, object 8 is deleted in 6, object 6 never existed."""
+    # Object 7 appears in 4, object 8 is deleted in 6, object 6 never existed.
     omap = make_map(ROWS)
     assert view_at(omap, 3).find(np.array([7, 8], np.uint64)).tolist() == [-1, 4]
     assert view_at(omap, 6).find(np.array([6, 7, 8], np.uint64)).tolist() == [-1, 3, -1]
-
-
-def test_an_empty_view_finds_nothing():
-    """Before the first transaction every object is missing."""
+    # Before the first transaction every object is missing.
     assert view_at(make_map(ROWS), 0).find(np.array([5], np.uint64)).tolist() == [-1]

@@ -14,17 +14,13 @@ from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import read_nodes
-from layoutscope.filesystems.apfs.checkpoint import Ephemeral
 from layoutscope.filesystems.apfs.contents import (
-    _checkpoint_regions,
     _mark_pending_blocks,
     _pending,
-    _superblock_regions,
     read_evictions,
     read_jumpstart,
 )
 from layoutscope.filesystems.apfs.fusion import _decode_cached_runs, middle_tree
-from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import Region, _internal_pool
 from tests.unit.apfs.toys import BLOCK, INFO, PHYSICAL, record_root, store_of
@@ -128,9 +124,6 @@ def test_runs_that_are_dirty_are_newest_in_the_cache():
     ((_, _, num_blocks, is_dirty),) = [_decode_cached_runs(container, batch) for batch in leaves]
     assert is_dirty.tolist() == [True, False, True]
     assert num_blocks.tolist() == [5, 2, 4]
-
-
-def test_a_container_on_one_device_has_no_middle_tree():
     nodes, dirty, details = middle_tree(container_of({0: bytes(BLOCK)}))
     assert (nodes, dirty.shape, details) == ([], (3, 0), {})
 
@@ -167,8 +160,9 @@ def places(regions: list[Region]) -> list[tuple[str, int, int]]:
     return [(item.type, item.paddr, item.num_blocks) for item in regions]
 
 
-def test_blocks_that_wait_are_shown_once():
-    """Blocks 15 and 16 of the pool (10 to 19) wait to be freed; 31, one of the waiting blocks 30 to 32, has a node."""
+def test_blocks_that_wait_or_hold_nothing():
+    """Waiting blocks are shown once, and the rest of the pool."""
+    # Blocks 15 and 16 of the pool (10 to 19) wait to be freed; 31, one of the waiting blocks 30 to 32, has a node.
     regions = [Region("internal-pool", "space manager", 10, 10), Region("spaceman-cib", "main device", 31)]
     space = SimpleNamespace(pending=[Region("pending-free", "pool", 15, 2), Region("pending-free", "main", 30, 3)])
     left = _mark_pending_blocks(regions, space)
@@ -177,49 +171,7 @@ def test_blocks_that_wait_are_shown_once():
     assert places(_pending(space, left)) == waiting
     # The pool itself holds no current data.
     assert places(_pending(space, regions)) == waiting
-
-
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_regions_that_the_superblock_names(is_whole):
-    """Runs without blocks give no region; the head of the object map is shown if its tree is."""
-    superblock = SimpleNamespace(omap_oid=9, keylocker=run(20, 2), mkb_locker=run(), fusion_wbc=run(30, 5))
-    nodes = rows_of("omap", {"paddr": np.array([8], np.uint64)}) if is_whole else join("omap", [])
-    found = _superblock_regions(SimpleNamespace(superblock=superblock, omap=SimpleNamespace(nodes=nodes)))
-    assert places(found) == [
-        ("container-superblock", 0, 1),
-        *[("object-map", 9, 1)] * is_whole,
-        ("container-keybag", 20, 2),
-        ("fusion-write-cache", 30, 5),
-    ]
-
-
-def test_regions_of_both_checkpoint_areas():
-    """The ring is blocks 1 to 4, with a map in 2 and a superblock in 3; data is in 10 to 15, with a node in 12.
-
-    An object has 10 and 11, another one is the node, and 13 to 15 are unused.
-    """
-    area = SimpleNamespace(
-        paddr=np.arange(1, 5).astype(np.uint64), kind=np.array([0, 12, 1, 0]), xid=np.array([0, 7, 7, 0]),
-        blocks={2: b"", 1: b""},
-    )  # fmt: skip
-    objects = {5: Ephemeral(5, 5, 0, 0, 10, 2 * BLOCK), 6: Ephemeral(6, 2, 9, 0, 12, BLOCK)}
-    container = SimpleNamespace(
-        blocks=SimpleNamespace(block_size=BLOCK), area=area, checkpoint=SimpleNamespace(ephemerals=objects),
-        data_paddrs=np.arange(10, 16).astype(np.uint64),
-    )  # fmt: skip
-    tree = rows_of("spaceman", {"paddr": np.array([12], np.uint64), "size_bytes": np.array([BLOCK])})
-    assert places(_checkpoint_regions(container, [tree])) == [
-        ("checkpoint-map", 2, 1),
-        ("container-superblock", 3, 1),
-        ("checkpoint-descriptor", 1, 1),
-        ("checkpoint-descriptor", 4, 1),
-        ("checkpoint-data", 10, 2),
-        ("checkpoint-data", 13, 3),
-    ]
-
-
-def test_blocks_of_the_pool_that_hold_nothing():
-    """The space manager uses 12 and 13 of blocks 10 to 14; the pool has no blocks after the end of every device."""
+    # The space manager uses 12 and 13 of blocks 10 to 14; the pool has no blocks after the end of every device.
     header = SimpleNamespace(ip_base=10, num_ip_blocks=5, ip_bm_base=30, num_ip_bm_blocks=2)
     own = [Region("spaceman-cib", "main device", 12, 2), Region("spaceman-bitmap", "main device", 40)]
     assert places(_internal_pool(header, own)) == [

@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.container import (
     superblock_places,
 )
 from layoutscope.filesystems.apfs.contents import balance, times_listed
-from layoutscope.filesystems.apfs.fsrecords import is_text
+from layoutscope.filesystems.apfs.fsrecords import is_text, to_text
 from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join, rows_of, take_nodes
 from layoutscope.filesystems.apfs.spaceman import Region, inside, node_runs, type_name
 from layoutscope.filesystems.apfs.sweep import sweep
@@ -109,67 +109,69 @@ def test_what_confirms_nothing(other):
     assert find_volume_starts(source)[0] == (512, SIZE, missing)
 
 
-def test_a_copy_of_another_container_confirms_nothing():
-    """Its identifier differs, or its transaction if it is in the ring; the copy in block 0 may be older."""
+def test_copies_that_confirm_each_other():
+    """Copies are of one container and one transaction."""
+    # Its identifier differs, or its transaction if it is in the ring; the copy in block 0 may be older.
     ring = (2 * LARGE, superblock())
     assert find_volume_starts(disk(SIZE, ring, (0, superblock(uuid=8))))[0][2] != ()
     assert find_volume_starts(disk(SIZE, ring, (0, superblock(4)))) == [(0, SIZE, ())]
     in_ring = find_volume_starts(disk(SIZE, (0, superblock(index=2)), (4 * LARGE, superblock(4, index=2))))
     assert in_ring == [(0, SIZE, ())]  # the older one in the ring is confirmed by block 0
-
-
-def test_a_ring_in_fragments_tells_no_block():
-    """The highest bit of the block count marks fragments; then only the object map confirms a copy, in its place."""
+    # The highest bit of the block count marks fragments; then only the object map confirms a copy, in its place.
     copy = superblock(ring=8 | 1 << 31)
     assert find_volume_starts(disk(SIZE, (0, copy), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
     lone = find_volume_starts(disk(SIZE, (2 * LARGE, copy)))
     assert [item[0] for item in lone] == [2 * LARGE]
     assert find_volume_starts(disk(SIZE, (0, superblock(ring=0)), (20 * LARGE, object_map()))) == [(0, SIZE, ())]
-
-
-def test_the_newest_of_several_copies_tells_the_size():
-    """Transactions 5 and 6: the container grew from 32 to 64 blocks."""
+    # Transactions 5 and 6: the container grew from 32 to 64 blocks.
     parts = (0, superblock(5, count=32)), (2 * LARGE, superblock(6)), (20 * LARGE, object_map())
     assert find_volume_starts(disk(SIZE, *parts)) == [(0, SIZE, ())]
 
 
-def test_two_containers_one_behind_the_other():
+def test_containers_one_behind_the_other():
+    """The second begins where the first ends."""
     parts = [(at + place, superblock()) for at in (512, 512 + SIZE) for place in (0, 2 * LARGE)]
     assert find_volume_starts(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
-
-
-def test_a_container_behind_another_that_has_lost_its_ring():
-    """Its only copy begins where the other container ends, and its object map confirms it."""
+    # Its only copy begins where the other container ends, and its object map confirms it.
     parts = [(512, superblock()), (512 + 2 * LARGE, superblock())]
     lone = [(512 + SIZE, superblock(uuid=8)), (512 + SIZE + 20 * LARGE, object_map())]
     assert find_volume_starts(disk(512 + 2 * SIZE, *parts, *lone)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
 
 
 @pytest.mark.parametrize(
-    ("place", "start"), [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512)]
+    ("place", "start"),
+    [(63 * LARGE, 61 * LARGE), (64 * LARGE, None), (64 * LARGE - 512, 62 * LARGE - 512), (2 * LARGE, 0)],
 )
 def test_superblocks_are_looked_for_near_the_start(place, start):
-    """The first 64 blocks of 4 KiB of a stretch are searched."""
+    """The first 64 blocks of 4 KiB of a stretch are searched; a container that begins with its stretch fills it."""
     source = disk(2 * SIZE, (place, superblock()), (place + 18 * LARGE, object_map()))
     found = probe_near(Window(source, 0, source.size_bytes))
     assert (found and found.volume_offset) == start
     if found:
-        assert found.size_bytes == min(SIZE, 2 * SIZE - start)
-        assert found.layers == (f"byte {start}",)
+        assert found.size_bytes == (min(SIZE, 2 * SIZE - start) if start else 2 * SIZE)
+        assert (found.layers, found.findings) == ((f"byte {start}",) if start else (), ())
 
 
-def test_a_container_that_begins_with_its_stretch_fills_it():
-    source = disk(2 * SIZE, (2 * LARGE, superblock()), (20 * LARGE, object_map()))
-    found = probe_near(Window(source, 0, source.size_bytes))
-    assert (found.volume_offset, found.size_bytes, found.layers, found.findings) == (0, 2 * SIZE, (), ())
-
-
-def test_an_uncertain_start_is_told_where_it_is():
+def test_starts_and_superblocks_that_are_lost():
+    """Each is told at its place."""
     source = disk(LARGE + SIZE, (LARGE + 512 + 2 * LARGE, superblock()))
     found = probe_near(Window(source, LARGE, SIZE))
     (finding,) = found.findings
     assert (finding.code, finding.level, finding.image_offset) == ("start-uncertain", "error", LARGE + 512)
     assert found.size_bytes == SIZE - 512
+    log = FindingLog()
+    found = find_superblock(disk(SIZE, (512, bytes(LARGE)), (512 + LARGE, superblock(9))), 512, log)
+    assert int(found.hdr.xid) == 9
+    assert [(item.code, item.level) for item in log.findings] == [("checkpoint-invalid", "warning")]
+    assert log.findings[0].structure == "container superblock"
+    source = RescuedSource(disk(SIZE, (LARGE, superblock(5)), (3 * LARGE, superblock(6))), np.array([[2 * LARGE, 512]]))
+    assert int(search_superblock(source, 0).hdr.xid) == 6
+    # The last of 8,192 bytes is changed.
+    copy = superblock(size=8192)
+    assert parse_superblock(disk(SIZE, (512, copy)), 512).len_block == 8192
+    with pytest.raises(FormatError, match="checksum differs") as caught:
+        parse_superblock(disk(SIZE, (512, copy[:-1] + b"\1")), 512)
+    assert caught.value.image_offset == 512
 
 
 @pytest.mark.parametrize(
@@ -184,54 +186,28 @@ def test_superblocks_that_are_none(changed, reason):
         parse_superblock(disk(2 * SIZE, (512, superblock(**changed))), 512)
 
 
-def test_a_checksum_covers_the_whole_block():
-    """The last of 8,192 bytes is changed."""
-    copy = superblock(size=8192)
-    assert parse_superblock(disk(SIZE, (512, copy)), 512).len_block == 8192
-    with pytest.raises(FormatError, match="checksum differs") as caught:
-        parse_superblock(disk(SIZE, (512, copy[:-1] + b"\1")), 512)
-    assert caught.value.image_offset == 512
-
-
 @pytest.mark.parametrize(
-    ("blocks", "expected"),
+    ("blocks", "size", "expected"),
     [
-        ({1: 5}, 5),
-        ({1: 5, 2: 7, 3: 6}, 7),
-        ({511: 5}, 5),
-        ({512: 5}, None),
-        ({0: 5}, None),  # block 0 is not after itself
-        ({}, None),
+        ({1: 5}, 520, 5),
+        ({1: 5, 2: 7, 3: 6}, 520, 7),
+        ({511: 5}, 520, 5),
+        ({512: 5}, 520, None),
+        ({0: 5}, 520, None),  # block 0 is not after itself
+        ({}, 520, None),
+        # The last whole block counts, but nothing after it.
+        ({2: 5}, 3, 5),
+        ({2: 5}, 3 - 1 / LARGE, None),
+        ({2: 5}, 1, None),
+        ({2: 5}, 100 / LARGE, None),
     ],
 )
-def test_superblocks_behind_block_0(blocks, expected):
+def test_superblocks_behind_block_0(blocks, size, expected):
     """The newest superblock in 511 blocks of 4 KiB is taken."""
     parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
-    found = search_superblock(disk(512 + 520 * LARGE, *parts), 512)
+    source = MemorySource(disk(512 + 520 * LARGE, *parts).read(0, 512 + round(size * LARGE)))
+    found = search_superblock(source, 512)
     assert (found and int(found.hdr.xid)) == expected
-
-
-def test_superblocks_of_a_short_image():
-    """The last whole block counts, but nothing after it."""
-    for size, expected in ((3 * LARGE, 5), (3 * LARGE - 1, None), (LARGE, None), (100, None)):
-        found = search_superblock(disk(max(size, 2 * LARGE + LARGE), (2 * LARGE, superblock())), 0)
-        short = MemorySource(disk(3 * LARGE, (2 * LARGE, superblock())).read(0, 3 * LARGE)[:size])
-        assert found is not None
-        found = search_superblock(short, 0)
-        assert (found and int(found.hdr.xid)) == expected
-
-
-def test_a_lost_block_0_is_told_at_its_place():
-    log = FindingLog()
-    found = find_superblock(disk(SIZE, (512, bytes(LARGE)), (512 + LARGE, superblock(9))), 512, log)
-    assert int(found.hdr.xid) == 9
-    assert [(item.code, item.level) for item in log.findings] == [("checkpoint-invalid", "warning")]
-    assert log.findings[0].structure == "container superblock"
-
-
-def test_superblocks_are_searched_around_unread_sectors():
-    source = RescuedSource(disk(SIZE, (LARGE, superblock(5)), (3 * LARGE, superblock(6))), np.array([[2 * LARGE, 512]]))
-    assert int(search_superblock(source, 0).hdr.xid) == 6
 
 
 def fusion(**more) -> Blocks:
@@ -251,17 +227,11 @@ def test_an_address_is_a_device_and_a_byte():
     assert [values.tolist() for values in fusion().split(numbers(MARK))] == [[1], [0]]
     assert [values.tolist() for values in fusion().split(numbers(MARK - 1))] == [[0], [(MARK - 1) * BLOCK]]
     assert fusion().split(numbers())[1].tolist() == []
-
-
-def test_addresses_beyond_every_device_stay_in_63_bits():
-    """The plain part is at most byte 2**62."""
+    # The plain part is at most byte 2**62.
     assert fusion().split(numbers(2**64 - 1))[1].tolist() == [2**62 // BLOCK * BLOCK]
     assert fusion().place(-1) == (100, 0)
     assert fusion().place(2**70) == fusion().place(2**64 - 1) == (2**62 // BLOCK * BLOCK, 1)
-
-
-def test_what_is_present_claimed_and_readable():
-    """The first device has ten blocks although the container says twelve; the second device has four."""
+    # The first device has ten blocks although the container says twelve; the second device has four.
     blocks = fusion(num_claimed=12)
     paddrs = numbers(9, 10, 11, 12, MARK + 3, MARK + 4)
     assert blocks.present(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
@@ -270,8 +240,9 @@ def test_what_is_present_claimed_and_readable():
     assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
 
 
-def test_a_device_whose_image_was_not_given():
-    """None of its blocks is present or claimed, and an error says that the image was not given."""
+def test_devices_that_are_not_there():
+    """Neither a missing image nor what is after the end is read."""
+    # None of its blocks is present or claimed, and an error says that the image was not given.
     for sources, offsets in (
         ((MemorySource(bytes(10 * BLOCK)),), (0,)),
         ((MemorySource(bytes(10 * BLOCK)), None), (0, 0)),
@@ -287,30 +258,11 @@ def test_a_device_whose_image_was_not_given():
     with pytest.raises(FormatError, match="whose image was not given") as caught:
         Blocks((MemorySource(bytes(BLOCK)),), (0,), BLOCK).read_object(MARK + 3)
     assert caught.value.device == 1
-
-
-def test_unread_ranges_belong_to_their_device():
-    """Sectors 2 and 3 of the first image and 1 of the second were never read."""
-    first = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[2 * BLOCK, 2 * BLOCK]]))
-    second = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[BLOCK, BLOCK]]))
-    blocks = Blocks((first, second), (0, 0), BLOCK)
-    paddrs = numbers(1, 2, 3, 4, MARK, MARK + 1, MARK + 2)
-    assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, True, True, False, True]
-    assert blocks.readable(numbers(0, 1, 4), 2 * BLOCK).tolist() == [True, False, True]
-    for paddr, words in ((2, "could not be read"), (10, "address outside"), (-1, "address outside")):
-        with pytest.raises(FormatError, match=words) as caught:
-            blocks.read_object(paddr)
-        assert caught.value.image_offset == max(paddr, 0) * BLOCK
-
-
-def test_block_0_may_be_unread():
+    # Block 0 may be unread, and a block after the end is outside.
     source = RescuedSource(MemorySource(bytes(BLOCK)), np.array([[0, BLOCK]]))
     with pytest.raises(FormatError, match="could not be read"):
         Blocks((source,), (0,), BLOCK).read_object(0)
-
-
-def test_a_block_behind_the_end_of_the_first_device_is_outside():
-    """The image of the second device may be present or missing."""
+    # The image of the second device may be present or missing.
     for others in ((), (None,), (MemorySource(bytes(BLOCK)),)):
         blocks = Blocks((MemorySource(bytes(BLOCK)), *others), (0,) * (1 + len(others)), BLOCK)
         with pytest.raises(FormatError, match="address outside") as caught:
@@ -318,15 +270,25 @@ def test_a_block_behind_the_end_of_the_first_device_is_outside():
         assert caught.value.device == 0
 
 
-def test_objects_of_some_blocks():
-    blocks = Blocks((MemorySource(b"".join(bytes([n]) * BLOCK for n in range(10))),), (0,), BLOCK)
-    assert blocks.read_object(3) == b"\3" * BLOCK
-    assert blocks.read_object(8, 2 * BLOCK) == b"\x08" * BLOCK + b"\x09" * BLOCK
-    with pytest.raises(FormatError):
-        blocks.read_object(9, 2 * BLOCK)
-
-
-def test_errors_say_their_device():
+def test_unread_ranges_belong_to_their_device():
+    """Sectors 2 and 3 of the first image and 1 of the second were never read."""
+    data = b"".join(bytes([number]) * BLOCK for number in range(10))
+    first = RescuedSource(MemorySource(data), np.array([[2 * BLOCK, 2 * BLOCK]]))
+    second = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[BLOCK, BLOCK]]))
+    blocks = Blocks((first, second), (0, 0), BLOCK)
+    paddrs = numbers(1, 2, 3, 4, MARK, MARK + 1, MARK + 2)
+    assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, True, True, False, True]
+    assert blocks.readable(numbers(0, 1, 4), 2 * BLOCK).tolist() == [True, False, True]
+    for paddr, size, words in (
+        (2, BLOCK, "could not be read"),
+        (10, BLOCK, "address outside"),
+        (-1, BLOCK, "address outside"),
+        (9, 2 * BLOCK, "address outside"),
+    ):
+        with pytest.raises(FormatError, match=words) as caught:
+            blocks.read_object(paddr, size)
+        assert caught.value.image_offset == max(paddr, 0) * BLOCK
+    assert blocks.read_object(8, 2 * BLOCK) == data[8 * BLOCK :]
     for paddr, device in ((3, 0), (MARK + 1, 1)):
         with pytest.raises(FormatError) as caught, fusion().concerning(paddr):
             raise FormatError("some", structure="thing", image_offset=0)
@@ -361,16 +323,31 @@ def test_a_sweep_finds_sound_nodes_at_their_blocks():
     assert swept(blocks) == [(2, 9, 4, 0, 2, BLOCK), (5, 8, 5, 3, 1, BLOCK)]
     assert swept(blocks, within=np.array([[0, 2], [3, 2]])) == []
     assert [item[0] for item in swept(blocks, within=np.array([[2, 1], [5, 9]]))] == [2, 5]
+    # Number 9 has transactions 4 and 6, number 7 has 5: at transaction 5 those of 4 and 5 are kept.
+    store = store_of({1: node(9, [], xid=6), 2: node(9, [], xid=4), 3: node(7, [], xid=5)})
+    found = sweep(store.blocks)
+    for xid, expected in ((3, []), (4, [2]), (5, [3, 2]), (6, [3, 1])):
+        assert found.newest(xid).paddr.tolist() == expected
+    assert len(found.nodes("omap")) == 3
+    assert len(found.nodes("fs")) == 0
+    leaf = node(9, [], xid=4)
+    sources = MemorySource(bytes(2 * BLOCK)), MemorySource(bytes(BLOCK) + leaf)
+    blocks = Blocks(sources, (0, 0), BLOCK)
+    assert sweep(blocks).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, np.array([[MARK + 1, 1]])).paddr.tolist() == [MARK + 1]
+    assert sweep(blocks, np.array([[0, 2]])).paddr.tolist() == []
+    # A sector within the second of three nodes was never read.
+    data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
+    source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
+    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 2]
+    data = b"".join(node(number, [], xid=4) for number in range(1, 7))
+    source = RescuedSource(MemorySource(data), np.array([[BLOCK, 3 * BLOCK]]))
+    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 4, 5]
 
 
-@pytest.mark.parametrize(("level", "is_found"), [(15, True), (16, False)])
-def test_a_node_of_more_than_sixteen_levels_is_none(level, is_found):
-    assert bool(swept({1: node(9, [mapping(1, 1, 1)], level=level)})) == is_found
-
-
-def test_an_object_of_transaction_0_is_none():
-    assert swept({1: node(9, [], xid=0)}) == []
-    assert len(swept({1: node(9, [], xid=1)})) == 1
+@pytest.mark.parametrize(("level", "xid", "is_found"), [(15, 4, True), (16, 4, False), (0, 1, True), (0, 0, False)])
+def test_a_node_of_more_than_sixteen_levels_or_of_no_transaction_is_none(level, xid, is_found):
+    assert bool(swept({1: node(9, [mapping(1, 1, 1)], level=level, xid=xid)})) == is_found
 
 
 @pytest.mark.parametrize(("size", "is_found"), [(1024, True), (4096, True), (65_536, True), (131_072, False)])
@@ -383,41 +360,13 @@ def test_nodes_may_have_several_blocks(size, is_found):
     assert (found.paddr.tolist(), found.size_bytes.tolist()) == (([3], [size]) if is_found else ([], []))
 
 
-def test_the_newest_copy_of_each_number_is_kept():
-    """Number 9 has transactions 4 and 6, number 7 has 5: at transaction 5 those of 4 and 5 are kept."""
-    store = store_of({1: node(9, [], xid=6), 2: node(9, [], xid=4), 3: node(7, [], xid=5)})
-    found = sweep(store.blocks)
-    for xid, expected in ((3, []), (4, [2]), (5, [3, 2]), (6, [3, 1])):
-        assert found.newest(xid).paddr.tolist() == expected
-    assert len(found.nodes("omap")) == 3
-    assert len(found.nodes("fs")) == 0
-
-
-def test_a_sweep_of_the_second_device_bears_its_mark():
-    leaf = node(9, [], xid=4)
-    sources = MemorySource(bytes(2 * BLOCK)), MemorySource(bytes(BLOCK) + leaf)
-    blocks = Blocks(sources, (0, 0), BLOCK)
-    assert sweep(blocks).paddr.tolist() == [MARK + 1]
-    assert sweep(blocks, np.array([[MARK + 1, 1]])).paddr.tolist() == [MARK + 1]
-    assert sweep(blocks, np.array([[0, 2]])).paddr.tolist() == []
-
-
-def test_what_was_never_read_is_passed_over():
-    """A sector within the second of three nodes was never read."""
-    data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
-    source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
-    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 2]
-    data = b"".join(node(number, [], xid=4) for number in range(1, 7))
-    source = RescuedSource(MemorySource(data), np.array([[BLOCK, 3 * BLOCK]]))
-    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 4, 5]
-
-
 def test_regions_at_the_bounds_of_a_device():
     """A device has at most 2**44 blocks; addresses of the second device count from its mark."""
     store = store_of({0: bytes(BLOCK)})
     regions = [
         Region("last", "", 2**44 - 1),
-        Region("behind", "", 2**44),
+        Region("empty", "", 5, 0),
+        Region("after", "", 2**44),
         Region("long", "", 2**44 - 1, 2),
         Region("marked", "", MARK + 2**44 - 1),
         Region("far", "", MARK + 2**44),
@@ -426,47 +375,43 @@ def test_regions_at_the_bounds_of_a_device():
         Region("first marked", "", MARK),
     ]
     assert [item.type for item in inside(regions, store)] == ["last", "marked", "first", "first marked"]
-    assert len(store.log.findings) == 4
+    assert [(item.code, item.structure) for item in store.log.findings] == [
+        ("structure-invalid", name) for name in ("empty", "after", "long", "far", "before")
+    ]
 
 
-def test_names_of_types():
+def test_names_and_slots():
+    """TextColumn of types, slots without a volume, and texts that end with a zero."""
     assert (type_name(0x0B), type_name(0x1234)) == ("omap", "type 0x1234")
+    container = SimpleNamespace(superblock=SimpleNamespace(fs_oid=[7, 0, 9, 0]))
+    assert list_volumes(container) == [(0, 7), (2, 9)]
+    assert decode_stored_name(SimpleNamespace(volname=b"Data\0rest")) == "Data"
+    assert program(SimpleNamespace(id=b"newfs\0x")) == "newfs"
 
 
 def rows(**columns):
     return rows_of("fs", {name: np.array(values) for name, values in columns.items()})
 
 
-def test_nodes_are_runs_of_blocks():
+def test_rows_of_nodes():
+    """Runs, ranks, lost nodes and parents."""
     nodes = rows(paddr=[3, 10], size_bytes=[BLOCK, 4 * BLOCK])
     assert node_runs([nodes, rows_of("omap")], BLOCK).tolist() == [[3, 1], [10, 4]]
-
-
-def test_nodes_are_ranked_within_their_level():
-    """The tree has a root, two nodes of level 1 and three leaves."""
+    # The tree has a root, two nodes of level 1 and three leaves.
     parts = [rows(level=[2]), rows(level=[1, 1]), rows(level=[0]), rows(level=[0, 0])]
     assert join("fs", parts).key_rank.tolist() == [0, 0, 1, 0, 1, 2]
     assert join("fs", parts).leaves.tolist() == [3, 4, 5]
     assert rows(level=[1]).parent.tolist() == [-1]
     assert rows(level=[1]).paddr.tolist() == [0]
-
-
-def test_nodes_without_a_usable_record_are_lost():
     nodes = rows(
         node_id=[1, 2, 3, 4], condition=[0, DAMAGED, DAMAGED, 0], num_records=[5, 0, 3, 0], parent=[-1, 0, 0, 0]
     )
     (lost,) = find_unusable(nodes)
     assert (lost.node_id.tolist(), lost.parent.tolist()) == ([2], [-1])
     assert find_unusable(rows(node_id=[1], condition=[0], num_records=[0])) == []
-
-
-def test_parents_that_are_left_out_become_unknown():
     nodes = rows(node_id=[1, 2, 3, 4], parent=[-1, 0, 1, 0])
     assert take_nodes(nodes, np.array([0, 2, 3])).parent.tolist() == [-1, -1, 0]
-
-
-def test_entries_of_each_directory_are_counted():
-    """Directory 2 has three entries, 5 has one and 9 has none; 7 is not asked for."""
+    # Directory 2 has three entries, 5 has one and 9 has none; 7 is not asked for.
     parents = numbers(2, 2, 2, 5, 7)
     assert times_listed(numbers(2, 5, 9), parents).tolist() == [3, 1, 0]
     assert times_listed(numbers(2), numbers()).tolist() == [0]
@@ -482,25 +427,20 @@ def test_a_hundred_disputed_runs_are_told(count, findings):
     assert len(log.findings) == findings
 
 
-def test_slots_without_a_volume_are_passed_over():
-    container = SimpleNamespace(superblock=SimpleNamespace(fs_oid=[7, 0, 9, 0]))
-    assert list_volumes(container) == [(0, 7), (2, 9)]
-
-
-def test_texts_end_with_a_zero():
-    assert decode_stored_name(SimpleNamespace(volname=b"Data\0rest")) == "Data"
-    assert program(SimpleNamespace(id=b"newfs\0x")) == "newfs"
-
-
 def test_names_end_where_others_begin():
-    """The second name begins inside a character, so neither is valid text."""
+    """The second name begins inside a character, so neither is valid text.
+
+    Bytes that are not UTF-8 appear as replacement characters; other bytes are unchanged.
+    """
     whole = TextColumn(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
     assert is_text(whole)
     assert whole.raw() == [b"a", "\u00e9".encode(), b"b"]
     assert whole.equal_to("\u00e9".encode()).tolist() == [False, True, False]
     assert whole.take(np.array([True, False, True])).raw() == [b"a", b"b"]
     torn = TextColumn(whole.data, np.array([2, 1, 1]))
-    assert not is_text(torn)
+    assert (is_text(torn), to_text(torn).to_list()) == (False, ["a\ufffd", "\ufffd", "b"])
+    assert torn.raw() == [b"a\xc3", b"\xa9", b"b"]
+    assert len(to_text(TextColumn(whole.data[:0], np.zeros(0, np.int64)))) == 0
     assert is_text(TextColumn(np.array([0x7F], np.uint8), np.array([1])))
     assert not is_text(TextColumn(np.array([0x80], np.uint8), np.array([1])))
     assert not is_text(TextColumn(np.array([0xC3], np.uint8), np.array([1])))

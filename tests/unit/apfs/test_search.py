@@ -17,14 +17,12 @@ def test_no_more_is_searched_than_an_image_holds(claimed):
     assert find_used_blocks(blocks, (claimed,), None, data).tolist() == [[0, 4], [6, 8]]
 
 
-def test_a_device_that_was_not_given_holds_nothing():
-    """Only the half of a Fusion set that is present is searched."""
+def test_what_is_searched_of_a_set():
+    """The present half, in parts of at most four blocks."""
+    # Only the half of a Fusion set that is present is searched.
     blocks = Blocks((MemorySource(bytes(16 * 4096)), None), (0,), 4096)
     assert find_used_blocks(blocks, (16, 64), None, []).tolist() == [[0, 16]]
-
-
-def test_short_stretches_are_gathered_and_long_ones_cut():
-    """Parts have at most four blocks: 4 of 5, the rest with two single blocks, then 4, 4 and 1 of 9."""
+    # Parts have at most four blocks: 4 of 5, the rest with two single blocks, then 4, 4 and 1 of 9.
     stretches = np.array([[0, 5], [10, 1], [20, 1], [30, 9]], np.int64)
     parts = [[*zip(*map(np.ndarray.tolist, part), strict=True)] for part in sweep._cut_and_gather(stretches, 4)]
     assert parts == [[(0, 4)], [(4, 1), (10, 1), (20, 1)], [(30, 4)], [(34, 4)], [(38, 1)]]

@@ -32,24 +32,23 @@ def test_nodes_that_are_known_are_not_read_again(store):
     for column in ("paddr", "level", "parent", "key_rank", "num_records", "first_key_id", "last_key_id"):
         expected = getattr(whole, column).tolist()
         assert getattr(first, column).tolist() == getattr(second, column).tolist() == expected
-
-
-def test_damage_is_told_once():
-    """A leaf with a wrong checksum gives one finding, although two states lead to it."""
+    # Index records come in their order, each with the node that holds it.
+    pool = Pool()
+    read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
+    owner, record = pool.find_children(np.array([0]))
+    assert (owner.tolist(), record["oid"].tolist()) == ([0, 0], [2, 3])
+    # A leaf with a wrong checksum gives one finding, although two states lead to it.
     torn = node(3, [mapping(20, 4, 92)])[:-1] + b"\1"
     broken = store_of({1: node(1, ROOT, level=1, root=(2, 3)), 2: node(2, [mapping(10, 3, 90)]), 3: torn})
     source, pool = TreeSource(broken, "omap", 1, 7), Pool()
     read_alone(walk_tree(source, pool=pool))
     read_alone(walk_tree(source, pool=pool))
     assert [item.structure for item in broken.log.findings] == ["omap tree, node 3"]
-
-
-def test_rows_are_found_by_address_number_and_level(store):
-    """Index records come in their order, each with the node that holds it."""
-    pool = Pool()
-    read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
-    owner, record = pool.find_children(np.array([0]))
-    assert (owner.tolist(), record["oid"].tolist()) == ([0, 0], [2, 3])
+    # At transaction 3 the object of transaction 4 does not exist yet.
+    omap = read_omap(store, "omap", 1, 7)
+    found = view_at(omap, 3).find(np.array([10, 20], np.uint64))
+    assert (found < 0).tolist() == [False, True]
+    assert int(omap.paddr[found[0]]) == 90
 
 
 def test_rows_of_a_tree_of_three_levels():
@@ -87,8 +86,9 @@ def test_what_the_root_counts_is_compared_with_all_nodes_of_its_state(keys, node
     assert [(item.expected, item.found) for item in store.log.findings] == sides
 
 
-def test_states_of_different_heights_share_a_root_that_is_not_read_yet():
-    """Roots of level 2 are read first: the second state of level 1 waits for what the first one requested."""
+def test_states_that_share_nodes():
+    """States wait for shared nodes, and report those with two numbers."""
+    # Roots of level 2 are read first: the second state of level 1 waits for what the first one requested.
     blocks = {
         1: node(1, [child(10, 3, 4)], level=2, root=(2, 4)),
         4: node(4, ROOT, level=1),
@@ -100,10 +100,7 @@ def test_states_of_different_heights_share_a_root_that_is_not_read_yet():
     trees = [walk_tree(TreeSource(store, "omap", root, 7), pool=pool) for root in (1, 5, 5)]
     assert [found.paddr.tolist() for found in read_together(trees)] == [[1, 4, 2, 3], [5, 2, 3], [5, 2, 3]]
     assert store.log.findings == []
-
-
-def test_states_lead_to_one_address_as_two_nodes():
-    """The second state calls leaf 2 node 9: it reads the block again, reports it, and both states end."""
+    # The second state calls leaf 2 node 9: it reads the block again, reports it, and both states end.
     blocks = {
         1: node(1, ROOT, level=1, root=(2, 3)),
         2: node(2, [mapping(10, 3, 90)]),
@@ -115,14 +112,6 @@ def test_states_lead_to_one_address_as_two_nodes():
     found = read_together([walk_tree(source, pool=pool) for source in sources])
     assert [rows.node_id.tolist() for rows in found] == [[1, 2, 3], [5, 9, 3]]
     assert "omap tree, node 9" in [item.structure for item in store.log.findings]
-
-
-def test_a_map_as_of_an_older_transaction(store):
-    """At transaction 3 the object of transaction 4 does not exist yet."""
-    omap = read_omap(store, "omap", 1, 7)
-    found = view_at(omap, 3).find(np.array([10, 20], np.uint64))
-    assert (found < 0).tolist() == [False, True]
-    assert int(omap.paddr[found[0]]) == 90
 
 
 @pytest.mark.parametrize(("block_size", "expected"), [(4096, [1, 1, 2]), (3000, [1, 2, 2])])

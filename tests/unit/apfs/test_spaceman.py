@@ -71,10 +71,7 @@ def test_clear_bits_are_free_blocks_and_chunks_without_bitmap_are_free(read):
     space = read_space(store, checkpoint)
     assert runs(space) == [[5, 11]]
     assert store.log.findings == []
-
-
-def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
-    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool without the blocks in it."""
+    # Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool without the blocks in it.
     store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: USED, **FIRST_FIVE})
     found = {(item.type, item.paddr, item.num_blocks) for item in read_space(store, checkpoint).regions}
     assert found == {
@@ -84,10 +81,16 @@ def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
         ("internal-pool-bitmap", 19, 1),
         ("internal-pool", 16, 3),
     }
+    # The last chunk has 4 blocks; the remaining bits of its bitmap are clear but stand for no blocks.
+    entries = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0), (16, 4, 1, BITMAP2))
+    blocks = {SPACEMAN: spaceman(device(20, 12), CIB), CIB: entries, **FIRST_FIVE, BITMAP2: b"\x07".ljust(BLOCK, b"\0")}
+    store, checkpoint = read(blocks)
+    assert runs(read_space(store, checkpoint)) == [[5, 11], [19, 1]]
 
 
-def test_addresses_of_chunk_information_can_stand_in_blocks_of_their_own(read):
-    """The space manager names the address block of a device, which names two chunk-info blocks."""
+def test_chunks_and_queues(read):
+    """Address blocks, free queues, and no space manager."""
+    # The space manager names the address block of a device, which names two chunk-info blocks.
     cab = (bytes(32) + struct.pack("<IIQQ", 0, 2, CIB, CIB2)).ljust(BLOCK, b"\0")
     first, second = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0)), chunks((16, 4, 0, BITMAP2))
     main = device(20, 11, num_cibs=2, num_cabs=1)
@@ -95,6 +98,22 @@ def test_addresses_of_chunk_information_can_stand_in_blocks_of_their_own(read):
     space = read_space(store, checkpoint)
     assert runs(space) == [[5, 11]]
     assert [item.paddr for item in space.regions if item.type == "spaceman-cab"] == [CAB]
+    # Two entries (transaction, block): one of 4 blocks, one without a value.
+    entries = [(struct.pack("<QQ", 6, 8), struct.pack("<Q", 4)), (struct.pack("<QQ", 6, 14), b"")]
+    tree = bytearray(record_root(30, FREE_QUEUE, entries))
+    # Entries of four numbers follow the head of 56 bytes; a value that starts at 0xFFFF does not exist.
+    tree[56 + 8 + 4 : 56 + 8 + 6] = b"\xff\xff"
+    found = {QUEUE: with_checksum(bytes(tree)), CIB: USED, **FIRST_FIVE}
+    blocks = {SPACEMAN: spaceman(device(20, 11), CIB, pool=queue(5, 30)), **found}
+    store, checkpoint = read(blocks)
+    space = read_space(store, checkpoint)
+    waiting = [(item.paddr, item.num_blocks) for item in space.pending]
+    assert (waiting, space.queued) == ([(8, 4), (14, 1)], {0: 5})
+    # The superblock names an object that the checkpoint does not hold.
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB)})
+    checkpoint.ephemerals.pop(OID)
+    with pytest.raises(FormatError, match="does not hold it"):
+        read_space(store, checkpoint)
 
 
 def test_counts_that_differ_from_the_bitmap_are_told(read):
@@ -107,6 +126,11 @@ def test_counts_that_differ_from_the_bitmap_are_told(read):
         ("bitmap of the chunk at block 0, main device", BITMAP * BLOCK, "2", "3"),
         ("space manager", None, "9", "11"),
     ]
+    # The remaining bitmaps alone give no count.
+    chunk = chunks((0, 8, 3, 1 << 40), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunk, **FIRST_FIVE})
+    assert not read_space(store, checkpoint).is_free_known
+    assert "the bitmap cannot be read" in {item.message for item in store.log.findings}
 
 
 @pytest.mark.parametrize("mark", [0, 0x4000000000000000 // BLOCK])
@@ -117,20 +141,6 @@ def test_chunks_of_the_second_device_bear_its_mark(read, mark):
     store, checkpoint = read({SPACEMAN: manager, CIB: USED, CIB2: second, **FIRST_FIVE}, is_fusion=True)
     assert runs(read_space(store, checkpoint)) == [[5, 11], [0x4000000000000000 // BLOCK, 8]]
     assert device_blocks(store, checkpoint) == (20, 8)
-
-
-def test_a_ghost_in_a_free_queue_is_a_single_block(read):
-    """Two entries (transaction, block): one of 4 blocks, one without a value."""
-    entries = [(struct.pack("<QQ", 6, 8), struct.pack("<Q", 4)), (struct.pack("<QQ", 6, 14), b"")]
-    tree = bytearray(record_root(30, FREE_QUEUE, entries))
-    # Entries of four numbers follow the head of 56 bytes; a value that starts at 0xFFFF does not exist.
-    tree[56 + 8 + 4 : 56 + 8 + 6] = b"\xff\xff"
-    found = {QUEUE: with_checksum(bytes(tree)), CIB: USED, **FIRST_FIVE}
-    blocks = {SPACEMAN: spaceman(device(20, 11), CIB, pool=queue(5, 30)), **found}
-    store, checkpoint = read(blocks)
-    space = read_space(store, checkpoint)
-    waiting = [(item.paddr, item.num_blocks) for item in space.pending]
-    assert (waiting, space.queued) == ([(8, 4), (14, 1)], {0: 5})
 
 
 @pytest.mark.parametrize(
@@ -147,22 +157,6 @@ def test_what_leaves_its_block_ends_the_reading(read, blocks, reason):
         read_space(*read(blocks))
 
 
-def test_a_checkpoint_without_space_manager_has_no_space(read):
-    """The superblock names an object that the checkpoint does not hold."""
-    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB)})
-    checkpoint.ephemerals.pop(OID)
-    with pytest.raises(FormatError, match="does not hold it"):
-        read_space(store, checkpoint)
-
-
-def test_bits_behind_the_last_block_of_a_chunk_do_not_count(read):
-    """The last chunk has 4 blocks; the remaining bits of its bitmap are clear but stand for no blocks."""
-    entries = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0), (16, 4, 1, BITMAP2))
-    blocks = {SPACEMAN: spaceman(device(20, 12), CIB), CIB: entries, **FIRST_FIVE, BITMAP2: b"\x07".ljust(BLOCK, b"\0")}
-    store, checkpoint = read(blocks)
-    assert runs(read_space(store, checkpoint)) == [[5, 11], [19, 1]]
-
-
 @pytest.mark.parametrize(
     ("bitmap", "num_free", "is_known"), [(b"\x1f", 11, True), (b"\x00", 11, False), (b"\x1f", 12, False)]
 )
@@ -177,14 +171,6 @@ def test_free_space_is_unknown_where_counts_differ(read, bitmap, num_free, is_kn
     store, checkpoint = read(blocks)
     assert read_space(store, checkpoint).is_free_known == is_known
     assert bool(store.log.findings) != is_known
-
-
-def test_free_space_is_unknown_where_a_bitmap_lies_outside(read):
-    """The remaining bitmaps alone give no count."""
-    chunk = chunks((0, 8, 3, 1 << 40), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
-    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunk, **FIRST_FIVE})
-    assert not read_space(store, checkpoint).is_free_known
-    assert "the bitmap cannot be read" in {item.message for item in store.log.findings}
 
 
 @pytest.mark.parametrize(("num_blocks", "expected"), [(12, (12, 8)), (20, (20, 0)), (21, (20, 0))])

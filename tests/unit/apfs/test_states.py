@@ -7,25 +7,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.errors import TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
 from layoutscope.filesystems.apfs.container import Container, _compare_copies, _report_truncation, report_changes
 from layoutscope.filesystems.apfs.fsrecords import RecordTree
-from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
-    _checkpoint_state,
     _count_mapped_nodes,
     _is_whole,
-    _snapshot_states,
-    count_dropped_nodes,
     describe_state,
     list_snapshots,
     no_such_state,
     snapshot_view,
 )
 from layoutscope.filesystems.apfs.volume import _flags
-from layoutscope.filesystems.contract import ReadableState
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
 from layoutscope.tables import TextColumn
@@ -89,32 +84,10 @@ def test_nodes_that_still_hold_are_counted():
     assert _count_mapped_nodes(container, omap, 7) == (6, 2)
     assert _count_mapped_nodes(container, omap, 9) == (7, 3)
     assert _count_mapped_nodes(container, omap, 6) == (0, 0)
-
-
-def test_nodes_without_header_and_of_several_blocks():
-    """The former count if they are referenced; the latter are not verified and do not count."""
+    # The former count if they are referenced; the latter are not verified and do not count.
     omap = object_map((10, 7, 2), (11, 7, 3), bare=[True, False], size=[BLOCK, 2 * BLOCK])
     container = SimpleNamespace(blocks=store_of({2: bytes(BLOCK), 4: bytes(BLOCK)}).blocks)
     assert _count_mapped_nodes(container, omap, 7) == (2, 1)
-
-
-def test_nodes_that_the_newest_state_has_given_up(monkeypatch):
-    """None if nothing newer is given; one of two if a newer map has the other; both of a lost volume."""
-    nodes = rows_of("fs", {"paddr": np.array([2, 3], np.uint64)})
-    state = SimpleNamespace(number=1, superblock=SimpleNamespace(hdr=SimpleNamespace(oid=40)))
-    newest = SimpleNamespace(store=store_of({0: bytes(BLOCK)}))
-
-    def open_volume(*arguments):
-        assert arguments[2:] == (40, 1)
-        return SimpleNamespace(omap=SimpleNamespace(paddr=np.array([3, 9], np.uint64)))
-
-    def lose_volume(*_):
-        raise FormatError("lost", structure="volume superblock", image_offset=None)
-
-    assert count_dropped_nodes(None, state, nodes) == {}
-    for opened, expected in ((open_volume, 1), (lose_volume, 2)):
-        monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.open_volume", opened)
-        assert count_dropped_nodes(newest, state, nodes) == {"nodes given up since": expected}
 
 
 def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
@@ -126,11 +99,22 @@ def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
     return RecordTree({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
 
 
-def test_snapshots_are_listed_in_their_order():
+def test_snapshots_flags_and_fields():
+    """Snapshots in order, flags of an encryption, and fields of superblocks."""
     listed = list_snapshots(records(("before", 5, 1000, 70, 80), ("after", 9, 2000, 71, 81)))
     assert listed == [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]
     assert [item.view for item in listed] == ["snapshot before", "snapshot after"]
     assert list_snapshots(RecordTree()) == []
+    # Bits 0 and 1 are encrypting and decrypting (ERSB_FLAG_ENCRYPTING, ERSB_FLAG_DECRYPTING).
+    assert _flags(0) == ["state unknown"]
+    assert _flags(1) == ["encrypting"]
+    assert _flags(3) == ["encrypting", "decrypting"]
+    # The number of blocks is at byte 40 of the superblock.
+    store = store_of({0: bytes(BLOCK)})
+    container = SimpleNamespace(log=store.log, checkpoint=SimpleNamespace(paddr=3))
+    for field in ("", "num_blocks"):
+        Container.at_superblock(container, field).add("structure-invalid", "error", "words")
+    assert [item.image_offset for item in store.log.findings] == [3 * BLOCK, 3 * BLOCK + 40]
 
 
 @pytest.mark.parametrize(
@@ -156,73 +140,6 @@ def test_what_is_there_in_place_of_a_state(monkeypatch):
     monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.states_of", lambda _: rows)
     assert no_such_state(None, "x", None) == ("no snapshot 'x'. Choose from: checkpoint 20, snapshot before")
     assert no_such_state(None, None, 7).startswith("no state of transaction 7. ")
-
-
-def test_flags_of_an_encryption_under_way():
-    """Bits 0 and 1 are encrypting and decrypting (ERSB_FLAG_ENCRYPTING, ERSB_FLAG_DECRYPTING)."""
-    assert _flags(0) == ["state unknown"]
-    assert _flags(1) == ["encrypting"]
-    assert _flags(3) == ["encrypting", "decrypting"]
-
-
-def test_snapshots_that_are_lost_are_counted(monkeypatch):
-    """One of three snapshots is listed; its map names two nodes, one of them still valid; another volume is lost."""
-    name = "layoutscope.filesystems.apfs.snapshots"
-    omap, store = object_map((10, 5, 2), (11, 5, 3)), store_of({0: bytes(BLOCK)})
-    state = SimpleNamespace(name="Data", omap=omap, superblock=SimpleNamespace(num_snapshots=3))
-
-    def open_volume(*arguments):
-        if arguments[2] == 41:
-            raise FormatError("lost", structure="volume superblock", image_offset=None)
-        return state
-
-    monkeypatch.setattr(f"{name}.open_volume", open_volume)
-    monkeypatch.setattr(f"{name}.read_snapshots", lambda *_: [Snapshot("before", 5, 1000, 70, 80)])
-    monkeypatch.setattr(f"{name}._count_mapped_nodes", lambda _, omap, xid: (len(omap.oid), 1) if xid == 5 else (0, 0))
-    for is_whole, is_open in ((True, True), (True, False), (False, True)):
-        monkeypatch.setattr(f"{name}._is_whole", lambda _, found=is_whole: found)
-        monkeypatch.setattr(f"{name}._is_open", lambda *_, found=is_open: found)
-        superblock = SimpleNamespace(fs_oid=[40, 41])
-        assert _snapshot_states(SimpleNamespace(store=store, superblock=superblock)) == [
-            ReadableState("snapshot", "before", 5, "Data", 1000, is_whole and is_open, 2, 1),
-            ReadableState("snapshot", "2 lost", 0, "Data", 0, False, 0, 0),
-            ReadableState("snapshot", "unknown", 0, "volume 2", 0, False, 0, 0),
-        ]
-    container = SimpleNamespace(store=store, superblock=superblock)
-    for count, labels in ((1, ["before", "unknown"]), (2, ["before", "1 lost", "unknown"])):
-        state.superblock.num_snapshots = count
-        assert [row.label for row in _snapshot_states(container)] == labels
-
-
-@pytest.mark.parametrize(
-    ("errors", "num_volumes", "is_whole", "expected"),
-    [((), 2, True, True), (("damage",), 2, True, False), ((), 1, True, False), ((), 2, False, False)],
-)
-def test_a_checkpoint_is_whole_with_its_volumes_and_their_maps(monkeypatch, errors, num_volumes, is_whole, expected):
-    """Both slots have a volume; four of the five nodes that each map names are valid. The later change is reported."""
-    name = "layoutscope.filesystems.apfs.snapshots"
-    volumes = [
-        (SimpleNamespace(volname=title + b"\0", last_mod_time=time), 60) for title, time in ((b"A", 9), (b"B", 5))
-    ]
-    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, errors))
-    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: volumes[:num_volumes])
-    monkeypatch.setattr(f"{name}.read_map_at", lambda *_: "map")
-    monkeypatch.setattr(f"{name}._count_mapped_nodes", lambda *_: (5, 4))
-    monkeypatch.setattr(f"{name}._is_whole", lambda _: is_whole)
-    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40, 0, 41])
-    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
-    names = ", ".join("AB"[:num_volumes])
-    assert state == ReadableState("checkpoint", "20", 20, names, 9, expected, 5 * num_volumes, 4 * num_volumes)
-
-
-def test_a_checkpoint_without_a_map_counts_no_nodes(monkeypatch):
-    name = "layoutscope.filesystems.apfs.snapshots"
-    monkeypatch.setattr(f"{name}.checkpoints.open_checkpoint", lambda *_: (None, ()))
-    monkeypatch.setattr(f"{name}.volumes_at", lambda *_: [(SimpleNamespace(volname=b"A", last_mod_time=9), 60)])
-    monkeypatch.setattr(f"{name}.read_map_at", lambda *_: None)
-    superblock = SimpleNamespace(hdr=SimpleNamespace(xid=20), fs_oid=[40])
-    state = _checkpoint_state(SimpleNamespace(store=None, area=None), 3, superblock)
-    assert state == ReadableState("checkpoint", "20", 20, "A", 9, False, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -278,12 +195,3 @@ def test_a_container_that_is_larger_than_the_image_is_told(num_blocks, is_told):
     _report_truncation(store, (num_blocks,))
     found = [(item.code, item.image_offset, item.expected, item.found) for item in store.log.findings]
     assert found == [("truncated", 0, f"{num_blocks * BLOCK} bytes", f"{4 * BLOCK} bytes")] * is_told
-
-
-def test_findings_about_a_superblock_are_at_its_fields():
-    """The number of blocks is at byte 40 of the superblock."""
-    store = store_of({0: bytes(BLOCK)})
-    container = SimpleNamespace(log=store.log, checkpoint=SimpleNamespace(paddr=3))
-    for field in ("", "num_blocks"):
-        Container.at_superblock(container, field).add("structure-invalid", "error", "words")
-    assert [item.image_offset for item in store.log.findings] == [3 * BLOCK, 3 * BLOCK + 40]

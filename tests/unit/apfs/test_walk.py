@@ -25,6 +25,7 @@ from layoutscope.filesystems.apfs.verify import VALID_NAMES, check_nodes, hash_o
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
+from tests.cases import for_each
 from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, object_map, record_root, store_of
 
 MARK = 2**62 // BLOCK
@@ -44,6 +45,18 @@ def found(store):
     return [(item.code, item.structure, item.image_offset) for item in store.log.findings]
 
 
+def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
+    """Return a node with changed numbers, given as (offset, size in bytes, value)."""
+    data = bytearray(block)
+    for place, size, number in changes:
+        data[place : place + size] = number.to_bytes(size, "little")
+    return with_checksum(bytes(data))
+
+
+FREE = BLOCK - HEAD - 2 * 4 - 2 * 16 - 2 * 16
+"""Bytes of free space in a leaf of two entries: the node without its table, keys and values."""
+
+
 def test_nodes_come_level_by_level_in_key_order():
     """Root in block 1, leaves in blocks 2 and 3, both children of the first node."""
     store = store_of(tree())
@@ -58,31 +71,80 @@ def test_nodes_come_level_by_level_in_key_order():
     assert nodes.used_bytes.tolist() == [48, 64, 64]
     assert [len(batch.slots) for batch in leaves] == [4]
     assert found(store) == []
-
-
-def test_object_map_knows_its_leaves():
-    """Entries of both leaves, each with the position of its leaf among the nodes."""
+    # Entries of both leaves, each with the position of its leaf among the nodes.
     omap = read_omap(store_of(tree()), "omap", 1, 7)
     assert omap.oid.tolist() == [10, 10, 20, 30]
     assert omap.paddr.tolist() == [90, 91, 92, 93]
     assert omap.leaf.tolist() == [1, 1, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("broken", "expected"),
+def right(*changes: tuple[int, int, int]) -> dict[str, bytes]:
+    """Return the second leaf with changed numbers."""
+    return {"right": change_node(node(3, RIGHT), *changes)}
+
+
+def rooted(second: tuple[bytes, bytes], *counts: int) -> dict[str, bytes]:
+    """Return a root with another second record, and counts of keys and nodes."""
+    return {"root": node(1, [ROOT[0], second], level=1, root=counts)}
+
+
+HALF, WHOLE = [10, 10], [10, 10, 20, 30]
+INVALID, DIFFERS = [("node-invalid", 3)], [("node-header-differs", 3)]
+
+
+@for_each(
+    "instead, oids, findings",
     [
         # The second leaf has another number, a younger transaction, another level, or a wrong checksum.
-        (node(9, RIGHT), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
-        (node(3, RIGHT, xid=8), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
-        (node(3, [child(20, 4, 2)], level=1), ("node-invalid", "omap tree, node 3", 3 * BLOCK)),
-        (node(3, RIGHT)[:-1] + b"\1", ("checksum-mismatch", "omap tree, node 3", 3 * BLOCK)),
+        ({"right": node(9, RIGHT)}, HALF, INVALID),
+        ({"right": node(3, RIGHT, xid=8)}, HALF, INVALID),
+        ({"right": node(3, [child(20, 4, 2)], level=1)}, HALF, INVALID),
+        ({"right": node(3, RIGHT)[:-1] + b"\1"}, HALF, [("checksum-mismatch", 3)]),
+        # The second leaf begins before the key that its parent has for it.
+        ({"right": node(3, [mapping(15, 4, 92), RIGHT[1]])}, [10, 10, 15, 30], [("keys-unordered", 3)]),
+        # The index leads to block 50 of a container of four blocks, or twice to block 2.
+        (rooted(child(20, 4, 50), 4, 3), HALF, [("node-missing", 50)]),
+        (rooted(child(20, 4, 2), 2, 2), HALF, [("node-invalid", 2)]),
+        # Type at byte 24, storage at 27, kind of records at 28, flags at 32, length of the free space at 46.
+        (right((24, 1, 2)), WHOLE, DIFFERS),  # below a root, a leaf has the type of a node, not of a root
+        (right((32, 2, 7)), WHOLE, DIFFERS),  # it does not have the flag of a root
+        (right((32, 2, 4)), WHOLE, DIFFERS),  # it has the flag of a leaf
+        (right((27, 1, 0)), WHOLE, DIFFERS),  # a physical tree has no virtual nodes
+        (right((27, 1, 0x80)), WHOLE, DIFFERS),  # nor has it ephemeral nodes
+        (right((46, 2, BLOCK - HEAD - 8 - 32)), WHOLE, []),  # free space that ends with the node
+        (right((46, 2, BLOCK - HEAD - 8 - 32 + 1)), WHOLE, DIFFERS),  # free space that ends after the node
+        (right((46, 2, FREE)), WHOLE, []),
+        (right((24, 1, 4)), HALF, INVALID),  # another type of object
+        (right((28, 4, 14)), HALF, INVALID),  # a node of a tree of other records
+        # The root is an index node; without the flag it has no information about the tree.
+        ({"root": change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))}, WHOLE, [("node-header-differs", 1)]),
     ],
 )
-def test_node_that_is_not_what_was_looked_for_is_left_out(broken, expected):
-    """The finding is located at the node; the other leaf is read."""
-    store = store_of(tree(right=broken))
-    assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10]
-    assert found(store) == [expected]
+def test_nodes_that_contradict_their_place(instead, oids, findings):
+    """The finding is located at the node; the other leaf is read, and records of the right node are used."""
+    store = store_of(tree(**instead))
+    assert read_omap(store, "omap", 1, 7).oid.tolist() == oids
+    assert found(store) == [(code, f"omap tree, node {number}", number * BLOCK) for code, number in findings]
+
+
+@for_each(
+    "keys, nodes, told",
+    [
+        (5, 4, [("error", "4", "5"), ("error", "3", "4")]),
+        (5, 3, [("error", "4", "5")]),  # what is counted too much is missing
+        (3, 3, [("warning", "4", "3")]),
+        (4, 2, [("warning", "3", "2")]),
+    ],
+)
+def test_counts_and_kind_of_a_root(keys, nodes, told):
+    """The tree has four keys and three nodes. Block 2 is a node, but not a root."""
+    store = store_of(tree(root=node(1, ROOT, level=1, root=(keys, nodes))))
+    read_omap(store, "omap", 1, 7)
+    assert {item.code for item in store.log.findings} == {"count-differs"}
+    assert [(item.level, item.expected, item.found) for item in store.log.findings] == told
+    store = store_of(tree())
+    assert len(read_omap(store, "omap", 2, 7)) == 0
+    assert found(store) == [("tree-unreadable", "omap tree, node 2", 2 * BLOCK)]
 
 
 def test_what_a_node_should_be_is_told_beside_what_it_is():
@@ -97,16 +159,14 @@ def test_what_a_node_should_be_is_told_beside_what_it_is():
         store = store_of(tree(right=broken))
         read_omap(store, "omap", 1, 7)
         assert [(item.expected, item.found) for item in store.log.findings] == [sides]
-
-
-def test_keys_out_of_order_are_worst_in_a_map():
-    """A map is searched by bisection, so disorder hides objects; other trees are read as a whole."""
+    # A map is searched by bisection, so disorder hides objects; other trees are read as a whole.
     levels = [level_of_disorder(tree) for tree in ("omap", "container-omap", "fs", "extentref", "spaceman")]
     assert levels == ["error", "error", "warning", "warning", "warning"]
 
 
-def test_a_record_that_leaves_its_leaf_is_left_out_alone():
-    """The third entry of block 3, 2 * 4 bytes into its table, has its value after the node; the rest is read."""
+def test_records_that_leave_their_leaf():
+    """Records are compared with their node and their root."""
+    # The third entry of block 3, 2 * 4 bytes into its table, has its value after the node; the rest is read.
     leaf = bytearray(node(3, [*RIGHT, mapping(40, 7, 94)]))
     entry = HEAD + 2 * 4
     leaf[entry + 2 : entry + 4] = (BLOCK).to_bytes(2, "little")
@@ -116,57 +176,29 @@ def test_a_record_that_leaves_its_leaf_is_left_out_alone():
     assert found(store) == [("record-invalid", "omap tree, record 2 of node 3", 3 * BLOCK + entry)]
     assert omap.nodes.valid.tolist() == [VALID_NAMES.index(name) for name in ("checksum", "checksum", "no")]
     assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED]
+    # A root with less than the 8 bytes of a key is reported; more is valid. It is number five of the last 40 bytes.
+    whole = record_root(1, 9, [(struct.pack("<Q", 5), bytes(20)), (struct.pack("<Q", 6), bytes(8))])
+    for number, is_told in ((8, False), (7, True), (9, False)):
+        store = store_of({1: change_node(whole, (BLOCK - INFO + 16, 4, number))})
+        read_nodes(TreeSource(store, "spaceman", 1, 7))
+        assert [item[0] for item in found(store)] == ["count-differs"] * is_told
+    # A tree of blocks to move when a container shrinks has no subtype (byte 28); an object map has subtype 11.
+    leaf = record_root(2, 5, [(struct.pack("<Q", 5), bytes(16))])
+    for kind, codes in (("evict-mapping", []), ("spaceman", ["node-invalid"])):
+        store = store_of({2: leaf})
+        read_nodes(TreeSource(store, kind, 2, 7))
+        assert [item[0] for item in found(store)] == codes
 
 
-def test_address_outside_the_container_is_told():
-    """The index leads to block 50 of a container of four blocks."""
-    store = store_of(tree(root=node(1, [ROOT[0], child(20, 4, 50)], level=1, root=(4, 3))))
-    assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10]
-    assert found(store) == [("node-missing", "omap tree, node 50", 50 * BLOCK)]
-
-
-def test_node_that_two_entries_lead_to_is_read_once():
-    """Both entries of the root lead to block 2."""
-    store = store_of(tree(root=node(1, [ROOT[0], child(20, 4, 2)], level=1, root=(2, 2))))
-    assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10]
-    assert found(store) == [("node-invalid", "omap tree, node 2", 2 * BLOCK)]
-
-
-def test_counts_of_the_root_are_compared():
-    """The tree has four keys and three nodes; the root counts five and four."""
-    store = store_of(tree(root=node(1, ROOT, level=1, root=(5, 4))))
-    read_omap(store, "omap", 1, 7)
-    sides = [(item.code, item.expected, item.found) for item in store.log.findings]
-    assert sides == [("count-differs", "4", "5"), ("count-differs", "3", "4")]
-
-
-def test_keys_that_fall_are_told():
-    """The second leaf begins before the key that its parent has for it."""
-    store = store_of(tree(right=node(3, [mapping(15, 4, 92), RIGHT[1]])))
-    read_omap(store, "omap", 1, 7)
-    assert found(store) == [("keys-unordered", "omap tree, node 3", 3 * BLOCK)]
-
-
-def test_tree_whose_root_is_a_leaf_of_another_is_unreadable():
-    """Block 2 is a node, but not a root."""
-    store = store_of(tree())
-    assert len(read_omap(store, "omap", 2, 7)) == 0
-    assert found(store) == [("tree-unreadable", "omap tree, node 2", 2 * BLOCK)]
-
-
-def test_free_bytes_are_those_of_all_three_lists():
-    """Free space and the free lists of keys and of values: 100 in the first, 24 and 40 bytes in the others.
-
-    Bytes 48 to 55 of a node are the places and lengths of the two lists (btn_key_free_list, btn_val_free_list).
-    """
+def test_numbers_of_a_node():
+    """Free bytes, transactions and places."""
+    # Free space and the free lists of keys and of values: 100 in the first, 24 and 40 bytes in the others.
+    # Bytes 48 to 55 of a node are the places and lengths of the two lists (btn_key_free_list, btn_val_free_list).
     leaf = bytearray(node(3, RIGHT))
     leaf[44:56] = struct.pack("<HHHHHH", 0, 100, 0, 24, 0, 40)
     nodes, _ = read_nodes(TreeSource(store_of(tree(right=with_checksum(bytes(leaf)))), "omap", 1, 7))
     assert nodes.free_bytes.tolist()[2] == 100 + 24 + 40
-
-
-def test_a_node_without_header_has_the_transaction_of_its_entry():
-    """Nodes of sealed volumes have a zero header; the entry that leads to them says that they are of transaction 7."""
+    # Nodes of sealed volumes have a zero header; the entry that leads to them says that they are of transaction 7.
     opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
     batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
     assert to_node_rows(batch).xid.tolist() == [7]
@@ -174,50 +206,16 @@ def test_a_node_without_header_has_the_transaction_of_its_entry():
     assert to_node_rows(bare).xid.tolist() == [7]
     younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
     assert to_node_rows(younger).xid.tolist() == [5]
-
-
-def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:
-    """Return a node with changed numbers, given as (offset, size in bytes, value)."""
-    data = bytearray(block)
-    for place, size, number in changes:
-        data[place : place + size] = number.to_bytes(size, "little")
-    return with_checksum(bytes(data))
-
-
-FREE = BLOCK - HEAD - 2 * 4 - 2 * 16 - 2 * 16
-"""Bytes of free space in a leaf of two entries: the node without its table, keys and values."""
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ([(24, 1, 2)], "node-header-differs"),  # below a root, a leaf has the type of a node, not of a root
-        ([(32, 2, 7)], "node-header-differs"),  # it does not have the flag of a root
-        ([(32, 2, 4)], "node-header-differs"),  # it has the flag of a leaf
-        ([(27, 1, 0)], "node-header-differs"),  # a physical tree has no virtual nodes
-        ([(27, 1, 0x80)], "node-header-differs"),  # nor has it ephemeral nodes
-        ([(46, 2, BLOCK - HEAD - 8 - 32)], None),  # free space that ends with the node
-        ([(46, 2, BLOCK - HEAD - 8 - 32 + 1)], "node-header-differs"),  # free space that ends after the node
-        ([(24, 1, 4)], "node-invalid"),  # another type of object
-        ([(28, 4, 14)], "node-invalid"),  # a node of a tree of other records
-        ([(46, 2, FREE)], None),
-    ],
-)
-def test_heads_that_contradict_the_place_of_their_node(changes, code):
-    """Type at byte 24, storage at 27, kind of records at 28, flags at 32, length of the free space at 46.
-
-    The records of a node that is the right one are used all the same.
-    """
-    store = store_of(tree(right=change_node(node(3, RIGHT), *changes)))
-    assert read_omap(store, "omap", 1, 7).oid.tolist() == ([10, 10] if code == "node-invalid" else [10, 10, 20, 30])
-    assert found(store) == ([] if code is None else [(code, "omap tree, node 3", 3 * BLOCK)])
-
-
-def test_a_root_has_the_type_and_the_flag_of_one():
-    """The root is an index node in block 1; without the flag it has no information about the tree."""
-    store = store_of(tree(root=change_node(node(1, ROOT, level=1, root=(4, 3)), (24, 1, 3))))
-    assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10, 20, 30]
-    assert found(store) == [("node-header-differs", "omap tree, node 1", BLOCK)]
+    # Byte 60 of the second leaf of a batch is in block 3.
+    store = store_of(tree())
+    leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)
+    for log in (leaves.at(1, BLOCK + 60), leaves.at(0, 60), leaves.at(1)):
+        log.add("node-invalid", "error", "words")
+    assert found(store) == [
+        ("node-invalid", "omap tree, node 3", 3 * BLOCK + 60),
+        ("node-invalid", "omap tree, node 2", 2 * BLOCK + 60),
+        ("node-invalid", "omap tree, node 3", 3 * BLOCK),
+    ]
 
 
 @pytest.mark.parametrize(("count", "is_torn"), [(2, False), (3, True), (200, True)])
@@ -230,19 +228,6 @@ def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
     assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED if is_torn else SOUND]
     assert omap.nodes.num_records.tolist() == [2, 2, 0 if is_torn else 2]
     assert [item[2] for item in found(store)] == [3 * BLOCK] * is_torn
-
-
-def test_a_byte_of_a_node_is_told_where_the_node_is():
-    """Byte 60 of the second leaf of a batch is in block 3."""
-    store = store_of(tree())
-    leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)
-    for log in (leaves.at(1, BLOCK + 60), leaves.at(0, 60), leaves.at(1)):
-        log.add("node-invalid", "error", "words")
-    assert found(store) == [
-        ("node-invalid", "omap tree, node 3", 3 * BLOCK + 60),
-        ("node-invalid", "omap tree, node 2", 2 * BLOCK + 60),
-        ("node-invalid", "omap tree, node 3", 3 * BLOCK),
-    ]
 
 
 SHA256 = 1
@@ -258,28 +243,17 @@ def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, ha
     source = TreeSource(store, "omap", 2, 7)
     places = locate_nodes(source, np.array([2], np.uint64))
     places = replace(places, child_hash=want if has_hash else np.empty((1, 0), np.uint8))
-    head = {"level": np.zeros(1, np.uint16)}
-    valid, is_sound, _ = check_nodes(
-        source,
-        places,
-        head,
-        np.frombuffer(block, np.uint8)[None],
-        level_wanted=0,
-        hash_type=SHA256,
-        is_noheader=True,
-    )
-    assert (valid.tolist(), is_sound.tolist()) == ([expected], [expected > 0])
+
+    def check(level):
+        head, data = {"level": np.zeros(1, np.uint16)}, np.frombuffer(block, np.uint8)[None]
+        told = check_nodes(source, places, head, data, level_wanted=level, hash_type=SHA256, is_noheader=True)
+        return [each.tolist() for each in told]
+
+    valid, is_sound, _ = check(0)
+    assert (valid, is_sound) == ([expected], [expected > 0])
     assert found(store) == [("checksum-mismatch", "omap tree, node 2", 2 * BLOCK)] * (expected == 0)
-    valid, _, is_damaged = check_nodes(
-        source,
-        places,
-        head,
-        np.frombuffer(block, np.uint8)[None],
-        level_wanted=1,
-        hash_type=SHA256,
-        is_noheader=True,
-    )
-    assert (valid.tolist(), is_damaged.tolist()) == ([0], [True])
+    valid, _, is_damaged = check(1)
+    assert (valid, is_damaged) == ([0], [True])
 
 
 def test_hashes_have_the_length_of_their_type():
@@ -308,23 +282,6 @@ def test_a_root_says_what_its_tree_is_like(changes, code):
     assert [item[0] for item in found(store)] == [code] * (code is not None)
     lost = store.lost
     assert [(part.paddr.tolist(), part.size_bytes.tolist()) for part in lost] == [([1], [BLOCK])] * (code is not None)
-
-
-def test_the_longest_key_is_that_of_the_records():
-    """A root with less than the 8 bytes of a key is reported; more is valid. It is number five of the last 40 bytes."""
-    whole = record_root(1, 9, [(struct.pack("<Q", 5), bytes(20)), (struct.pack("<Q", 6), bytes(8))])
-    for number, is_told in ((8, False), (7, True), (9, False)):
-        store = store_of({1: change_node(whole, (BLOCK - INFO + 16, 4, number))})
-        read_nodes(TreeSource(store, "spaceman", 1, 7))
-        assert [item[0] for item in found(store)] == ["count-differs"] * is_told
-
-
-@pytest.mark.parametrize(("keys", "nodes", "levels"), [(5, 3, ["error"]), (3, 3, ["warning"]), (4, 2, ["warning"])])
-def test_what_a_root_counts_too_much_is_missing(keys, nodes, levels):
-    """The tree has four keys and three nodes."""
-    store = store_of(tree(root=node(1, ROOT, level=1, root=(keys, nodes))))
-    read_omap(store, "omap", 1, 7)
-    assert [(item.code, item.level) for item in store.log.findings] == [("count-differs", level) for level in levels]
 
 
 def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
@@ -490,15 +447,6 @@ def test_nodes_are_decrypted_whose_mapping_says_so(monkeypatch, encrypted, has_k
     monkeypatch.setattr(Blocks, "decrypt", decrypt)
     read_nodes(TreeSource(store, "omap", 1, 7, view, key=b"key" if has_key else None))
     assert [item[0] for item in found(store)] == codes
-
-
-def test_trees_of_no_known_kind_may_have_any_records():
-    """A tree of blocks to move when a container shrinks has no subtype (byte 28); an object map has subtype 11."""
-    leaf = record_root(2, 5, [(struct.pack("<Q", 5), bytes(16))])
-    for kind, codes in (("evict-mapping", []), ("spaceman", ["node-invalid"])):
-        store = store_of({2: leaf})
-        read_nodes(TreeSource(store, kind, 2, 7))
-        assert [item[0] for item in found(store)] == codes
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.contents import inodes_by_kind, num_missing_entries, times_listed
+from layoutscope.filesystems.apfs.contents import inodes_by_kind, num_missing_entries
 
 FILE, DIRECTORY, SYMLINK, FIFO = 0o100000, 0o040000, 0o120000, 0o010000
 
@@ -63,10 +63,3 @@ def test_inodes_are_counted_as_superblocks_do():
     inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.get("inode")
     assert inodes_by_kind(inodes) == {"files": 1, "directories": 1, "symbolic links": 1, "other objects": 1}
     assert set(inodes_by_kind({}).values()) == {0}
-
-
-def test_entries_of_a_directory_lie_together():
-    """Entries of directories that do not exist are not counted."""
-    numbers, parents = np.array([2, 17, 30], np.uint64), np.array([2, 2, 5, 30], np.uint64)
-    assert times_listed(numbers, parents).tolist() == [2, 0, 1]
-    assert times_listed(numbers, parents[:0]).tolist() == [0, 0, 0]

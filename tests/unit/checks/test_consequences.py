@@ -42,78 +42,56 @@ def causes(*findings, volumes=()):
     return [item.causes for item in name_causes(findings, CAUSES, volumes)]
 
 
-def test_a_chain_of_causes_ends_at_the_first():
-    """The count follows from the chain, which follows from the record; both name the record."""
+def test_causes_and_what_is_none():
+    """Chains end at the first, and each byte is told once."""
+    # The count follows from the chain, which follows from the record; both name the record.
     told = name_causes((COUNT, CHAIN, BROKEN), CAUSES)
     assert [item.cause for item in told] == [BROKEN, BROKEN, None]
     assert [item.code for item in told] == ["valence-differs", "leaf-chain-broken", "records-invalid"]
-
-
-def test_what_is_of_another_tree_or_a_note_is_no_cause():
-    """A record of the attributes tree explains no chain of the catalog, and a note explains nothing."""
+    # A record of the attributes tree explains no chain of the catalog, and a note explains nothing.
     assert causes(CHAIN, OTHER) == [(), ()]
     assert causes(COUNT, NOTE) == [(), ()]
     assert causes(COUNT) == [()]
-
-
-def test_a_byte_is_told_of_once_at_the_highest_level():
-    """A warning at the place of an error with the same code is dropped; one elsewhere, or without a place, stays."""
+    # A warning at the place of an error with the same code is dropped; one elsewhere, or without a place, stays.
     low = Finding("records-invalid", "warning", "another name of it", 300, "seen in reading")
     aside = Finding("records-invalid", "warning", "catalog node 3", 308, "seen in reading")
     nowhere = Finding("records-invalid", "warning", "catalog", None, "3 further cases of the same kind")
     assert deduplicate([low, BROKEN, BROKEN, aside, nowhere]) == [BROKEN, aside, nowhere]
-
-
-SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has an impossible length")
-
-
-def test_what_several_causes_explain_names_all_of_them():
-    """A chain that either of two broken nodes of the catalog may have broken is assigned to neither alone."""
+    # A chain that either of two broken nodes of the catalog may have broken is assigned to neither alone.
     assert causes(BROKEN, SECOND, CHAIN) == [(), (), (BROKEN, SECOND)]
     assert name_causes((BROKEN, SECOND, CHAIN), CAUSES)[2].cause is None
     assert name_causes((BROKEN, CHAIN), CAUSES)[1].cause == BROKEN
 
 
-def test_what_names_an_object_follows_from_that_object_alone():
-    """The chain says which node it leads to; the other broken node is unrelated."""
+SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has an impossible length")
+
+
+def test_objects_and_nodes_as_causes():
+    """Objects, nodes and fields explain their own."""
+    # The chain says which node it leads to; the other broken node is unrelated.
     named = replace(CHAIN, found="5")
     assert causes(BROKEN, SECOND, named) == [(), (), (SECOND,)]
-
-
-def test_one_damaged_node_is_one_cause():
-    """Three bad records of a node, and the same block seen as a node of another tree, all follow from the first."""
+    # Three bad records of a node, and the same block seen as a node of another tree, all follow from the first.
     more = [replace(BROKEN, image_offset=at) for at in (308, 316)]
     shared = replace(OTHER, image_offset=300)
     assert causes(BROKEN, *more, shared) == [(), (BROKEN,), (BROKEN,), (BROKEN,)]
-
-
-def test_a_warning_causes_no_error_and_comes_behind_errors():
-    """A warning alone can explain a warning; if an error explains it too, the error is the cause."""
-    weak = replace(BROKEN, level="warning")
-    assert causes(weak, replace(CHAIN, level="error")) == [(), ()]
-    assert causes(weak, CHAIN) == [(), (weak,)]
-    assert causes(weak, SECOND, CHAIN) == [(), (), (SECOND,)]
-
-
-def test_a_field_is_the_cause_of_the_object_that_it_loses():
-    """As an error, the field is the cause; as a warning, it follows from the object, whose own bytes are damaged."""
+    # As an error, the field is the cause; as a warning, it follows from the object, whose own bytes are damaged.
     field = Finding("pointer-invalid", "error", "catalog node 1", 90, "leads elsewhere")
     leads = Causes(ROWS, ("records-invalid",), (), ("pointer-invalid",), lambda item: (
         About(names=(("catalog", 3),)) if item.code == "pointer-invalid" else about(item)))  # fmt: skip
     assert [item.causes for item in name_causes((field, BROKEN), leads)] == [(), (field,)]
     weak = replace(field, level="warning")
     assert [item.causes for item in name_causes((weak, BROKEN), leads)] == [(BROKEN,), ()]
-
-
-def test_one_volume_explains_nothing_of_another():
-    """A broken node in one volume does not explain a chain of the same tree in another; a container explains both."""
+    # A broken node in one volume does not explain a chain of the same tree in another; a container explains both.
     assert causes(BROKEN, CHAIN, volumes=("one", "two")) == [(), ()]
     assert causes(BROKEN, CHAIN, volumes=("one", "one")) == [(), (BROKEN,)]
     assert causes(BROKEN, CHAIN, volumes=("", "two")) == [(), (BROKEN,)]
-
-
-def test_causes_that_share_causes_are_followed_once():
-    """Each of 60 levels follows from two of the level below: 2 ** 60 paths, but only 2 * 60 links to follow."""
+    # A warning alone can explain a warning; if an error explains it too, the error is the cause.
+    weak = replace(BROKEN, level="warning")
+    assert causes(weak, replace(CHAIN, level="error")) == [(), ()]
+    assert causes(weak, CHAIN) == [(), (weak,)]
+    assert causes(weak, SECOND, CHAIN) == [(), (), (SECOND,)]
+    # Each of 60 levels follows from two of the level below: 2 ** 60 paths, but only 2 * 60 links to follow.
     codes = sorted(CODES)[:60]
     findings = [Finding(code, "error", f"catalog node {at}", at, "wrong") for code in codes for at in (1, 2)]
     rows = tuple(Follows(frozenset({low}), frozenset({high})) for low, high in pairwise(codes))

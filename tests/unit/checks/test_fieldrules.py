@@ -33,46 +33,38 @@ def test_condition_says_which_values_meet_it(want, met, broken):
     assert not want.is_met(np.array(broken, np.uint8)).any()
 
 
-def test_expected_values_may_differ_by_structure():
-    """An array of expected values has a row per structure, and every item of the structure must equal it."""
-    want = fieldrules.equals(np.array([1, 2]))
-    assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
-
-
 def test_finding_has_address_field_and_both_sides():
     """The second of two descriptors has a height of 7 at its byte 9; the first is valid."""
     buffer = np.zeros(28, np.uint8)
     buffer[14 + 9] = 7
     log = FindingLog()
     declared = rules("node-invalid", (NODE_DESCRIPTOR.height, ZERO, "has a height"), level="error")
-    at = lambda row, plus: log.at(f"node {row}", 14 * row + plus)  # noqa: E731
+    at = lambda row, byte: log.at(f"node {row}", byte)  # noqa: E731
     check_fields(NODE_DESCRIPTOR, buffer, np.array([0, 14]), declared, at)
     (found,) = log.findings
     assert (found.structure, found.image_offset, found.message) == ("node 1", 23, "height: has a height")
     assert (found.expected, found.found, found.level) == ("0", "7", "error")
-
-
-def test_item_of_a_repeated_field_is_named():
-    """The third reserved word of a header record is at byte 14 + 42 + 2 * 4 of the node."""
+    # The third reserved word of a header record is at byte 14 + 42 + 2 * 4 of the node.
     at = HEADER_NODE.offset_of("header.reserved3") + 8
     buffer = np.zeros(HEADER_NODE.width, np.uint8)
     buffer[at] = 1
     log = FindingLog()
     declared = rules("node-invalid", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
-    check_fields(HEADER_NODE, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
+    check_fields(HEADER_NODE, buffer, np.zeros(1, np.int64), declared, lambda _, byte: log.at("node", byte))
     assert [(item.image_offset, item.message) for item in log.findings] == [(at, "header.reserved3[2]: reserved")]
+    # An array of expected values has a row per structure, and every item of the structure must equal it.
+    want = fieldrules.equals(np.array([1, 2]))
+    assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
 
 
-def test_rule_without_a_demand_is_not_asked():
-    """A field without a known expected value gives no finding."""
+def test_rules_that_are_not_asked():
+    """Rules without a demand, and all rules in a scan."""
+    # A field without a known expected value gives no finding.
     log = FindingLog()
     declared, buffer = rules("node-invalid", (NODE_DESCRIPTOR.height, None, "differs")), np.ones(14, np.uint8)
-    check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
+    check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, byte: log.at("node", byte))
     assert log.findings == []
-
-
-def test_scan_loads_no_rules():
-    """Only a check needs the rules of fields, so a scan does not load them."""
+    # Only a check needs the rules of fields, so a scan does not load them.
     program = (
         "import sys, layoutscope\n"
         "layoutscope.read_layouts('fixtures/images/hfsplus-scattered.img.zst')\n"

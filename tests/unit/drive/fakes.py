@@ -7,9 +7,8 @@ import numpy as np
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
 from layoutscope.drive.geometry import build_surface, num_segments, single_drives, split
-from layoutscope.drive.hdd import SECTOR_BYTES, TURN, new_drives
+from layoutscope.drive.hdd import CLOSED_LOOP, SECTOR_BYTES, TURN, new_drives
 from layoutscope.drive.simulation import flash_ms
-from tests.unit.native.reference.hdd import Drives, drive_of, serve_read
 
 UNALIKE_TURNS = 0.37
 """Angle between the platters of the disks of a set, in turns."""
@@ -35,8 +34,9 @@ class FakeDrive:
             surface = build_surface(leaves[0], 0, leaves[0].capacity_bytes // SECTOR_BYTES - 1)
             self.per_ms = TURN / leaves[0].turn_ms
             segments = num_segments(leaves[0], surface.segment_sectors)
-            drives = Drives(surface, *new_drives(surface, len(leaves), segments))
-            self.disks = [drive_of(drives, number) for number in range(len(leaves))]
+            figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
+            self.tables = surface.runs, surface.guess, surface.seek, figures
+            self.disks = [new_drives(surface, 1, segments) for _ in leaves]
             self.idle_ms, self.places = [0.0] * len(leaves), [0] * len(leaves)
 
     def read(self, offset, length):
@@ -71,12 +71,13 @@ class FakeDrive:
 
     def _serve(self, number, offset, length):
         self.places[number] = offset
-        times = np.zeros(5, np.int64)
+        times, think = np.zeros((1, 5), np.int64), np.zeros(1, np.int64)
         first, stop = offset // SECTOR_BYTES, -(-(offset + length) // SECTOR_BYTES)
         begin = max(self.now_ms, self.idle_ms[number])
         ticks = round((begin + number * UNALIKE_TURNS * TURN / self.per_ms) * self.per_ms)
-        serve_read(self.disks[number], first, stop, ticks, times)
-        self.idle_ms[number] = begin + float(times[3]) / self.per_ms
+        piece = np.array([[0, 0, first, stop, 0]])
+        CLOSED_LOOP(*self.tables, *self.disks[number], piece, think, ticks, times, np.zeros(1, np.uint8))
+        self.idle_ms[number] = begin + float(times[0, 3]) / self.per_ms
         return self.idle_ms[number]
 
     def read_together(self, offsets, length, depth):

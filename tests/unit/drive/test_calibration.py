@@ -8,36 +8,12 @@ from msgspec.structs import replace
 
 from layoutscope.api.drives import OF_A_FILE, add_note, measure_drive
 from layoutscope.drive import load_profile
-from layoutscope.drive.calibration.fitting import (
-    FEWEST_ROUNDS,
-    LONGEST_S,
-    MIRROR,
-    ONE,
-    ROUND,
-    STRIPE,
-    UNKNOWN_SEGMENTS,
-    UNTOLD,
-    UNTRIED,
-    bootstrap_curves,
-    count_arms,
-    count_segments,
-    count_streams,
-    fit_curve,
-    fit_disk,
-    fit_turn_ms,
-    hit_figures,
-    judge_log,
-    late_ms,
-    longest_step_ms,
-    mean_half_range,
-    measure_misfit,
-    moves_of,
-    serve_log_ms,
-)
+from layoutscope.drive.calibration import fitting
 from layoutscope.drive.calibration.plan import HIT_BYTES, STREAMS, Calibration, make_log, read_log
 from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import parse_profile, profile_text
 from layoutscope.errors import ImageError, UsageError
+from tests.cases import for_each
 from tests.unit.drive.fakes import FakeDrive
 from tests.unit.drive.lesser import without_map
 from tests.unit.drive.toys import drive_set, flash
@@ -52,72 +28,73 @@ def drive():
 
 @pytest.fixture(scope="module")
 def found(drive):
-    """Measure it once."""
-    return measure_drive(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(300)])
+    """Measure it once, in less than a minute."""
+    fake = FakeDrive(drive)
+    one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
+    assert fake.now_ms < 1000 * fitting.LONGEST_S
+    return one
 
 
-def test_the_turn_is_found(found):
-    """The speed is within 1e-4, because the clock of the model has no jitter."""
+def test_turn_tracks_and_seeks_are_found(found, drive):
+    """The measurement finds the figures that were put in."""
+    # The speed is within 1e-4, because the clock of the model has no jitter.
     assert found.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
-
-
-def test_tracks_are_found(found, drive):
-    """Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones."""
-    tracks, _ = fit_disk(found.log)
+    # Half of the 16 places are within 1 % of the zone's track size; some sweeps cross two zones.
+    tracks, _ = fitting.fit_disk(found.log)
     zones = read_listed_zones(drive)
     true = zones.sectors[np.searchsorted(zones.first_lbn, tracks.offset / 512, side="right") - 1] * 512
     assert np.median(np.abs(tracks.track_bytes / true - 1)) < 0.01
-
-
-def test_the_seek_curve_is_within_three_per_cent(found, drive):
-    """Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on."""
-    assert curve_error(drive, *fit_disk(found.log)) < CURVE_MUST
+    # Root mean square of overhead plus seek, over pairs of places at ten distances from a hundred tracks on.
+    assert curve_error(drive, *fitting.fit_disk(found.log)) < CURVE_MUST
+    assert found.profile.text("on_arrival", "") == "none"
+    assert "arrival" not in found.log.step
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["generic-5400-2.5", "cheetah9lp"])
-def test_it_ends_within_a_minute(name):
+def test_a_slow_drive_is_measured_within_a_minute():
     """The slowest drives read fewer pairs, but the walk is still known within a few per cent."""
-    fake = FakeDrive(load_profile(name))
+    fake = FakeDrive(load_profile("generic-5400-2.5"))
     one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
-    assert fake.now_ms < 1000 * LONGEST_S
-    assert len(one.log.of("pairs")) >= FEWEST_ROUNDS * ROUND
+    assert fake.now_ms < 1000 * fitting.LONGEST_S
+    assert len(one.log.of("pairs")) >= fitting.FEWEST_ROUNDS * fitting.ROUND
     assert one.known < 0.02
     assert "The predicted walk of the image is known within" in one.profile.note
 
 
-@pytest.mark.full
-def test_it_is_known_better_by_more_reads(found):
-    """Few and late reads give a less certain walk than many."""
-    walk = [(k * 40_960, 4096) for k in range(300)]
-    pairs = np.flatnonzero(found.log.step == "pairs")
-    few = found.log.where(~np.isin(np.arange(len(found.log)), pairs[200:]) & (found.log.step != "before"))
-    known = []
-    for log in (few, found.log):
-        tracks, curve = fit_disk(log)
-        curves = bootstrap_curves(log, tracks, curve)
-        known.append(mean_half_range(curves, tracks.turn_ms, moves_of(log, tracks, walk)))
-    assert known[0] > 1.5 * known[1]
-
-
 def test_what_is_known_is_of_the_walk(found):
     """Sequential reads do not move the arm; for a walk without moves, reads all over the drive count."""
-    tracks, _ = fit_disk(found.log)
-    moved = moves_of(found.log, tracks, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
+    tracks, _ = fitting.fit_disk(found.log)
+    moved = fitting.moves_of(found.log, tracks, [(0, 4096), (4096, 4096), (1 << 30, 4096), (0, 4096)])
     assert len(moved) == 2
     assert moved[0] == pytest.approx(moved[1], rel=1e-3)
-    assert len(moves_of(found.log, tracks, [(0, 4096), (4096, 4096)])) == len(moves_of(found.log, tracks, [])) == 1999
+    assert (
+        len(fitting.moves_of(found.log, tracks, [(0, 4096), (4096, 4096)]))
+        == len(fitting.moves_of(found.log, tracks, []))
+        == 1999
+    )
 
 
 def test_segments_are_counted(found, drive):
     """Three reads are held when reads come back, last one first; between two and four streams agree with that."""
     assert found.profile.number("segments") == drive.number("segments") == 3
-    assert count_streams(found.log) == (2, 4)
+    assert fitting.count_streams(found.log) == (2, 4)
     without_back = found.log.where(found.log.step != "back")
-    assert count_segments(without_back) == 2
+    assert fitting.count_segments(without_back) == 2
     assert "Streams that are read ahead at once: 3." in found.profile.note
     told = np.char.startswith(found.log.step, "streams")
-    assert count_segments(without_back.where(~told[found.log.step != "back"])) == UNKNOWN_SEGMENTS
+    assert fitting.count_segments(without_back.where(~told[found.log.step != "back"])) == fitting.UNKNOWN_SEGMENTS
+    # Streams are counted by their names.
+    # A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned.
+    rows = [("hits", 0, 4096, 0, 100_000)] * 9
+    for count, quick in ((1, True), (2, True), (4, False)):
+        rows += [
+            (f"streams{count}", 0, 4096, 0, 100_000 if quick and k >= count else 8_000_000) for k in range(4 * count)
+        ]
+    rows += [("back", 0, 4096, 0, 100_000)] * 100
+    assert fitting.count_segments(make_log(1 << 30, rows)) == 2
+    # The step's name can be followed by anything.
+    rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
+    assert fitting.count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 @pytest.mark.full
@@ -127,25 +104,8 @@ def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
     plan = Calibration(FakeDrive(load_profile("generic-7200").with_figures(segments=segments)))
     plan.hits(4)
     plan.interleaved()
-    assert count_streams(plan.log) == expected
+    assert fitting.count_streams(plan.log) == expected
     assert expected[0] <= STREAMS
-
-
-def test_streams_tell_where_reads_that_came_back_do_not():
-    """A drive that holds 100 single reads but keeps up two streams has two segments as far as a walk is concerned."""
-    rows = [("hits", 0, 4096, 0, 100_000)] * 9
-    for count, quick in ((1, True), (2, True), (4, False)):
-        rows += [
-            (f"streams{count}", 0, 4096, 0, 100_000 if quick and k >= count else 8_000_000) for k in range(4 * count)
-        ]
-    rows += [("back", 0, 4096, 0, 100_000)] * 100
-    assert count_segments(make_log(1 << 30, rows)) == 2
-
-
-def test_steps_of_a_strangers_log_are_no_counts():
-    """The step's name can be followed by anything."""
-    rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
-    assert count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 DISK = load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9)
@@ -159,25 +119,25 @@ def stripe(disks, chunk_kib):
 @pytest.mark.parametrize(
     ("profile", "mirror", "kind"),
     [
-        (DISK, None, ONE),
-        (load_profile("atlas10k5"), None, ONE),
-        (without_map(load_profile("cheetah9lp")), None, ONE),
-        (DISK, "first", ONE),
-        (DISK, "turns", MIRROR),
-        (DISK, "nearest", MIRROR),
-        (stripe(2, 16), None, STRIPE),
-        (stripe(2, 64), None, STRIPE),
-        (stripe(2, 1024), None, STRIPE),
-        (drive_set("concat", DISK, DISK), None, UNTOLD),
+        (DISK, None, fitting.ONE),
+        (load_profile("atlas10k5"), None, fitting.ONE),
+        (without_map(load_profile("cheetah9lp")), None, fitting.ONE),
+        (DISK, "first", fitting.ONE),
+        (DISK, "turns", fitting.MIRROR),
+        (DISK, "nearest", fitting.MIRROR),
+        (stripe(2, 16), None, fitting.STRIPE),
+        (stripe(2, 64), None, fitting.STRIPE),
+        (stripe(2, 1024), None, fitting.STRIPE),
+        (drive_set("concat", DISK, DISK), None, fitting.UNTOLD),
     ],
 )
 def test_arms_are_counted(profile, mirror, kind):
     """One disk, mirrors by how they share reads, and stripes are told apart; a concatenation is none of these."""
     plan = Calibration(FakeDrive(profile, mirror=mirror, jitter_ms=0.02))
     plan.arms()
-    found, free, pairs = count_arms(plan.log)
+    found, free, pairs = fitting.count_arms(plan.log)
     assert found == kind, (free, pairs)
-    assert count_arms(plan.log.where(np.arange(len(plan.log)) > 0))[0] == UNTRIED
+    assert fitting.count_arms(plan.log.where(np.arange(len(plan.log)) > 0))[0] == fitting.UNTRIED
 
 
 class OneAtATime(FakeDrive):
@@ -190,10 +150,10 @@ class OneAtATime(FakeDrive):
 
 def test_a_stripe_is_told_without_a_queue():
     """The arms alone, which stay where they are, identify it."""
-    for profile, kind in ((DISK, ONE), (stripe(2, 64), STRIPE)):
+    for profile, kind in ((DISK, fitting.ONE), (stripe(2, 64), fitting.STRIPE)):
         plan = Calibration(OneAtATime(profile))
         plan.arms()
-        assert count_arms(plan.log)[0] == kind
+        assert fitting.count_arms(plan.log)[0] == kind
 
 
 @pytest.mark.full
@@ -231,7 +191,7 @@ def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
     assert one.profile.text("on_arrival", "") == "track"
     assert "most like generic-7200" in one.profile.title
     assert not len(one.log.of("tracks"))
-    assert fake.now_ms < 1000 * LONGEST_S
+    assert fake.now_ms < 1000 * fitting.LONGEST_S
 
 
 @pytest.mark.parametrize("on_arrival", ["none", "track"])
@@ -247,19 +207,14 @@ def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
     assert one.profile.number("read_hit_ms") == pytest.approx(drive.number("read_hit_ms"), rel=0.05)
     assert "most like generic-" in one.profile.title
     assert 0.02 < one.known < 0.06
-    assert judge_log(read_log(one.log.text(), "log"), "mine").profile.figures == one.profile.figures
-
-
-@pytest.mark.parametrize("name", ["generic-7200", "generic-5400-2.5"])
-def test_a_class_is_told(name):
-    """If the drive is one of the classes, it is identified by rotation, rate and the mean of random reads."""
-    drive = load_profile(name)
-    one = measure_drive(FakeDrive(drive), "mine", [], is_short=True)
-    assert one.profile.title == f"mine: most like {name}"
-    within = 2 * one.known * (one.profile.number("average_seek_ms") + 30_000 / one.profile.number("rpm"))
-    assert one.profile.number("average_seek_ms") == pytest.approx(drive.number("average_seek_ms"), abs=within)
-    assert one.profile.number("outer_mb_s") == pytest.approx(drive.number("outer_mb_s"), rel=0.05)
-    assert one.profile.number("inner_mb_s") == pytest.approx(drive.number("inner_mb_s"), rel=0.05)
+    if name.startswith("generic-"):
+        # If the drive is one of the classes, it is identified by rotation, rate and the mean of random reads.
+        assert one.profile.title == f"mine: most like {name}"
+        within = 2 * one.known * (one.profile.number("average_seek_ms") + 30_000 / one.profile.number("rpm"))
+        assert one.profile.number("average_seek_ms") == pytest.approx(drive.number("average_seek_ms"), abs=within)
+        for figure in ("outer_mb_s", "inner_mb_s"):
+            assert one.profile.number(figure) == pytest.approx(drive.number(figure), rel=0.05)
+    assert fitting.judge_log(read_log(one.log.text(), "log"), "mine").profile.figures == one.profile.figures
 
 
 @pytest.mark.full
@@ -281,12 +236,6 @@ def test_the_way_to_read_ahead_is_told(figures):
     assert one.number("read_miss_ms") == pytest.approx(drive.number("read_miss_ms"), rel=0.1)
 
 
-def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
-    """DiskSim's drives keep nothing on arrival."""
-    assert found.profile.text("on_arrival", "") == "none"
-    assert "arrival" not in found.log.step
-
-
 @pytest.mark.full
 def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     """The downward reads that measure other drives are hits here, but turn, seeks, buffer and walks are still found."""
@@ -296,9 +245,9 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
     assert one.profile.number("segments") == 3
     assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
-    assert curve_error(drive, *fit_disk(one.log)) < CURVE_MUST
-    assert keeping.now_ms < 1000 * LONGEST_S
-    again = judge_log(read_log(one.log.text(), "log"), "mine")
+    assert curve_error(drive, *fitting.fit_disk(one.log)) < CURVE_MUST
+    assert keeping.now_ms < 1000 * fitting.LONGEST_S
+    again = fitting.judge_log(read_log(one.log.text(), "log"), "mine")
     assert again.profile.figures == one.profile.figures
 
 
@@ -309,23 +258,10 @@ def test_what_was_held_back_speaks_for_the_profile(found):
     assert uniform.ratio == pytest.approx(1, abs=0.03)
     assert walk.ratio == pytest.approx(1, abs=0.05)
     assert f"{walk.ratio:.3f} times" in found.profile.note
-
-
-def test_a_profile_that_is_off_says_so(found):
-    """Held-back reads of another drive do not match the profile."""
+    # Held-back reads of another drive do not match the profile.
     slower = found.log.step == "uniform"
-    log = make_log(
-        found.log.capacity_bytes,
-        zip(
-            found.log.step.tolist(),
-            found.log.offset.tolist(),
-            found.log.length.tolist(),
-            found.log.at_ns.tolist(),
-            (found.log.ns * np.where(slower, 1.2, 1)).astype(int).tolist(),
-            strict=True,
-        ),
-    )
-    assert "off by more than 3%" in add_note(judge_log(log, "mine")).profile.note
+    log = replace(found.log, ns=(found.log.ns * np.where(slower, 1.2, 1)).astype(int))
+    assert "off by more than 3%" in add_note(fitting.judge_log(log, "mine")).profile.note
     assert "off by more" not in found.profile.note
 
 
@@ -338,35 +274,24 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
     assert 0 < np.std(np.log(longest)) < 0.1
 
 
-def test_the_log_gives_the_same_profile(found):
-    """The text of the log is sufficient."""
-    again = judge_log(read_log(found.log.text(), "log"), "mine")
-    assert again.profile.figures == found.profile.figures
-
-
-def test_reads_of_a_hole_are_not_taken_for_a_drive():
-    """Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us."""
+def test_files_and_flash_are_no_disks():
+    """Holes, files and flash are told from disks."""
+    # Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us.
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in add_note(quick).profile.note
     assert "no drive" not in measure_drive(FakeDrive(flash()), "mine", []).profile.note
-
-
-def test_a_file_is_said_to_be_no_drive():
-    """Title and note of a file's profile, also if fitted to its log, say so; those of a drive do not."""
+    # Title and note of a file's profile, also if fitted to its log, say so; those of a drive do not.
     fake = FakeDrive(flash())
     plain = measure_drive(fake, "mine", [])
     fake.is_file = True
     measured = measure_drive(fake, "mine", [])
-    for one in (measured, add_note(judge_log(read_log(measured.log.text(), "log"), "mine"))):
+    for one in (measured, add_note(fitting.judge_log(read_log(measured.log.text(), "log"), "mine"))):
         assert one.profile.title == f"{plain.profile.title} (a file, no drive)"
         assert one.profile.note.startswith(OF_A_FILE)
     assert not plain.log.is_file
     assert OF_A_FILE not in plain.profile.note
-
-
-def test_flash_is_told_from_a_disk():
-    """Flash has 100 us at 4 KiB, 100 MB/s beyond 8 KiB, and serves four reads in parallel."""
+    # Flash has 100 us at 4 KiB, 100 MB/s beyond 8 KiB, and serves four reads in parallel.
     one = measure_drive(FakeDrive(flash()), "mine", [])
     assert one.profile.kind == "ssd"
     assert one.profile.numbers("latency_us") == pytest.approx([100, 201.92, 693.44, 1348.8], rel=1e-3)
@@ -404,18 +329,18 @@ def test_the_plan_is_always_the_same(drive):
     assert plans[0].rows == plans[1].rows
 
 
-def test_a_drive_must_have_room():
-    """A drive of a megabyte is not measured."""
+def test_drives_that_cannot_be_measured(drive):
+    """Neither a small drive, nor a larger image, nor a few reads."""
+    # A drive of a megabyte is not measured.
     with pytest.raises(UsageError, match="too small"):
         Calibration(FakeDrive(flash(capacity_bytes=1 << 20)))
-
-
-def test_an_image_beyond_the_end_is_refused(drive):
-    """The refusal comes before any read."""
+    # The refusal comes before any read.
     fake = FakeDrive(drive)
     with pytest.raises(UsageError, match="larger than the drive"):
         measure_drive(fake, "mine", [(drive.capacity_bytes, 4096)])
     assert fake.reads == 0
+    with pytest.raises(UsageError, match="too few"):
+        fitting.fit_curve(np.ones(9), np.ones(9), 8.0)
 
 
 def test_reads_without_a_rhythm_are_no_disk():
@@ -428,7 +353,7 @@ def test_reads_without_a_rhythm_are_no_disk():
             rows.append((name, (1 << 30) - 4096 * k, 4096, at_ns, taken))
             at_ns += taken
     with pytest.raises(UsageError, match="show no rotation"):
-        fit_turn_ms(make_log(1 << 31, rows))
+        fitting.fit_turn_ms(make_log(1 << 31, rows))
 
 
 @pytest.mark.parametrize(("count", "later_ns"), [(40, 10**7), (400, 1 << 58)])
@@ -436,30 +361,14 @@ def test_a_strangers_log_has_no_turn_without_end(count, later_ns):
     """Too few places are read twice, or reads centuries apart would need too much memory."""
     rows = [("turn", k << 20, 4096, later_ns * k // count, 9_000_000) for k in range(count)]
     with pytest.raises(UsageError, match="too few reads"):
-        fit_turn_ms(make_log(1 << 40, rows))
+        fitting.fit_turn_ms(make_log(1 << 40, rows))
 
 
-def test_too_few_reads_make_no_curve():
-    """A curve needs a hundred reads."""
-    with pytest.raises(UsageError, match="too few"):
-        fit_curve(np.ones(9), np.ones(9), 8.0)
+HEAD, SIZE = "step,offset,length,at_ns,ns\n", "capacity,0,4096,0,0\n"
+WRONG = ("", "pairs,0,x,0,1", "pairs,0,4096,0", "pairs,4096,4096,0,1", "pairs,-1,1,0,1", "pairs,0,4096,0,0")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a,b\n1,2\n",
-        "step,offset,length,at_ns,ns\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,x,0,1\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,4096,0\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,4096,4096,0,1\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,-1,1,0,1\n",
-        "step,offset,length,at_ns,ns\npairs,0,4096,0,1\n",
-        "step,offset,length,at_ns,ns\ncapacity,0,4096,0,0\npairs,0,4096,0,0\n",
-    ],
-)
+@for_each("text", ["", "a,b\n1,2\n", HEAD, HEAD + "pairs,0,4096,0,1\n", *(f"{HEAD}{SIZE}{row}\n" for row in WRONG)])
 def test_what_is_no_log_is_refused(text):
     """A wrong header, no capacity, no reads, invalid numbers, and reads beyond the end are refused."""
     with pytest.raises(UsageError, match=r"mine\.csv"):
@@ -473,10 +382,10 @@ def test_hits_are_known_though_the_computer_is_late():
         ("again", 0, size := HIT_BYTES[k % 3], k << 20, round(100_000 + size * 40_000 / 4096 + late[k]))
         for k in range(150)
     ]
-    hits = hit_figures(make_log(1 << 30, rows))
+    hits = fitting.hit_figures(make_log(1 << 30, rows))
     assert hits["read_hit_ms"] == pytest.approx(0.1, rel=0.01)
     assert hits["interface_mb_s"] == pytest.approx(102.4, rel=0.05)
-    assert set(hit_figures(make_log(1 << 30, rows[::3]))) == {"read_hit_ms"}
+    assert set(fitting.hit_figures(make_log(1 << 30, rows[::3]))) == {"read_hit_ms"}
 
 
 def test_segments_are_told_though_the_computer_is_late():
@@ -486,11 +395,14 @@ def test_segments_are_told_though_the_computer_is_late():
     for step in (plan.ladder, plan.hits, plan.streams):
         step()
     near = plan.log.of("before", "again", "stream", "paced")
-    late = late_ms(plan.log, len(near))
+    late = fitting.late_ms(plan.log, len(near))
     assert late.mean() == pytest.approx(0.02, rel=0.25)
     sizes = (102, 128, 154)
     sought, punctual = (
-        [measure_misfit(near, serve_log_ms(near, lag, drive.with_figures(segment_sectors=size))) for size in sizes]
+        [
+            fitting.measure_misfit(near, fitting.serve_log_ms(near, lag, drive.with_figures(segment_sectors=size)))
+            for size in sizes
+        ]
         for lag in (late, 0 * late)
     )
     assert np.argmin(sought) == 1
@@ -500,10 +412,12 @@ def test_segments_are_told_though_the_computer_is_late():
 @pytest.mark.full
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """Figures that these steps measure are left unset; the turn and the seeks are still found."""
-    for gone in (("rates",), ("again",), ("again", "hits")):
+    for gone in (("again",), ("rates", "again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
-        assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
-    assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)[0]) == np.inf
+        assert fitting.judge_log(part, "mine").profile.number("rpm") == pytest.approx(
+            found.profile.number("rpm"), rel=1e-3
+        )
+    assert fitting.longest_step_ms(found.log.where(found.log.step != "rates"), fitting.fit_disk(found.log)[0]) == np.inf
 
 
 @pytest.mark.parametrize("steps", [("pairs",), ("turn", "turn-wide"), ("sizes",), ("turn", "turn-wide", "tracks")])
@@ -513,4 +427,4 @@ def test_a_log_that_lacks_steps_is_refused(found, steps):
     if steps == ("sizes",):
         part = make_log(1 << 30, [("sizes", 0, 4096, 0, 100_000)])
     with pytest.raises(UsageError):
-        judge_log(part, "mine")
+        fitting.judge_log(part, "mine")

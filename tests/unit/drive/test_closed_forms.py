@@ -28,10 +28,7 @@ def test_one_seek():
     found = times(disk().with_cache("off"), trace(0, 50_000))
     assert found[0] == pytest.approx([10.8, 0, 9.5, 0.8], abs=1e-3)
     assert found[1] == pytest.approx([0.5 + 5.99 + 2.71 + 0.8, 5.99, 2.71, 0.8], abs=1e-3)
-
-
-def test_full_stroke():
-    """The longest seek takes the last time of the table."""
+    # The longest seek takes the last time of the table.
     found = times(disk().with_cache("off"), trace(0, 99_900))
     assert found[1, 1] == pytest.approx(10.98, abs=1e-3)
 
@@ -47,10 +44,21 @@ def test_sequential_reads_stream_at_the_zones_rate(count):
 
 
 def test_sequential_reads_without_buffer_lose_a_turn_each():
-    """Without look-ahead, the next sector has just passed when the next read starts."""
+    """Without look-ahead a turn each; whole tracks take one turn."""
+    # Without look-ahead, the next sector has just passed when the next read starts.
     result = service(trace(*range(0, 80, 8)), disk().with_cache("off"))
     # Overhead 0.5 ms after the end: the next sector is 9.5 ms away.
     assert result.reads_ms.rotation_ms[1:] == pytest.approx(9.5, abs=1e-3)
+    # A whole track takes one turn from any angle, to within a sector.
+    found = times(disk(start_anywhere=1, read_miss_ms=0.523).with_cache("off"), trace(0, 300, count=100))
+    assert found[1, 2] < 0.1
+    assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
+    # Sequential reads are slower where tracks hold fewer sectors.
+    zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)
+    reads = trace(*range(0, 8000, 8))
+    outer = service(reads, zoned)
+    inner = service(reads, zoned, start_offset_bytes=500 * TRACK)
+    assert inner.service_s == pytest.approx(2 * outer.service_s, rel=0.02)
 
 
 def test_uniform_random_reads_average_seek_and_half_a_turn():
@@ -92,16 +100,17 @@ def test_a_forward_skip_within_the_look_ahead_waits_for_the_media(gap, think_ms)
     assert found[1, 0] == pytest.approx(max(0.0, (gap + 8) * 0.1 - think_ms), abs=1e-3)
 
 
-def test_a_skip_beyond_the_window_is_a_read_of_its_own():
-    """A gap longer than a turn, or than the look-ahead, is read from the medium."""
+def test_what_the_buffer_serves():
+    """Hits cost their overhead and the interface, other reads the medium."""
+    # A gap longer than a turn, or than the look-ahead, is read from the medium.
     found = service(trace(0, 8 + 60), disk())
     assert found.reads_ms.outcome.tolist() == [0, 0]
-
-
-def test_a_reread_comes_from_the_buffer():
-    """A read that the buffer holds costs the hit overhead."""
+    # A read that the buffer holds costs the hit overhead.
     found = times(disk(read_hit_ms=0.3), trace(0, 0))
     assert found[1] == pytest.approx([0.3, 0, 0, 0], abs=1e-6)
+    # Eight sectors at 4.096 MB/s take a millisecond.
+    found = times(disk(interface_mb_s=4.096), trace(0, 0))
+    assert found[1, 0] == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(("on_arrival", "sector", "taken"), [("none", 10, 8.0), ("track", 10, 0.3), ("track", 0, 7.0)])
@@ -115,52 +124,17 @@ def test_what_passes_under_the_head_before_a_wanted_sector(on_arrival, sector, t
     assert found[1, 0] == pytest.approx(taken, abs=1e-3)
 
 
-def test_the_interface_bounds_a_read_from_the_buffer():
-    """Eight sectors at 4.096 MB/s take a millisecond."""
-    found = times(disk(interface_mb_s=4.096), trace(0, 0))
-    assert found[1, 0] == pytest.approx(1.0, abs=1e-3)
-
-
-def test_reads_that_begin_anywhere_take_at_most_a_turn():
-    """A whole track takes one turn from any angle, to within a sector."""
-    found = times(disk(start_anywhere=1, read_miss_ms=0.523).with_cache("off"), trace(0, 300, count=100))
-    assert found[1, 2] < 0.1
-    assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
-
-
-@settings(max_examples=40)
-@given(near=st.integers(1, 900), further=st.integers(0, 99))
-def test_a_longer_seek_is_never_quicker(near, further):
-    """Seek time does not decrease with distance."""
-    seeks = times(disk().with_cache("off"), trace(0, near * 100, 0, (near + further) * 100))[:, 1]
-    assert seeks[3] >= seeks[1]
-
-
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
-def test_a_faster_drive_is_never_slower(seed):
-    """The total time of random reads decreases at a higher rotation speed and with shorter seeks."""
+def test_faster_drives_and_larger_buffers(seed):
+    """Neither makes random or repeated reads slower."""
+    # The total time of random reads decreases at a higher rotation speed and with shorter seeks.
     sectors = np.random.default_rng(seed).integers(0, 99_000, 400)
     slow = service(trace(*sectors), disk().with_cache("off"))
     turning = service(trace(*sectors), disk(rpm=12_000).with_cache("off"))
     assert turning.rotation_s < slow.rotation_s
     assert turning.transfer_s < slow.transfer_s
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 1000))
-def test_more_segments_never_hit_less(seed):
-    """More segments give more hits when a small set is reread."""
     sectors = np.random.default_rng(seed).integers(0, 12, 300) * 1000
     hits = [service(trace(*sectors), disk(segments=n)).whole_hit for n in (1, 4, 16)]
     assert hits == sorted(hits)
     assert hits[2] > 0.9
-
-
-def test_where_the_partition_lies_decides_the_rate():
-    """Sequential reads are slower where tracks hold fewer sectors."""
-    zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)
-    reads = trace(*range(0, 8000, 8))
-    outer = service(reads, zoned)
-    inner = service(reads, zoned, start_offset_bytes=500 * TRACK)
-    assert inner.service_s == pytest.approx(2 * outer.service_s, rel=0.02)

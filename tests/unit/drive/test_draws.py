@@ -74,31 +74,27 @@ def test_every_prior_has_its_source():
     assert len(fingerprint()) == 12
 
 
-def test_draws_are_the_same_for_the_same_input():
-    """A column depends only on its name, and has one draw in each of 64 equal shares."""
+def test_draws_of_columns():
+    """A column depends on its name, and has the distribution that its prior says."""
+    # A column depends only on its name, and has one draw in each of 64 equal shares.
     assert num_draws() == 64
     assert np.array_equal(uniform("a"), uniform("a"))
     assert not np.array_equal(uniform("a"), uniform("b"))
     assert sorted((uniform("a") * 64).astype(int)) == list(range(64))
-
-
-def test_nine_in_ten_factors_lie_within_the_factor():
-    """For a factor of 2, 58 of 64 draws are between 0.5 and 2, and their median is 1."""
+    # For a factor of 2, 58 of 64 draws are between 0.5 and 2, and their median is 1.
     values = factors("a", 2.0)
     assert ((values > 0.5) & (values < 2)).sum() == 58
     assert np.median(values) == pytest.approx(1, rel=1e-3)
-
-
-def test_ranges_spans_and_words():
-    """A range is uniform in the logarithm, a span is uniform in the value, and words follow their weights."""
+    # A range is uniform in the logarithm, a span is uniform in the value, and words follow their weights.
     assert np.median(drawn("a", {"range": [1, 100]})) == pytest.approx(10, rel=0.05)
     assert np.median(drawn("a", {"span": [1, 100]})) == pytest.approx(50.5, rel=0.05)
     words = drawn("a", {"words": ["x", "y"], "weights": [0.25, 0.75]})
     assert (words == "x").sum() == 16
 
 
-def test_measured_figures_are_narrower_than_assumed_ones():
-    """The less certain a figure, the wider its distribution; a class of drives has no data sheet of its own."""
+def test_known_figures_are_narrower():
+    """The less certain a figure, the wider its distribution."""
+    # The less certain a figure, the wider its distribution; a class of drives has no data sheet of its own.
     for name in FIGURES:
         widths = [priors()["drive"][name][kind] for kind in ("measured", "fitted", "datasheet", "assumed")]
         assert widths == sorted(widths)
@@ -106,15 +102,17 @@ def test_measured_figures_are_narrower_than_assumed_ones():
     assert kind_of(load_profile("generic-7200"), sheet) == "assumed"
     assert kind_of(load_profile("st2000dm006"), sheet) == "datasheet"
     assert kind_of(disk(), sheet) == "datasheet"
-
-
-def test_the_less_is_known_the_wider_is_the_interval():
-    """Measured figures give a narrower range than the same figures assumed."""
+    # Measured figures give a narrower range than the same figures assumed.
     reads = scattered(300, span=disk().capacity_bytes)
     wide, narrow = (draw_interval(reads, drive, uncertain(drive, MAC)) for drive in (disk(), known(disk())))
     assert narrow.ratio < wide.ratio
     assert is_measured(known(disk()))
     assert not is_measured(disk())
+    # The caller's buffer setting is known, although the profile only assumed it.
+    off = load_profile("generic-7200").with_cache("off")
+    assert simulate(trace(*range(0, 800, 8)), off).whole_hit == 0
+    assert "look_ahead" not in uncertain(off, UNSAID).choice
+    assert "on_arrival" in uncertain(off, UNSAID).choice
 
 
 @pytest.mark.full
@@ -129,18 +127,10 @@ def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
     for name, text in told.items():
         (tmp_path / name).write_text(text)
     drives = [known(base), *(load_profile(str(tmp_path / name)) for name in ("two.toml", "sheet.toml")), base]
-    reads = scattered(1000, span=base.capacity_bytes // 2)
+    reads = scattered(600, span=base.capacity_bytes // 6)
     ratios = [draw_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
     assert ratios == sorted(ratios)
     assert ratios[0] > 1.2
-
-
-def test_a_buffer_that_is_switched_off_is_off_in_every_draw():
-    """The caller's buffer setting is known, although the profile only assumed it."""
-    off = load_profile("generic-7200").with_cache("off")
-    assert simulate(trace(*range(0, 800, 8)), off).whole_hit == 0
-    assert "look_ahead" not in uncertain(off, UNSAID).choice
-    assert "on_arrival" in uncertain(off, UNSAID).choice
 
 
 def test_quantiles_are_in_order_and_hold_the_median():
@@ -168,24 +158,19 @@ def test_every_kind_of_drive_has_an_interval(name):
     assert found.low_s < found.median_s < found.high_s
 
 
-def test_a_trace_that_tells_its_own_times_has_no_unknown_host():
-    """Host costs are drawn only if the host's drivers are named."""
+def test_what_is_known_is_not_drawn():
+    """Neither hosts nor places that are named."""
+    # Host costs are drawn only if the host's drivers are named.
     assert "host" not in uncertain(disk(), UNSAID).columns()
     assert "host" in uncertain(disk(), MAC).columns()
-
-
-def test_of_a_named_place_nothing_is_drawn():
-    """The volume's place is drawn, over the whole drive, only if it is not given."""
+    # The volume's place is drawn, over the whole drive, only if it is not given.
     profile, reads = load_profile("generic-7200"), scattered()
     assert uncertain(profile, MAC).offset is None
     anywhere = uncertain(profile, MAC, knows_offset=False)
     assert anywhere.offset is not None
     assert np.ptp(anywhere.offset) > 0.9
     assert draw_seconds(reads, profile, anywhere).seconds.shape == (64,)
-
-
-def test_an_image_of_a_set_lies_within_its_own_drive():
-    """Each image of a Fusion set has its own drive, so the free space of both together does not apply to either."""
+    # Each image of a Fusion set has its own drive, so the free space of both together does not apply to either.
     pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
     unknown = uncertain(pair, MAC, knows_offset=False)
     seconds = draw_seconds(scattered(100), pair, unknown).seconds
@@ -214,19 +199,19 @@ def test_contributions_name_the_input_that_matters():
     words = drawn("word", {"words": ["x", "y"]})
     shares = dict(contributions(np.where(words == "x", 1.0, 2.0), {"word": ("w", words), "one": ("a", one)}))
     assert shares["w"] > 0.99
-
-
-def test_nothing_contributes_to_no_width():
-    """Constant times and constant inputs have no shares."""
+    # Constant times and constant inputs have no shares.
     assert contributions(np.full(64, 3.0), {"one": ("a", factors("one", 2))}) == ()
     assert contributions(factors("one", 2), {"same": ("a", np.ones(64))}) == ()
-
-
-def test_an_input_that_changes_nothing_has_no_share():
-    """The part that chance explains is subtracted."""
+    # The part that chance explains is subtracted.
     columns = {str(k): (str(k), factors(str(k), 2)) for k in range(10)}
     shares = dict(contributions(factors("time", 2), columns))
     assert sum(shares.values()) < 0.35
+    # Two groups with identical draws have half each; inputs that cancel each other have no negative share.
+    one, other = factors("one", 2), factors("other", 2)
+    shares = dict(contributions(one, {"one": ("a", one), "same": ("b", one)}))
+    assert shares == pytest.approx({"a": 0.5, "b": 0.5})
+    undone = {"one": ("a", one * other), "other": ("b", other * one**0.5)}
+    assert min(dict(contributions(one, undone)).values()) >= 0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -243,15 +228,6 @@ def test_shares_are_never_more_than_the_whole(seed):
     assert 0.9 < sum(shares.values()) <= 1
 
 
-def test_what_two_inputs_tell_alike_is_parted_evenly():
-    """Two groups with identical draws have half each; inputs that cancel each other have no negative share."""
-    one, other = factors("one", 2), factors("other", 2)
-    shares = dict(contributions(one, {"one": ("a", one), "same": ("b", one)}))
-    assert shares == pytest.approx({"a": 0.5, "b": 0.5})
-    undone = {"one": ("a", one * other), "other": ("b", other * one**0.5)}
-    assert min(dict(contributions(one, undone)).values()) >= 0
-
-
 def test_a_drive_that_is_left_out_does_not_judge_itself():
     """Without the drive with the largest error, the others look better, apart from the penalty for a small sample."""
     errors = priors()["model"]["zones"]
@@ -262,15 +238,13 @@ def test_a_drive_that_is_left_out_does_not_judge_itself():
     assert model_error("none") == 0
 
 
-def test_the_wider_cost_is_drawn_of_a_host():
-    """One factor applies to entries and look-ups: on a known Mac that of a look-up, 1.8, on Linux 1.3."""
+def test_what_is_drawn_of_a_host():
+    """Costs have their widths, and threads make the processors matter."""
+    # One factor applies to entries and look-ups: on a known Mac that of a look-up, 1.8, on Linux 1.3.
     for name, width in (("macos", 1.8), ("linux", 1.3)):
         told = uncertain(flash(), Host(name, machine=1.0)).of("host")
         assert told == pytest.approx(factors("host.cost", width))
-
-
-def test_threads_make_the_processors_matter():
-    """One thread takes the same time on any number of processors; twenty threads do not."""
+    # One thread takes the same time on any number of processors; twenty threads do not.
     one, many = (uncertain(flash(), Host("macos", threads, 4)).of("host") for threads in (1, 20))
     assert not np.allclose(one, many)
     assert np.allclose(one, uncertain(flash(), Host("macos", 1, 8)).of("host"))

@@ -12,6 +12,7 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import fit_latency, fit_rate, from_datasheet, from_fio, parse_profile, profile_text
 from layoutscope.drive.simulation import flash_ms
 from layoutscope.errors import UsageError
+from tests.cases import for_each
 from tests.unit.drive.lesser import as_datasheet, without_map
 from tests.unit.drive.toys import flash
 
@@ -40,38 +41,27 @@ def test_a_datasheet_makes_a_drive():
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
 
 
-def test_a_datasheet_lacks_something():
-    """The error names the missing figures."""
-    with pytest.raises(UsageError, match="rpm"):
-        from_datasheet("x", capacity_bytes=1, track_to_track_ms=1, average_seek_ms=2, outer_mb_s=3, inner_mb_s=1)
-
-
-def test_fit_to_a_latency():
-    """A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %."""
+def test_figures_are_fitted_to_measurements():
+    """The fitted drive gives the measured number."""
+    # A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %.
     profile = fit_latency(from_datasheet("x", **SHEET), 15.0, source="ioping")
     # 15 - 5.556 - 0.15 = 9.294 ms of seek.
     assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
     assert profile.figures["average_seek_ms"].kind == "fitted"
     assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
-
-
-def test_a_latency_that_leaves_no_seek_is_refused():
-    """5 ms is less than half a turn at 5400 rpm."""
-    with pytest.raises(UsageError, match="no time for a seek"):
-        fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping")
-
-
-def test_fit_to_a_rate():
-    """The inner rate is scaled in proportion: 55 to 110 becomes 75 to 150."""
+    # The inner rate is scaled in proportion: 55 to 110 becomes 75 to 150.
     profile = fit_rate(from_datasheet("x", **SHEET | {"inner_mb_s": 55.0}), 150.0, source="dd")
     assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (150.0, 75.0)
-
-
-def test_flash_is_fitted_by_its_latency_and_bandwidth():
-    """80 us at 4 KiB, 500 MB/s."""
+    # 80 us at 4 KiB, 500 MB/s.
     profile = fit_rate(fit_latency(flash(), 0.080, 4096, source="ioping"), 500.0, source="dd")
     assert service(random_reads(profile, 10), profile).summary()["mean_ms"] == pytest.approx(0.080)
     assert profile.number("bandwidth_mb_s") == 500
+    # A latency of 4 KiB applies to smaller reads too; larger reads add time at the bandwidth.
+    fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
+    again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
+    assert again == fitted
+    latency, _ = flash_ms(again, np.array([512, 4096, 4096 + 10**6]))
+    assert latency.tolist() == pytest.approx([0.09, 0.09, 0.09 + 1000 / fitted.number("bandwidth_mb_s")])
 
 
 def test_fio_report():
@@ -92,28 +82,11 @@ def test_fio_report():
     assert profile.number("outer_mb_s") == 120
 
 
-@pytest.mark.parametrize("report", [{}, {"jobs": [{"job options": {"rw": "write"}, "write": {}}]}])
-def test_a_fio_report_that_tells_nothing_is_refused(report):
-    """Writes alone fit no figure."""
-    with pytest.raises(UsageError, match="neither"):
-        from_fio(report, from_datasheet("x", **SHEET))
-
-
 @pytest.mark.parametrize("name", ["generic-7200", "cheetah9lp", "sata-ssd", "wd-mybook-duo-2tb"])
 def test_a_profile_is_written_as_it_is_read(name):
-    """The TOML text of a profile reads back as the same profile."""
     profile = load_profile(name)
     again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
     assert again == profile
-
-
-def test_flash_that_was_fitted_can_be_loaded_again():
-    """A latency of 4 KiB applies to smaller reads too; larger reads add time at the bandwidth."""
-    fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
-    again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
-    assert again == fitted
-    latency, _ = flash_ms(again, np.array([512, 4096, 4096 + 10**6]))
-    assert latency.tolist() == pytest.approx([0.09, 0.09, 0.09 + 1000 / fitted.number("bandwidth_mb_s")])
 
 
 def test_knowing_less():
@@ -146,8 +119,9 @@ def test_what_is_no_report_of_fio_is_named(tmp_path, text):
         fit("new", base="generic-7200", fio=tmp_path / "fio.json")
 
 
-def test_a_job_that_covered_a_part_is_no_full_stroke():
-    """Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms."""
+def test_jobs_of_fio_that_cover_a_part():
+    """The part that a job covered and its error count."""
+    # Over a quarter of the stroke, a seek beyond one track takes half as long on the mean: 1 + 8 / 0.5 = 17 ms.
     sheet = from_datasheet("x", **SHEET)
     # 9 ms of seek, half a turn of 5.556 and 0.15 of overhead.
     profile = fit_latency(sheet, 9 + 60_000 / 5400 / 2 + 0.15, range_bytes=10**12 // 4, source="fio")
@@ -157,42 +131,12 @@ def test_a_job_that_covered_a_part_is_no_full_stroke():
         np.random.default_rng(2).integers(0, 10**12 // 4096 // 4, 6000) * 4096, np.full(6000, 4096)
     )
     assert service(narrow, profile).summary()["mean_ms"] == pytest.approx(14.7, rel=0.08)
-
-
-def test_a_job_in_a_corner_tells_nothing():
-    """A gibibyte of a terabyte is refused, also if given in fio's own options."""
+    # A gibibyte of a terabyte is refused, also if given in fio's own options.
     with pytest.raises(UsageError, match=r"0\.11% of the drive"):
         fit_latency(from_datasheet("x", **SHEET), 8.0, range_bytes=1 << 30, source="ioping")
-    job = {"job options": {"rw": "randread", "size": "1g"}, "read": {"clat_ns": {"mean": 8e6}}}
     with pytest.raises(UsageError, match="size=100%"):
-        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
-
-
-@pytest.mark.parametrize(("size", "seek"), [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
-def test_fio_tells_what_its_job_covered(size, seek):
-    """The range is given in bytes or as a share of the drive."""
-    job = {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
-    assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
-
-
-def test_an_inner_rate_is_told_from_the_outer_one():
-    """A stream from 90 % of the drive on sets the inner rate; the outer rate stays."""
-    job = {"job options": {"rw": "read", "offset": "90%"}, "read": {"bw_bytes": 60_000_000}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
-    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (110.0, 60.0)
-
-
-def test_a_rate_of_the_middle_is_not_that_of_the_outer_edge():
-    """Rates fall by half from 110 to 55 MB/s: 75 in the middle means 100 outside and 50 inside, not 75 outside."""
-    job = {"job options": {"rw": "read", "offset": "50%"}, "read": {"bw_bytes": 75_000_000}}
-    profile = from_fio({"jobs": [job]}, from_datasheet("x", **{**SHEET, "outer_mb_s": 110, "inner_mb_s": 55}))
-    assert profile.number("outer_mb_s") == pytest.approx(100)
-    assert profile.number("inner_mb_s") == pytest.approx(50)
-
-
-def test_the_error_of_a_job_goes_into_the_profile():
-    """The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294."""
+        from_fio({"jobs": [job_of("1g")]}, from_datasheet("x", **SHEET))
+    # The mean of 400 reads that differ by 4 ms is known to 0.2 ms, of a seek of 9.294.
     read = {"clat_ns": {"mean": 15e6, "stddev": 4e6, "N": 400}}
     job = {"job options": {"rw": "randread"}, "read": read}
     profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
@@ -200,8 +144,46 @@ def test_the_error_of_a_job_goes_into_the_profile():
     assert profile.spread.covariance[0][0] ** 0.5 == pytest.approx(0.2 / 9.294, rel=1e-3)
 
 
-def test_a_share_that_is_none_is_refused():
-    """A size in fio's options may be a share, which must be a number."""
-    job = {"job options": {"rw": "randread", "size": "x%"}, "read": {"clat_ns": {"mean": 15e6}}}
-    with pytest.raises(UsageError, match="not a share"):
-        from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))
+@for_each("size, seek", [("100%", 9.294), ("25%", 1 + 8.294 * 2), ("250g", 1 + 8.294 * 1.93)])
+def test_fio_tells_what_its_job_covered(size, seek):
+    """The range is given in bytes or as a share of the drive."""
+    profile = from_fio({"jobs": [job_of(size)]}, from_datasheet("x", **SHEET))
+    assert profile.number("average_seek_ms") == pytest.approx(seek, rel=2e-3)
+
+
+@for_each(
+    "offset, rate_mb_s, inner, expected",
+    [
+        ("90%", 60, 52.0, (110, 60)),  # a stream from 90 % of the drive on sets the inner rate
+        ("50%", 75, 55.0, (100, 50)),  # rates fall by half, so 75 in the middle means 100 outside and 50 inside
+    ],
+)
+def test_a_rate_is_that_of_its_place(offset, rate_mb_s, inner, expected):
+    job = {"job options": {"rw": "read", "offset": offset}, "read": {"bw_bytes": rate_mb_s * 1_000_000}}
+    profile = from_fio({"jobs": [job]}, from_datasheet("x", **SHEET | {"inner_mb_s": inner}))
+    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == pytest.approx(expected)
+
+
+@for_each(
+    "make, words",
+    [
+        (lambda: from_datasheet("x", **{name: value for name, value in SHEET.items() if name != "rpm"}), "rpm"),
+        # 5 ms is less than half a turn at 5400 rpm.
+        (lambda: fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping"), "no time for a seek"),
+        (lambda: from_fio({"jobs": [job_of("x%")]}, from_datasheet("x", **SHEET)), "not a share"),
+        # Writes alone fit no figure.
+        (lambda: from_fio({}, from_datasheet("x", **SHEET)), "neither"),
+        (lambda: from_fio({"jobs": [WRITES]}, from_datasheet("x", **SHEET)), "neither"),
+    ],
+)
+def test_figures_that_make_no_drive_are_refused(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()
+
+
+WRITES = {"job options": {"rw": "write"}, "write": {}}
+
+
+def job_of(size: str) -> dict:
+    """Return a job of random reads over a part of the drive."""
+    return {"job options": {"rw": "randread", "size": size}, "read": {"clat_ns": {"mean": 15e6}}}

@@ -13,18 +13,22 @@ from tests.unit.drive.toys import disk
 from tests.unit.native.reference.hdd import run_at
 
 
-def test_heads_of_a_cylinder_follow_each_other():
-    """Without bands track 5 of a drive with two heads is the second of cylinder 2."""
+def test_heads_and_bands():
+    """Tracks go down the cylinder, or over bands in serpentines."""
+    # Without bands track 5 of a drive with two heads is the second of cylinder 2.
     cylinder, head = place_tracks(np.arange(6), 2, 0)
     assert cylinder.tolist() == [0, 0, 1, 1, 2, 2]
     assert head.tolist() == [0, 1, 0, 1, 0, 1]
-
-
-def test_serpentine_bands():
-    """Head 0 goes in over a band of three cylinders, head 1 comes back; the next band begins with head 1."""
+    # Head 0 goes in over a band of three cylinders, head 1 comes back; the next band begins with head 1.
     cylinder, head = place_tracks(np.arange(12), 2, 3)
     assert cylinder.tolist() == [0, 1, 2, 2, 1, 0, 3, 4, 5, 5, 4, 3]
     assert head.tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0]
+    # Its maker's serpentine bands of 65 cylinders: 1200 sectors a track, head 0 inwards, head 1 back.
+    runs = build_surface(load_profile("cheetah15k5"), 0, 1).runs
+    track = runs[np.unique(runs[:-1, TRACK_BEGIN], return_index=True)[1]]
+    assert track[:3, LBN].tolist() == [0, 1200, 2400]
+    assert track[:66, HEAD].tolist() == [0] * 65 + [1]
+    assert track[63:67, CYLINDER].tolist() == [63, 64, 64, 63]
 
 
 def test_tracks_of_zones():
@@ -35,18 +39,12 @@ def test_tracks_of_zones():
     turns = (runs[:-1, ANGLE] / TURN + 0.5) % 1 - 0.5
     assert turns.tolist() == pytest.approx([0.4, -0.4, -0.2, 0.0], abs=1e-6)
     assert runs[-1, LBN] == 600
-
-
-def test_two_zones():
-    """The second zone has its own cylinders and sectors per track."""
+    # The second zone has its own cylinders and sectors per track.
     runs = build_surface(disk(zones=[[0, 0, 100], [200, 7, 50]], look_ahead="none"), 0, 300).runs
     assert runs[:5, LBN].tolist() == [0, 100, 200, 250, 300]
     assert runs[:5, CYLINDER].tolist() == [0, 1, 7, 8, 9]
     assert runs[:5, TRACK_SECTORS].tolist() == [100, 100, 50, 50, 50]
-
-
-def test_zones_may_have_skews_of_their_own():
-    """A skew of 25 of 100 sectors is a quarter turn, 25 of 50 is half a turn."""
+    # A skew of 25 of 100 sectors is a quarter turn, 25 of 50 is half a turn.
     zones = read_listed_zones(disk(zones=[[0, 0, 100, 25, 30], [200, 2, 50, 25, 10]]))
     assert zones.head_skew.tolist() == [0.25, 0.5]
     assert zones.cylinder_skew.tolist() == [0.3, 0.2]
@@ -84,12 +82,3 @@ def test_sector_maps_cover_the_drive(name, sectors):
     assert (runs[:-1, TRACK_BEGIN] <= runs[:-1, LBN]).all()
     assert (runs[:-1, TRACK_END] >= runs[1:, LBN]).all()
     assert (runs[:-1, LBN] - runs[:-1, TRACK_BEGIN] < runs[:-1, TRACK_SECTORS]).all()
-
-
-def test_the_first_tracks_of_the_cheetah_15k5():
-    """Its maker's serpentine bands of 65 cylinders: 1200 sectors a track, head 0 inwards, head 1 back."""
-    runs = build_surface(load_profile("cheetah15k5"), 0, 1).runs
-    track = runs[np.unique(runs[:-1, TRACK_BEGIN], return_index=True)[1]]
-    assert track[:3, LBN].tolist() == [0, 1200, 2400]
-    assert track[:66, HEAD].tolist() == [0] * 65 + [1]
-    assert track[63:67, CYLINDER].tolist() == [63, 64, 64, 63]

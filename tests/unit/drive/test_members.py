@@ -22,8 +22,9 @@ def parts(profile, *reads):
     return list(zip(*(column.tolist() for column in found), strict=True))
 
 
-def test_a_stripe_deals_chunks_in_turn():
-    """Chunk 2 of two drives is the second chunk of drive 0; a read across a chunk boundary has two pieces."""
+def test_pieces_of_a_set():
+    """Stripes deal chunks, concatenations go on."""
+    # Chunk 2 of two drives is the second chunk of drive 0; a read across a chunk boundary has two pieces.
     stripe = drive_set("stripe", flash(), flash(), chunk_bytes=64 * KIB)
     assert parts(stripe, (0, 4096), (64 * KIB, 4096), (128 * KIB, 4096), (62 * KIB, 4096)) == [
         (0, 0, 0, 4096),
@@ -32,18 +33,12 @@ def test_a_stripe_deals_chunks_in_turn():
         (3, 0, 62 * KIB, 2048),
         (3, 1, 0, 2048),
     ]
-
-
-def test_a_stripe_of_eight_reads_eight_chunks_at_once():
-    """128 KiB over eight drives in chunks of 16 KiB takes as long as 16 KiB on one."""
+    # 128 KiB over eight drives in chunks of 16 KiB takes as long as 16 KiB on one.
     stripe = drive_set("stripe", *[flash()] * 8, chunk_bytes=16 * KIB)
     reads = AccessTrace.from_reads(np.array([0]), np.array([128 * KIB]))
     one = service(AccessTrace.from_reads(np.array([0]), np.array([16 * KIB])), flash())
     assert service(reads, stripe).service_s == pytest.approx(one.service_s)
-
-
-def test_a_concatenation_goes_on_where_a_drive_ends():
-    """A read across the end of the first drive continues at the start of the second."""
+    # A read across the end of the first drive continues at the start of the second.
     both = drive_set("concat", flash(capacity_bytes=1 << 20), flash())
     assert parts(both, ((1 << 20) - 2048, 4096), (3 << 20, 512)) == [
         (0, 0, (1 << 20) - 2048, 2048),
@@ -63,12 +58,21 @@ def test_a_fusion_set_follows_the_device_of_each_read():
     assert result.reads_ms.service_ms[1] == pytest.approx(10 - 0.1 + 0.8, abs=1e-2)
 
 
-def test_reads_of_two_images_on_one_kind_of_drive_are_served_by_two_such_drives():
-    """Reads that alternate between two distant places seek each time on one disk, but never on two."""
+def test_arms_of_a_set():
+    """Each disk has an arm: reads that alternate between two disks seek once."""
+    # Reads that alternate between two distant places seek each time on one disk, but never on two.
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
     assert service(reads, disk().with_cache("off")).seeks == 39
     reads.device[1::2] = 1
     assert service(reads, disk().with_cache("off")).seeks == 1
+    # Two disks have two arms: reads that alternate between distant places on each disk seek only once.
+    stripe = drive_set("stripe", disk(), disk(), chunk_bytes=100 * TRACK)
+    reads = trace(*[0, 100 * 100 + 50_00] * 20)
+    assert service(reads, stripe.with_cache("off")).seeks == 1
+    assert service(reads, disk().with_cache("off")).seeks == 39
+    # Two kinds of disk in one set are refused.
+    with pytest.raises(UsageError, match="one kind"):
+        service(trace(0), drive_set("stripe", disk(), disk(rpm=7200), chunk_bytes=4096))
 
 
 def test_two_kinds_of_drives_serve_a_fusion_set(tmp_path):
@@ -102,20 +106,6 @@ def test_a_fusion_set_is_named_by_both_drives(name):
         load_profile(name)
 
 
-def test_striped_disks_seek_by_themselves():
-    """Two disks have two arms: reads that alternate between distant places on each disk seek only once."""
-    stripe = drive_set("stripe", disk(), disk(), chunk_bytes=100 * TRACK)
-    reads = trace(*[0, 100 * 100 + 50_00] * 20)
-    assert service(reads, stripe.with_cache("off")).seeks == 1
-    assert service(reads, disk().with_cache("off")).seeks == 39
-
-
-def test_rotating_members_must_be_alike():
-    """Two kinds of disk in one set are refused."""
-    with pytest.raises(UsageError, match="one kind"):
-        service(trace(0), drive_set("stripe", disk(), disk(rpm=7200), chunk_bytes=4096))
-
-
 @pytest.mark.parametrize("members", [1, 2])
 def test_reads_beyond_the_end_are_refused(members):
     """If a trace does not fit its drive, the error states both sizes."""
@@ -129,23 +119,14 @@ def test_flash_latency_by_size():
     found, transfer = flash_ms(flash(), np.array([512, 4096, 6144, 8192, 12288]))
     assert (found * 1000).tolist() == pytest.approx([100, 100, 110, 120, 160.96])
     assert transfer[1] * 1000 == pytest.approx(40.96)
-
-
-def test_sequential_reads_of_flash_may_be_quicker():
-    """The second and fourth of five reads are sequential: 30 us instead of 100."""
+    # The second and fourth of five reads are sequential: 30 us instead of 100.
     drive, reads = flash(sequential_us=[30, 40]), trace(0, 8, 24, 32, 0)
     assert service(reads, drive).service_s == pytest.approx((3 * 100 + 2 * 30) * 1e-6)
     assert service(reads, flash()).service_s == pytest.approx(5 * 100 * 1e-6)
-
-
-def test_flash_serves_some_reads_side_by_side():
-    """Four reads in parallel take a quarter of the time, but never exceed the bandwidth."""
+    # Four reads in parallel take a quarter of the time, but never exceed the bandwidth.
     found, _ = flash_ms(flash(), np.array([1024, 8192]), queue_depth=32)
     assert (found * 1000).tolist() == pytest.approx([25, 81.92])
-
-
-def test_flash_has_neither_seeks_nor_head_travel():
-    """No order of addresses gives an SSD a seek."""
+    # No order of addresses gives an SSD a seek.
     result = service(trace(90_000, 0, 50_000), flash())
     assert (result.seeks, result.seek_s, result.rotation_s, result.head_travel_bytes) == (0, 0.0, 0.0, 0)
     assert result.service_s == pytest.approx(0.0003)

@@ -34,24 +34,19 @@ def test_every_figure_says_where_it_comes_from(name):
     assert profile.capacity_bytes > 9e9
 
 
-def test_the_profiles_that_are_asked_for_are_there():
-    """Generic drives, the reference enclosure, measured and simulated drives, flash."""
+def test_profiles_of_the_package():
+    """Names, kinds of figures, and geometry."""
+    # Generic drives, the reference enclosure, measured and simulated drives, flash.
     assert set(list_profiles()) >= {
         "generic-5400-3.5", "generic-5400-2.5", "generic-7200", "wd-mybook-duo-2tb", "st2000dm006", "sata-ssd",
         "apple-sm0512l-2016", "apple-ap0256j-2017", "stripe-8-blades", "cheetah15k5", "cheetah9lp", "atlas10k5",
     }  # fmt: skip
-
-
-def test_the_reference_enclosure_says_that_it_is_assumed():
-    """Nothing is published about these disks, and every figure says so."""
+    # Nothing is published about these disks, and every figure says so.
     enclosure = load_profile("wd-mybook-duo-2tb")
     assert len(enclosure.members) == 2
     for drive in (enclosure, *enclosure.members):
         assert {figure.kind for figure in drive.figures.values()} == {"assumed"}
-
-
-def test_how_much_geometry_is_known():
-    """A sector map, zones, a datasheet, or no surface at all; a set is known as well as its disks."""
+    # A sector map, zones, a datasheet, or no surface at all; a set is known as well as its disks.
     assert load_profile("cheetah9lp").geometry == "map"
     assert disk().geometry == "zones"
     assert load_profile("generic-7200").geometry == "datasheet"
@@ -59,12 +54,24 @@ def test_how_much_geometry_is_known():
     assert drive_set("fusion", flash(), disk()).geometry == "zones"
 
 
-def test_sources_have_short_names():
-    """A source that is in the table of sources is written out."""
+def test_figures_have_sources_and_units():
+    """Sources are written out, and missing figures are named."""
+    # A source that is in the table of sources is written out.
     profile = parse_profile(GOOD, name="x", folder=None)
     assert profile.figures["rpm"].source == "the maker's manual, p. 3"
     assert profile.figures["heads"].source == "two platters"
     assert profile.number("rpm") == 7200
+    # A disk without rotation speed cannot be simulated, and the message says what is missing.
+    with pytest.raises(UsageError, match=r"lacks rpm \(revolutions a minute\)"):
+        disk(rpm=None).number("rpm")
+    with pytest.raises(UsageError, match="lacks latency_us"):
+        flash().with_figures(latency_us=None).numbers("latency_us")
+    # ``off`` disables look-ahead, ``join`` lets reads wait for its next sector, other words are refused.
+    assert disk().with_cache("off").text("look_ahead", "") == "none"
+    assert disk().with_cache("join").text("join", "") == "next-sector"
+    assert disk().with_cache("own") == disk()
+    with pytest.raises(UsageError, match="warm"):
+        disk().with_cache("warm")
 
 
 @pytest.mark.parametrize(
@@ -92,22 +99,10 @@ def test_a_profile_from_a_file(tmp_path):
     )
     assert load_profile(tmp_path / "one.toml").name == "one"
     assert [member.name for member in load_profile(str(tmp_path / "two.toml")).members] == ["one", "generic-7200"]
-
-
-def test_an_unknown_name_lists_the_known_ones(tmp_path):
-    """The error lists the known names."""
     with pytest.raises(UsageError, match="cheetah9lp"):
         load_profile("cheetah9")
     with pytest.raises(UsageError, match=r"no drive profile at .*nothing\.toml"):
         load_profile(tmp_path / "nothing.toml")
-
-
-def test_a_missing_figure_is_named():
-    """A disk without rotation speed cannot be simulated, and the message says what is missing."""
-    with pytest.raises(UsageError, match=r"lacks rpm \(revolutions a minute\)"):
-        disk(rpm=None).number("rpm")
-    with pytest.raises(UsageError, match="lacks latency_us"):
-        flash().with_figures(latency_us=None).numbers("latency_us")
 
 
 @pytest.mark.parametrize("files", [("a",), ("a", "b"), tuple("abcdefghij")])
@@ -117,12 +112,3 @@ def test_a_set_that_is_its_own_member_is_refused(tmp_path, files):
         (tmp_path / f"{name}.toml").write_text(f'kind = "stripe"\nmembers = ["{member}.toml"]\n')
     with pytest.raises(UsageError, match="is a member of itself, or of too many sets"):
         load_profile(tmp_path / "a.toml")
-
-
-def test_cache_settings():
-    """``off`` disables look-ahead, ``join`` lets reads wait for its next sector, other words are refused."""
-    assert disk().with_cache("off").text("look_ahead", "") == "none"
-    assert disk().with_cache("join").text("join", "") == "next-sector"
-    assert disk().with_cache("own") == disk()
-    with pytest.raises(UsageError, match="warm"):
-        disk().with_cache("warm")

@@ -45,8 +45,9 @@ def parts(found):
     ]
 
 
-def test_lines_of_apple_silicon():
-    """Paths with spaces, bracketed flags and threads are parsed; writes and calls are counted, reads are as issued."""
+def test_lines_of_fs_usage():
+    """Real lines of two kinds of Macs."""
+    # Paths with spaces, bracketed flags and threads are parsed; writes and calls are counted, reads are as issued.
     found = read_fs_usage(APPLE_SILICON.encode())
     assert parts(found) == [
         ("disk3", "dd", 0x8AE0, 0x1000),
@@ -59,10 +60,7 @@ def test_lines_of_apple_silicon():
     lines = found.lines
     assert (lines.reads, lines.writes, lines.other, lines.unparsed, lines.failed) == (5, 3, 1, 0, 0)
     assert (found.done_us - found.issued_us).round().tolist() == [745, 875, 164, 415, 551]
-
-
-def test_lines_of_core_storage():
-    """A read of a logical volume has two lines, which differ in the requesting process."""
+    # A read of a logical volume has two lines, which differ in the requesting process.
     found = read_fs_usage(CORE_STORAGE.encode())
     assert set(found.layer.tolist()) == {FILE_SYSTEM, CHUNK}
     assert parts(found[found.layer == FILE_SYSTEM]) == [
@@ -102,14 +100,9 @@ def test_what_is_no_read_is_counted(text, counted):
     assert found.lines.first_unparsed == (2 if counted == "unparsed" else 0)
 
 
-def test_flags_of_the_buffer_cache():
-    """With -b, the bytes are followed by flags of the buffer cache."""
-    text = "09:00:00.000100    RdData[S]       D=0x00000008  B=0x1000   BC:X /dev/disk2  /a  0.000045 W find.12"
-    assert parts(read_fs_usage(text.encode())) == [("disk2", "find", 8, 4096)]
-
-
-def test_midnight():
-    """The clock restarts, and the read of the next day comes 2 us after that of the day before."""
+def test_times_of_reads():
+    """Reads come as they were issued, over midnight and side by side."""
+    # The clock restarts, and the read of the next day comes 2 us after that of the day before.
     text = (
         "23:59:59.999999    RdMeta[S]       D=0x00000008  B=0x1000   /dev/disk2  0.000100 W find.12\n"
         "00:00:00.000051    RdMeta[S]       D=0x00000010  B=0x1000   /dev/disk2  0.000050 W find.12\n"
@@ -118,10 +111,7 @@ def test_midnight():
     assert found.block.tolist() == [8, 16]
     assert found.gaps_us().round().tolist() == [0, 2]
     assert round(found.busy_us()) == 150
-
-
-def test_reads_that_overlap_stand_as_they_were_issued():
-    """A long asynchronous read is listed after a short one that came later; neither time belongs to one read alone."""
+    # A long asynchronous read is listed after a short one that came later; neither time belongs to one read alone.
     text = (
         "09:00:00.000200    RdData[A]       D=0x00000010  B=0x1000   /dev/disk2  /b  0.000050 W find.12\n"
         "09:00:00.000300    RdData[A]       D=0x00000008  B=0x1000   /dev/disk2  /a  0.000300 W find.12\n"
@@ -132,39 +122,31 @@ def test_reads_that_overlap_stand_as_they_were_issued():
     assert found.overlaps().tolist() == [True, True, False]
     assert found.gaps_us().round().tolist() == [0, 0, 100]
     assert round(found.busy_us()) == 400
+    # With -b, the bytes are followed by flags of the buffer cache.
+    text = "09:00:00.000100    RdData[S]       D=0x00000008  B=0x1000   BC:X /dev/disk2  /a  0.000045 W find.12"
+    assert parts(read_fs_usage(text.encode())) == [("disk2", "find", 8, 4096)]
 
 
-def test_iosnoop():
-    """Blocks and bytes are found by their titles; there are no times and no block size."""
+def test_snoops():
+    """Each tool has its titles, units and times."""
+    # Blocks and bytes are found by their titles; there are no times and no block size.
     found = read_snoop(IOSNOOP.encode())
     assert parts(found) == [("", "tar", 3808, 8192), ("", "tar", 35904, 6144)]
     assert (found.host, found.unit_bytes, found.is_timed, found.lines.writes) == ("macos", None, False, 1)
-
-
-def test_iosnoop_with_a_date_and_a_command_of_two_words():
-    """A date has four words, and a command ends where its path begins."""
+    # A date has four words, and a command ends where its path begins.
     assert parts(read_snoop(IOSNOOP_TIMES.encode())) == [("", "Web Help", 3808, 8192)]
-
-
-def test_biosnoop():
-    """Sectors have 512 bytes; the command may have spaces, and times are completion times."""
+    # Sectors have 512 bytes; the command may have spaces, and times are completion times.
     found = read_snoop(BIOSNOOP.encode())
     assert parts(found) == [("xvda1", "Web Content", 13115272, 4096), ("xvdc", "xfsaild/md0", 62901512, 8192)]
     assert (found.form, found.host, found.unit_bytes, found.lines.writes) == ("biosnoop", "linux", 512, 1)
     assert found.done_us.tolist() == [1022346.0, 2003920.0]
     assert found.issued_us.round().tolist() == [1022346 - 980, 2003920 - 230]
-
-
-def test_iosnoop_of_perf_tools():
-    """The tool of the same name on Linux has other columns."""
+    # The tool of the same name on Linux has other columns.
     found = read_snoop(PERF_TOOLS.encode())
     assert parts(found) == [("202,1", "tar", 8457608, 4096), ("202,1", "tar", 7469344, 4096)]
     assert (found.host, found.unit_bytes) == ("linux", 512)
     assert math.isnan(found.done_us[0])
-
-
-def test_a_script_for_the_io_provider():
-    """The output of the dtrace script in docs/workloads.md is read by its titles; a read has a start but no end."""
+    # The output of the dtrace script in docs/workloads.md is read by its titles; a read has a start but no end.
     text = "STIME DEVICE D BLOCK SIZE COMM\n812000345 disk2 R 8 4096 find\n812000900 disk2 W 8 4096 find\n"
     found = read_snoop(text.encode())
     assert parts(found) == [("disk2", "find", 8, 4096)]
@@ -196,7 +178,6 @@ def test_the_content_tells_the_format(tmp_path, name, text, form):
 
 @pytest.mark.parametrize("rest", ["08  B=0x10", f"{HIGHEST_BLOCK:x}  B=0x1000   /dev/disk2  0.000745 W find.12"])
 def test_a_trace_of_cut_lines_is_refused_with_the_first_of_them(tmp_path, rest):
-    """A one-line error names the first one, cut or with a block that no disk has."""
     (tmp_path / "cut.txt").write_text(f"TIMESTAMP\n09:00:00.000100    RdMeta[S]       D=0x{rest}\n")
     with pytest.raises(ImageError, match=r"holds no reads.*; line 2 begins as one and is cut or damaged"):
         read_trace(tmp_path / "cut.txt")

@@ -9,6 +9,7 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.recordings import arrival_us, blkparse_lines, csv_text, fio_lines
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.zstd import zstd
+from tests.cases import for_each
 from tests.unit.drive.toys import read_trace
 
 FIO2 = """fio version 2 iolog
@@ -66,39 +67,30 @@ def rows(trace):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_fio_version_2(read):
-    """Writes are left out; a wait is the think time of the next read."""
-    assert rows(read(FIO2)) == [(8192, 4096, 0), (1 << 20, 131072, 150)]
+QUEUED = "\n".join(line for line in BLKPARSE.splitlines() if " D " not in line and " C " not in line)
 
 
-def test_fio_version_3(read):
-    """Time stamps imply no think time."""
-    assert rows(read(FIO3)) == [(8192, 4096, 0), (1 << 20, 131072, 0)]
-
-
-def test_blkparse(read):
-    """Issued reads are in sectors; the second comes 200 us after the completion of the first."""
-    assert rows(read(BLKPARSE)) == [(2048 * 512, 4096, 0), (4096 * 512, 8192, 200)]
-
-
-def test_blkparse_with_queued_reads_only(read):
-    """If nothing was recorded at issue, the time of queueing counts."""
-    only = "\n".join(line for line in BLKPARSE.splitlines() if " D " not in line and " C " not in line)
-    assert rows(read(only)) == [(2048 * 512, 4096, 0)]
-
-
-def test_fs_usage(read):
-    """Only disk reads count; think time is the gap from a completion to the next issue: 1 ms, 1 ms."""
-    assert rows(read(FS_USAGE)) == [
-        (0x800 * 512, 0x1000, 0),
-        (0x1000 * 512, 0x20000, 1000),
-        (0x3000 * 512, 0x2000, 1000),
-    ]
-
-
-def test_fs_usage_on_a_disk_of_4_kib_blocks(read):
-    """Block numbers count in the device's unit."""
-    assert read(FS_USAGE, block_bytes=4096).image_offset[0] == 0x800 * 4096
+@for_each(
+    "text, options, expected",
+    [
+        # Writes are left out; a wait is the think time of the next read, time stamps imply none.
+        (FIO2, {}, [(8192, 4096, 0), (1 << 20, 131072, 150)]),
+        (FIO2, {"think_us": 100.0}, [(8192, 4096, 0), (1 << 20, 131072, 100)]),
+        (FIO3, {}, [(8192, 4096, 0), (1 << 20, 131072, 0)]),
+        # Issued reads are in sectors; the second comes 200 us after the completion of the first.
+        (BLKPARSE, {}, [(2048 * 512, 4096, 0), (4096 * 512, 8192, 200)]),
+        # If nothing was recorded at issue, the time of queueing counts.
+        (QUEUED, {}, [(2048 * 512, 4096, 0)]),
+        # Only disk reads count; think time is the gap from a completion to the next issue: 1 ms, 1 ms.
+        (FS_USAGE, {}, [(0x800 * 512, 0x1000, 0), (0x1000 * 512, 0x20000, 1000), (0x3000 * 512, 0x2000, 1000)]),
+        (FS_USAGE, {"block_bytes": 4096},
+         [(0x800 * 4096, 0x1000, 0), (0x1000 * 4096, 0x20000, 1000), (0x3000 * 4096, 0x2000, 1000)]),
+        ("offset,length\n512,1024\n0,512\n", {"name": "x.csv"}, [(512, 1024, 0), (0, 512, 0)]),
+    ],
+)  # fmt: skip
+def test_formats_of_others(read, text, options, expected):
+    """Each gives offset, length and think time of its reads."""
+    assert rows(read(text, **options)) == expected
 
 
 def test_pairs(read):
@@ -106,16 +98,6 @@ def test_pairs(read):
     plain = bytes.fromhex("00100000000000000002000000000000")  # 4096, 512
     packed = zstd.compress(plain)
     assert rows(read(plain, "a.trace")) == rows(read(packed, "a.trace.zst")) == [(4096, 512, 0)]
-
-
-def test_csv_of_strangers(read):
-    """Two columns are sufficient."""
-    assert rows(read("offset,length\n512,1024\n0,512\n", "x.csv")) == [(512, 1024, 0), (0, 512, 0)]
-
-
-def test_think_time_can_be_set(read):
-    """It replaces the times in the file; the first read comes at once."""
-    assert [think for *_, think in rows(read(FIO2, think_us=100.0))] == [0, 100]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +128,7 @@ def test_a_missing_file_is_an_error(tmp_path):
 @pytest.fixture
 def sample():
     """Return three reads with causes, trees and think times."""
-    trace = AccessTrace(
+    return AccessTrace(
         device=np.array([0, 0, 1], np.uint8),
         image_offset=np.array([4096, 0, 1 << 40]),
         length_bytes=np.array([4096, 8192, 512]),
@@ -158,20 +140,17 @@ def sample():
         causes=("list", "stat"),
         trees=("catalog", "extents"),
     )
-    return trace  # noqa: RET504
 
 
-def test_csv_round_trip(read, sample):
-    """A trace written as CSV reads back the same, with names of causes and trees."""
+def test_traces_read_back_as_written(read, sample):
+    """Reads, causes, trees and times are kept."""
+    # A trace written as CSV reads back the same, with names of causes and trees.
     again = read(csv_text(sample), "x.csv")
     for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer", "think_us"):
         assert np.array_equal(getattr(again, name), getattr(sample, name)), name
     assert [again.causes[code] for code in again.cause] == ["list", "stat", "list"]
     assert [again.trees[code] for code in again.tree] == ["extents", "extents", "catalog"]
-
-
-def test_fio_round_trip(read, sample):
-    """A written iolog has the reads in order, with their times in microseconds."""
+    # A written iolog has the reads in order, with their times in microseconds.
     lines = list(fio_lines(sample, file="/dev/sdz", service_ms=np.array([1.0, 2.0, 3.0])))
     assert lines[3:6] == [
         "0 /dev/sdz read 4096 4096",
@@ -179,15 +158,9 @@ def test_fio_round_trip(read, sample):
         "3350 /dev/sdz read 1099511627776 512",
     ]
     assert rows(read("\n".join(lines)))[2][:2] == (1 << 40, 512)
-
-
-def test_blkparse_round_trip(read, sample):
-    """With completions, the think times are recovered."""
+    # With completions, the think times are recovered.
     lines = blkparse_lines(sample, service_ms=np.array([1.0, 2.0, 3.0]))
     assert rows(read("\n".join(lines))) == rows(sample)
-
-
-def test_arrivals(sample):
-    """A read arrives after all earlier reads and think times."""
+    # A read arrives after all earlier reads and think times.
     assert arrival_us(sample, np.array([1.0, 2.0, 3.0])).tolist() == [0, 1100, 3350]
     assert arrival_us(sample).tolist() == [0, 100, 350]

@@ -16,10 +16,7 @@ def test_table_is_interpolated_and_prolonged():
     """Interpolation between points is linear, and the line of the last two is extended."""
     curve = table_curve(np.arange(7.0), np.array([1.0, 3.0, 4.0]), np.array([1.0, 2.0, 4.0]))
     assert curve[1:].tolist() == [1.0, 1.5, 2.0, 4.0, 6.0, 8.0]
-
-
-def test_pair_weights_are_the_shares_of_ordered_pairs():
-    """Of the 6 ordered pairs of 3 different cylinders, 4 are neighbours."""
+    # Of the 6 ordered pairs of 3 different cylinders, 4 are neighbours.
     assert pair_weights(3).tolist() == pytest.approx([0, 4 / 6, 2 / 6])
 
 

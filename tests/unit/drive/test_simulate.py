@@ -61,24 +61,19 @@ def test_the_time_is_the_median_of_the_simulations(name, reads):
     assert found.nominal_s == service(served, profile).seconds
 
 
-def test_what_is_known_of_a_recording_is_not_drawn():
-    """If all figures are measured, little is drawn; the host of a recording takes the recorded time."""
+def test_answers_of_simulations():
+    """Nothing known is drawn, and answers repeat."""
+    # If all figures are measured, little is drawn; the host of a recording takes the recorded time.
     reads = scattered(300, span=disk().capacity_bytes)
     loose, tight = (simulate(reads, drive, UNSAID) for drive in (disk(), known(disk())))
     assert tight.seconds_high / tight.seconds_low < loose.seconds_high / loose.seconds_low
     assert tight.host_factor == loose.host_factor == 1
     assert simulate(reads, disk(), MAC).host_factor != 1
-
-
-def test_the_same_question_has_the_same_answer():
-    """The result does not depend on the time or on earlier calls."""
+    # The result does not depend on the time or on earlier calls.
     reads = scattered(500)
     one, other = (simulate(reads, "generic-7200", MAC) for _ in range(2))
     assert one.draws_s == other.draws_s
-
-
-def test_the_median_of_an_even_number_is_the_quicker_of_two():
-    """A time between two draws would have no causes."""
+    # A time between two draws would have no causes.
     assert median_draw(np.array([4.0, 1.0, 3.0, 2.0])) == 3
     assert median_draw(np.array([4.0, 1.0, 3.0])) == 2
     assert interval_of(np.array([4.0, 1.0, 3.0, 2.0]), {}).median_s == 2
@@ -112,25 +107,15 @@ def test_what_stretches_do_not_tell_makes_the_interval_wider():
     assert wider[1] > wider[0]
 
 
-def test_few_reads_are_all_served():
-    """A trace no longer than a sample is served whole, without estimates."""
+def test_samples_of_reads():
+    """Short traces are served whole, long ones in stretches."""
+    # A trace no longer than a sample is served whole, without estimates.
     reads, profile = in_sequence(1000), load_profile("generic-7200")
     assert draw_seconds(reads, profile, uncertain(profile, MAC)).seconds == pytest.approx(whole(reads, profile, MAC))
-
-
-def test_a_sample_has_reads_that_count_from_start_to_end():
-    """Four stretches of equal length cover start and end, and most reads of each count."""
+    # Four stretches of equal length cover start and end, and most reads of each count.
     reads = in_sequence(5 * SAMPLE_READS)
     part = take_evenly(reads, SAMPLE_READS, STRETCHES)
     assert len(part) == SAMPLE_READS
     assert part.image_offset[0] == reads.image_offset[0]
     assert part.image_offset[-1] == reads.image_offset[-1]
     assert WARM_UP * STRETCHES < SAMPLE_READS / 4
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 64])
-def test_quantiles_are_those_of_numpy(count):
-    """Quantiles are interpolated linearly between the draws."""
-    seconds = np.random.default_rng(count).uniform(1, 9, count)
-    shares = (0, 0.05, 0.25, 0.5, 0.95, 1)
-    assert quantiles(seconds, shares) == pytest.approx(np.quantile(seconds, shares))

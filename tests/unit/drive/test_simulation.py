@@ -24,26 +24,19 @@ def test_causes_add_up():
     assert result.host_s == pytest.approx(299 * 0.0015)
     assert result.service_s == pytest.approx(result.reads_ms.service_ms.sum() / 1000)
     assert result.whole_hit + result.part_hit + result.miss == pytest.approx(1)
-
-
-def test_head_travel():
-    """From sector 8 to 1000 and from 1008 back to 500: 992 + 508 sectors; cylinders 10 and 5 are 15 of 1000 strokes."""
+    # From sector 8 to 1000 and from 1008 back to 500: 992 + 508 sectors; cylinders 10 and 5 are 15 of 1000 strokes.
     result = service(trace(0, 1000, 500), disk().with_cache("off"))
     assert result.head_travel_bytes == (992 + 508) * 512
     assert result.head_travel_strokes * 1000 == pytest.approx(15, rel=0.01)
     assert result.seeks == 2
+    # There are no reads and no waits.
+    result = service(trace(), disk())
+    assert (result.seconds, result.reads, result.miss) == (0.0, 0, 0.0)
 
 
-def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
-    """The note has the factor for drives with known zones; less knowledge gives a larger one, flash gives no note."""
-    result = service(trace(*RANDOM), disk())
-    assert f"{model_error('zones'):.3g}" in result.knowledge
-    assert 1 < model_error("map") < model_error("zones")
-    assert "simulator" not in service(trace(0, 8), flash()).knowledge
-
-
-def test_summary_has_the_names_of_the_witness():
-    """Keys that mean the same as a column of a simulator's table have that column's name."""
+def test_summaries():
+    """Keys and percentiles are those of a simulator's table."""
+    # Keys that mean the same as a column of a simulator's table have that column's name.
     summary = service(trace(0, 50_000), disk().with_cache("off")).summary()
     assert list(summary) == [
         "n", "total_s", "service_s", "mean_ms", "median_ms", "p90_ms", "p99_ms", "max_ms", "seek_ms", "latency_ms",
@@ -54,46 +47,38 @@ def test_summary_has_the_names_of_the_witness():
     assert summary["latency_ms"] == pytest.approx((9.5 + 2.71) / 2, abs=1e-3)
     assert summary["rest_ms"] == pytest.approx(0.5, abs=1e-3)
     assert summary["arm_moved"] == 0.5
-
-
-def test_percentiles_are_times_that_occurred():
-    """For 1 to 200, the median is 100.5, nine tenths are below 181, 99 % below 199."""
+    # For 1 to 200, the median is 100.5, nine tenths are below 181, 99 % below 199.
     found = service_percentiles(np.arange(1.0, 201.0))
     assert found == {"median_ms": 100.5, "p90_ms": 181.0, "p99_ms": 199.0, "max_ms": 200.0}
+    # The note has the factor for drives with known zones; less knowledge gives a larger one, flash gives no note.
+    result = service(trace(*RANDOM), disk())
+    assert f"{model_error('zones'):.3g}" in result.knowledge
+    assert 1 < model_error("map") < model_error("zones")
+    assert "simulator" not in service(trace(0, 8), flash()).knowledge
+    # Three pieces belong to one read and one to another; no pieces give no result.
+    nothing = np.empty(0, np.int64)
+    assert slowest_parts(nothing.astype(float), nothing).tolist() == []
+    assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]
 
 
-def test_an_empty_trace_takes_no_time():
-    """There are no reads and no waits."""
-    result = service(trace(), disk())
-    assert (result.seconds, result.reads, result.miss) == (0.0, 0, 0.0)
-
-
-def test_a_queue_picks_the_nearest():
-    """For reads far, near, far, near, a drive with a window of four serves those of each side together."""
+def test_queues():
+    """A drive picks from its queue, each read once; sets have none."""
+    # For reads far, near, far, near, a drive with a window of four serves those of each side together.
     reads = trace(0, 90_000, 100, 90_100, 200, 90_200)
     one = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=1)
     four = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=32)
     assert one.head_travel_strokes > 4
     assert four.head_travel_strokes < 2
     assert four.service_s < one.service_s
-
-
-def test_a_queue_serves_every_read_once():
-    """The times of the queued reads add up to the time from start to end."""
+    # The times of the queued reads add up to the time from start to end.
     result = service(trace(*RANDOM), disk(queue_window=8), queue_depth=8)
     assert (result.reads_ms.service_ms > 0).all()
     alone = service(trace(*RANDOM), disk(queue_window=1), queue_depth=8)
     assert alone.service_s == pytest.approx(service(trace(*RANDOM), disk()).service_s)
-
-
-def test_sets_have_no_queue():
-    """The error says that a queue in front of several disks is not modelled."""
+    # The error says that a queue in front of several disks is not modelled.
     with pytest.raises(UsageError, match="queue"):
         service(trace(0), drive_set("stripe", disk(), disk(), chunk_bytes=4096), queue_depth=2)
-
-
-def test_flash_with_a_queue():
-    """Four reads in parallel take a quarter of the time."""
+    # Four reads in parallel take a quarter of the time.
     assert service(trace(*range(0, 800, 8)), flash(bandwidth_mb_s=1000), queue_depth=4).service_s == pytest.approx(
         0.1 * 100 / 4 / 1000
     )
@@ -143,13 +128,6 @@ def test_reads_on_a_device_that_a_set_lacks_are_told_as_such(devices):
     assert len(service(reads, profile).reads_ms.service_ms) == 3
     with pytest.raises(UsageError, match="on a device that the drive set lacks"):
         service(replace(reads, device=np.array(devices, reads.device.dtype)), profile)
-
-
-def test_the_slowest_piece_of_each_read_is_its_last():
-    """Three pieces belong to one read and one to another; no pieces give no result."""
-    nothing = np.empty(0, np.int64)
-    assert slowest_parts(nothing.astype(float), nothing).tolist() == []
-    assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "generic-7200", "st2000dm006", "cheetah15k5"])

@@ -10,7 +10,6 @@ import pytest
 from layoutscope.filesystems.hfsplus.attributes import (
     COMPRESSION_ATTRIBUTE,
     DECMPFS,
-    EXTENTS,
     FORK,
     INLINE,
     KEY,
@@ -29,7 +28,6 @@ FORK_RECORD = FORK.blank(
         "the_fork.extents.num_blocks": [8],
     }
 )
-EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90], "extents.num_blocks": [5]})
 
 
 def collected(*records):
@@ -38,8 +36,9 @@ def collected(*records):
     return collect_attributes(SimpleNamespace(records=found), leaves, 100), bad
 
 
-def test_a_compressed_file_has_its_size_in_an_attribute():
-    """The little-endian header has fpmc for cmpf, then 9,000 bytes; only the attribute with that name has one."""
+def test_rows_and_sizes_of_attributes():
+    """Rows follow the leaves, sizes the headers."""
+    # The little-endian header has fpmc for cmpf, then 9,000 bytes; only the attribute with that name has one.
     attributes, _ = collected(
         named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + HEADER, file_id=17),
         named(KEY, "com.apple.decmpfX", INLINE_RECORD + HEADER, file_id=18),
@@ -48,32 +47,7 @@ def test_a_compressed_file_has_its_size_in_an_attribute():
     assert attributes.file_id.tolist() == [17, 18, 19]
     assert attributes.compressed_id.tolist() == [17]
     assert attributes.uncompressed_size.tolist() == [9000]
-
-
-def test_extents_of_attributes_belong_to_their_records():
-    """Eight blocks start at block 70, five more from block 8 of the fork on; only the first record has the size."""
-    attributes, _ = collected(
-        named(KEY, "a/\u00e9", FORK_RECORD, file_id=20),
-        named(KEY, "a/\u00e9", EXTENTS_RECORD, file_id=20, start_block=8),
-    )
-    assert attributes.owner_name == ["a:\u00e9", "a:\u00e9"]
-    assert {name: values.tolist() for name, values in attributes.owners.items()} == {
-        "file_id": [20, 20],
-        "node": [1, 1],
-        "size": [50_000, -1],
-    }
-    assert {
-        name: attributes.forks[name].tolist() for name in ("owner", "fork_block", "start_block", "block_count")
-    } == {
-        "owner": [0, 1],
-        "fork_block": [0, 8],
-        "start_block": [70, 90],
-        "block_count": [8, 5],
-    }
-
-
-def test_rows_are_those_of_the_leaves():
-    """The leaf is node 1 of a tree that starts at row 100; a file without attributes has no row."""
+    # The leaf is node 1 of a tree that starts at row 100; a file without attributes has no row.
     attributes, _ = collected(named(KEY, "x", INLINE_RECORD + HEADER, file_id=17))
     rows = attributes.rows_of(np.array([17, 18]), np.array([False, False]))
     assert rows[0] == 101

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, THREAD, collect_catalog, start_catalog
-from layoutscope.filesystems.hfsplus.names import store_names
 from tests.unit.hfsplus.written import decoded, named, node
 
 FOLDER_RECORD = FOLDER.blank({"record_type": 1, "folder_id": 16, "valence": 3, "create_date": 7})
@@ -57,48 +55,6 @@ def test_files_and_folders_become_entries():
     assert len(bad) == 0
 
 
-def test_names_are_shown_and_stored():
-    """A slash is shown as a colon; the stored name is unchanged."""
-    catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
-    assert catalog.name.to_list() == ["a:b", "na\u00efve"]
-    assert store_names(catalog.name, catalog.other_names).raw() == [
-        name.encode("utf-16-be") for name in ("a/b", "na\u00efve")
-    ]
-
-
-def test_a_thread_leads_from_an_id_to_a_parent():
-    """A thread's key has the folder's own ID, 16; its data has the ID of the parent folder, 2."""
-    catalog, _ = collected(FOLDER_LEAF)
-    threads = {name: values.tolist() for name, values in catalog.threads.items()}
-    assert threads == {"file_id": [16], "parent_id": [2], "is_folder": [True], "node": [1]}
-
-
-def test_used_extents_become_rows():
-    """Two extents of the data fork, in order, and one of the resource fork."""
-    catalog, _ = collected(FOLDER_LEAF, FILE_LEAF)
-    forks = {name: values.tolist() for name, values in catalog.forks.items()}
-    assert forks == {
-        "entry": [1, 1, 1],
-        "fork_type": [0, 0, 255],
-        "start_block": [100, 200, 300],
-        "block_count": [4, 2, 1],
-    }
-
-
-def test_entries_come_in_the_order_of_the_leaves():
-    """Leaves in the other order swap names and extents; the third has no position and is left out."""
-    tables, decode = start_catalog()
-    records, _ = decoded(decode, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
-    order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
-    catalog = collect_catalog(
-        SimpleNamespace(records={name: values[order] for name, values in records.items()}), tables
-    )
-    assert catalog.entries["file_id"].tolist() == [17, 16]
-    assert catalog.name.to_list() == ["na\u00efve", "a:b"]
-    assert catalog.forks["entry"].tolist() == [0, 0, 0]
-    assert catalog.misplaced(is_folded=True).tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -113,12 +69,6 @@ def test_what_is_no_record_is_left_out(record):
     catalog, bad = collected(node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
     assert bad.tolist() == [1]
     assert catalog.entries["file_id"].tolist() == [16]
-
-
-def test_no_catalog_has_no_entries():
-    """All columns exist, without rows."""
-    catalog = collect_catalog(None, start_catalog()[0])
-    assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
 
 
 def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise():

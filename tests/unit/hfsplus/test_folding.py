@@ -47,16 +47,14 @@ def test_folders_come_in_the_order_of_their_ids():
     """The parent is compared before the name."""
     found = keys((5, "b"), (6, "a"), (4, "z"))
     assert find_misplaced(found) == [False, False, True]
-
-
-def test_nul_is_the_last_character():
-    """Names that start with NULs, such as that of the private directory, come after all others."""
+    # Names that start with NULs, such as that of the private directory, come after all others.
     found = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
     assert find_misplaced(fold_case(found)) == [False, False]
 
 
-def test_letters_that_decompose_keep_their_case():
-    """Accented capitals are stored decomposed, so the table need not fold them."""
+def test_folding_is_that_of_the_table():
+    """Units fold as the table says, letters that decompose keep their case."""
+    # Accented capitals are stored decomposed, so the table need not fold them.
     table = case_table()
     pairs = {
         "A": "a",
@@ -68,10 +66,7 @@ def test_letters_that_decompose_keep_their_case():
         "\u2160": "\u2170",
     }
     assert {chr(code): chr(table[code]) for code in map(ord, pairs)} == pairs
-
-
-def test_every_unit_folds_as_the_table_of_the_format_says():
-    """The hash covers the 65,536 units that Apple's published driver compares (hfs-715.100.10)."""
+    # The hash covers the 65,536 units that Apple's published driver compares (hfs-715.100.10).
     digest = hashlib.sha256(case_table().astype("<u2").tobytes()).hexdigest()
     assert digest == "8822b421f70ca541cf22d916cee5c409ce582610e1f1184622fdd6aa7a7a2253"
 

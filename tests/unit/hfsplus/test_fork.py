@@ -24,26 +24,18 @@ def pieces(fork, block, offsets, lengths):
     return list(zip(found.part.tolist(), found.volume_offset.tolist(), found.length_bytes.tolist(), strict=True))
 
 
-def test_node_across_three_extents_has_three_pieces():
-    """A node of 2048 bytes at 512, in extents of one, two and five blocks of 512 bytes: 2 blocks, then 2 more."""
+def test_parts_of_a_fork():
+    """Parts are cut at the ends of extents."""
+    # A node of 2048 bytes at 512, in extents of one, two and five blocks of 512 bytes: 2 blocks, then 2 more.
     fork = make_fork((10, 1), (20, 2), (30, 5))
     assert pieces(fork, 512, [0], [2048]) == [(0, 10 * 512, 512), (0, 20 * 512, 1024), (0, 30 * 512, 512)]
-
-
-def test_parts_inside_one_extent_are_whole():
-    """Nodes of 4096 bytes in blocks of 8192: two in each block."""
+    # Nodes of 4096 bytes in blocks of 8192: two in each block.
     fork = make_fork((7, 1), (3, 1))
     found = pieces(fork, 8192, [0, 4096, 8192, 12288], [4096] * 4)
     assert found == [(0, 57344, 4096), (1, 61440, 4096), (2, 24576, 4096), (3, 28672, 4096)]
-
-
-def test_part_behind_the_last_extent_has_no_place():
-    """Parts outside all extents are left out."""
+    # Parts outside all extents are left out.
     assert pieces(make_fork((7, 1)), 512, [0, 512], [512, 512]) == [(0, 3584, 512)]
-
-
-def test_neighbours_merge_into_one_request():
-    """Extents that are contiguous on the volume are read at once."""
+    # Extents that are contiguous on the volume are read at once.
     found = locate(
         Blocks(512), make_fork((1, 2), (3, 2), (9, 1)), np.array([0, 1024, 2048]), np.array([1024, 1024, 512])
     )

@@ -25,31 +25,20 @@ def numbers(*values):
     return np.array(values, np.int64)
 
 
-def test_keys_of_named_trees_sort_by_name_before_number():
-    """Attribute 'a' with block 9 comes before 'a' with block 10 and before 'ab' with block 0."""
-    units = np.frombuffer("aaab".encode("utf-16-le"), np.uint16)
-    joined, counts = _append_tails(units, numbers(1, 1, 2), [numbers(9, 10, 0)], has_name=True)
-    starts = np.cumsum(counts) - counts
-    same = np.zeros(3, np.int64)
-    keys = Keys(same, joined, starts, counts)
-    assert not keys.not_after(numbers(0, 1), numbers(1, 2)).any()
-    assert keys.not_after(numbers(1, 2), numbers(0, 1)).all()
-
-
-def test_equal_keys_are_not_after_one_another():
-    """A key does not come after itself, and a prefix comes before longer keys."""
-    units = np.frombuffer("abcdeabcdef".encode("utf-16-le"), np.uint16)
-    starts, counts, same = numbers(0, 5), numbers(5, 6), np.zeros(2, np.int64)
-    keys = Keys(same, units, starts, counts)
-    assert keys.not_after(numbers(0, 1), numbers(0, 0)).tolist() == [True, True]
-    assert keys.not_after(numbers(0), numbers(1)).tolist() == [False]
-
-
-def test_longest_keys_follow_from_the_longest_names():
-    """TN1150: 255 units in the catalog, 127 in attributes; two bytes per unit plus the fields before the name."""
+def test_lengths_and_folds_of_keys():
+    """Longest keys, and shorter ones without ignored characters."""
+    # TN1150: 255 units in the catalog, 127 in attributes; two bytes per unit plus the fields before the name.
     assert FORMS["catalog"].max_length == FORMS["catalog"].fixed_length + 2 * 255 == 516
     assert FORMS["attributes"].max_length == FORMS["attributes"].fixed_length + 2 * 127 == 266
     assert FORMS["extents-overflow"].max_length == FORMS["extents-overflow"].fixed_length == 10
+    # A joiner, U+200D, is ignored: the names are equal without it, and the next name follows it.
+    keys = fold_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
+    assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
+    assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
+    joined = join_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
+    assert (joined.ident.tolist(), joined.start.tolist(), joined.count.tolist()) == ([1, 2, 3], [0, 2, 2], [2, 0, 1])
+    assert joined.units.tolist() == [ord(letter) for letter in "abc"]
+    assert len(join_keys([]).ident) == 0
 
 
 WORDS = [
@@ -87,6 +76,20 @@ def test_keys_compare_by_number_then_unit_by_unit():
     before, after = (numbers(*column) for column in zip(*rows, strict=True))
     expected = [pairs[second] <= pairs[first] for first, second in rows]
     assert keys.not_after(before, after).tolist() == expected
+    # A key does not come after itself, and a prefix comes before longer keys.
+    units = np.frombuffer("abcdeabcdef".encode("utf-16-le"), np.uint16)
+    starts, counts, same = numbers(0, 5), numbers(5, 6), np.zeros(2, np.int64)
+    keys = Keys(same, units, starts, counts)
+    assert keys.not_after(numbers(0, 1), numbers(0, 0)).tolist() == [True, True]
+    assert keys.not_after(numbers(0), numbers(1)).tolist() == [False]
+    # Attribute 'a' with block 9 comes before 'a' with block 10 and before 'ab' with block 0.
+    units = np.frombuffer("aaab".encode("utf-16-le"), np.uint16)
+    joined, counts = _append_tails(units, numbers(1, 1, 2), [numbers(9, 10, 0)], has_name=True)
+    starts = np.cumsum(counts) - counts
+    same = np.zeros(3, np.int64)
+    keys = Keys(same, joined, starts, counts)
+    assert not keys.not_after(numbers(0, 1), numbers(1, 2)).any()
+    assert keys.not_after(numbers(1, 2), numbers(0, 1)).all()
 
 
 @pytest.mark.parametrize(
@@ -113,13 +116,6 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
     assert find_misplaced(fold_case(keys) if is_folded else keys) == expected
 
 
-def test_characters_that_are_ignored_leave_a_shorter_key():
-    """A joiner, U+200D, is ignored: the names are equal without it, and the next name follows it."""
-    keys = fold_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
-    assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
-    assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
-
-
 @pytest.mark.parametrize(
     ("tree", "raw", "ident", "units"),
     [
@@ -140,10 +136,3 @@ def test_keys_are_read_from_their_bytes(tree, raw, ident, units):
     assert keys.count.tolist() == [len(units)] * 2
     assert keys.start.tolist() == [0, len(units)]
     assert keys.units.tolist() == [*units, *units]
-
-
-def test_keys_of_several_batches_are_joined():
-    joined = join_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
-    assert (joined.ident.tolist(), joined.start.tolist(), joined.count.tolist()) == ([1, 2, 3], [0, 2, 2], [2, 0, 1])
-    assert joined.units.tolist() == [ord(letter) for letter in "abc"]
-    assert len(join_keys([]).ident) == 0

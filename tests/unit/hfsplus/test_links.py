@@ -57,10 +57,7 @@ def test_a_link_leads_to_the_inode_with_its_number():
     assert links.is_inode.tolist() == [False, False, False, True, False]
     assert links.follow(np.array([30, 31, 18, 20, 21])).tolist() == [20, 31, 18, 20, 21]
     assert findings == []
-
-
-def test_a_link_that_leads_nowhere_stands_for_itself():
-    """It is reported at its leaf, node 1 of the tree, at block 11."""
+    # It is reported at its leaf, node 1 of the tree, at block 11.
     links, (finding,) = resolved(
         named(KEY, "link", file(30, **LINK, **{"permissions.special": 99}), parent_id=2),
         named(KEY, FILE_LINKS_DIRECTORY, HOME, parent_id=2),
@@ -78,8 +75,9 @@ def private_folder(create_date):
     return named(KEY, FILE_LINKS_DIRECTORY, record, parent_id=2)
 
 
-def test_a_file_of_a_links_type_with_another_date_is_a_file():
-    """Drivers follow a link only if its creation date is that of the root folder or the private folder."""
+def test_dates_of_links():
+    """Links have the date of the root folder or of the private one."""
+    # Drivers follow a link only if its creation date is that of the root folder or the private folder.
     links, (finding,) = resolved(
         *(link(f"link {date}", 30 + date, create_date=date) for date in (3, 4, 5)),
         named(KEY, "root", FOLDER.blank({"record_type": 1, "folder_id": 2, "create_date": 5}), parent_id=1),
@@ -89,10 +87,7 @@ def test_a_file_of_a_links_type_with_another_date_is_a_file():
     assert links.is_link.tolist() == [True, False, True, False, False, False]
     assert links.target.tolist() == [5, 1, 5, 3, 4, 5]
     assert (finding.code, finding.level) == ("hard-link-plain", "info")
-
-
-def test_dates_are_compared_as_times():
-    """A link with dates from 1970 can be as old as a folder with dates from 1904."""
+    # A link with dates from 1970 can be as old as a folder with dates from 1904.
     links, findings = resolved(
         link("link", 30, flags=0x1000, create_date=7),
         private_folder(EPOCH_SECONDS + 7),

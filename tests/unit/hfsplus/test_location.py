@@ -37,6 +37,7 @@ from layoutscope.image import MemorySource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import Window
 from layoutscope.structs.records import VOLUME_HEADER
+from tests.cases import for_each
 from tests.unit.partition.builders import wrapper
 
 BLOCK, BLOCKS = 4096, 64
@@ -73,41 +74,47 @@ def header_node(kind: int = 1, height: int = 0, count: int = 3, size: int = 4096
     return struct.pack(">IIBBHH18xHH", 0, 0, kind, height, count, 0, size, longest).ljust(512, b"\0")
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
+@for_each(
+    "place, expected",
     [
         (SIZE - 1024, [0]),
         (SIZE - 1024 + 512, [512, 0]),
-        (SIZE - 1024 + 3584, [3584, 3072, 2560, 2048, 1536, 1024, 512, 0]),
-        (SIZE - 1024 + 4096, [4096, 3584, 3072, 2560, 2048, 1536, 1024, 512]),
+        (SIZE - 1024 + 3584, [*range(3584, -1, -512)]),
+        (SIZE - 1024 + 4096, [*range(4096, 0, -512)]),
         (SIZE - 1024 + 100, [100]),
         (SIZE - 1024 - 512, []),
     ],
 )
 def test_starts_that_a_copy_allows(place, expected):
-    """The copy is 1,024 bytes before the end, which is less than one 4,096-byte block after the 64 blocks."""
+    """The copy is 1,024 bytes before the end, which is less than one 4,096-byte block after the 64 blocks.
+
+    There are as many starts as sectors per block; none if a block has more than a MiB.
+    """
     assert [*starts_by_copy(place, header())] == expected
+    for block, count in ((512, 1), (1024**2, 2048), (2 * 1024**2, 0)):
+        assert len(starts_by_copy(11 * block - 1024, header(len_block=block, num_blocks=10))) == count
 
 
-@pytest.mark.parametrize(("block", "count"), [(512, 1), (1024**2, 2048), (2 * 1024**2, 0)])
-def test_starts_by_the_size_of_a_block(block, count):
-    """There are as many starts as sectors per block; none if a block has more than a MiB."""
-    place = 10 * block - 1024 + block
-    assert len(starts_by_copy(place, header(len_block=block, num_blocks=10))) == count
-
-
-@pytest.mark.parametrize("start", [0, 512, 1024, 3584])
-def test_a_header_confirms_the_start(start):
-    copy = header()
-    source = disk(SIZE + 3584, (start + 1024, raw_header()))
-    assert start_by_copy(source, SIZE + 3584 - 1024, copy) == (start, True)
-    assert header_at(source, start + 512) is None
-
-
-@pytest.mark.parametrize("changed", [{"len_block": 2048}, {"num_blocks": BLOCKS - 1}])
-def test_a_header_of_another_volume_confirms_nothing(changed):
-    source = disk(SIZE + 512, (1024 + 512, raw_header(**changed)))
-    assert start_by_copy(source, SIZE + 512 - 1024, header()) == (None, False)
+@for_each(
+    "copy, parts, expected",
+    [
+        *((header(), [(start + 1024, raw_header())], (start, True)) for start in (0, 512, 1024, 3584)),
+        # A header of another volume confirms nothing.
+        *(
+            (header(), [(1024 + 512, raw_header(**changed))], (None, False))
+            for changed in ({"len_block": 2048}, {"num_blocks": BLOCKS - 1})
+        ),
+        # The header node of a tree is where the first extent of the catalog begins, in block 10.
+        *(
+            (header(tree_block=10), [(start + 10 * BLOCK, header_node())], (start, False))
+            for start in (0, 512, 2048, 3584)
+        ),
+    ],
+)
+def test_what_confirms_the_start(copy, parts, expected):
+    source = disk(SIZE + 3584, *parts)
+    assert start_by_copy(source, SIZE + 3584 - 1024, copy) == expected
+    assert not expected[1] or header_at(source, expected[0] + 512) is None
 
 
 @pytest.mark.parametrize("spare", [0, 511, 512, 3072])
@@ -118,13 +125,6 @@ def test_a_copy_does_not_confirm_its_own_counts(spare):
     assert len(starts_by_copy(place, copy)) == 1
     assert start_by_copy(disk(place + 1024), place, copy) == (None, False)
     assert start_by_copy(disk(SIZE), SIZE - 1536, header()) == (None, False)
-
-
-@pytest.mark.parametrize("start", [0, 512, 2048, 3584])
-def test_a_tree_confirms_the_start(start):
-    """Its header node is where the first extent of the catalog begins, in block 10."""
-    source = disk(SIZE + 3584, (start + 10 * BLOCK, header_node()))
-    assert start_by_copy(source, SIZE + 3584 - 1024, header(tree_block=10)) == (start, False)
 
 
 def test_the_start_with_most_votes_is_taken():
@@ -141,42 +141,29 @@ def test_the_start_with_most_votes_is_taken():
     assert start_by_copy(source, SIZE + 3584 - 1024, known) == (1024, False)
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"),
+@for_each(
+    "expected, known, place, data, size",
     [
-        (header_node(size=512), 1),
-        (header_node(size=32_768), 1),
-        (header_node(size=256), 0),
-        (header_node(size=3 * 512), 0),
-        (header_node(kind=2), 0),
-        (header_node(kind=0), 0),
-        (header_node(height=1), 0),
-        (header_node(count=2), 0),
-        (header_node(count=4), 0),
-        (header_node(longest=10), 0),  # of the extents-overflow file
+        # A header node has kind 1, height 0, three records, a power of two from 512 to 32,768 as size.
+        *((1, {"tree_block": 10}, 10, header_node(size=size), SIZE) for size in (512, 32_768)),
+        *((0, {"tree_block": 10}, 10, header_node(size=size), SIZE) for size in (256, 3 * 512)),
+        *((0, {"tree_block": 10}, 10, header_node(kind=kind), SIZE) for kind in (0, 2)),
+        *((0, {"tree_block": 10}, 10, header_node(count=count), SIZE) for count in (2, 4)),
+        (0, {"tree_block": 10}, 10, header_node(height=1), SIZE),
+        (0, {"tree_block": 10}, 10, header_node(longest=10), SIZE),  # of the extents-overflow file
+        # A source that ends with the node's sector has it; one that ends before does not.
+        (1, {"tree_block": 10}, 10, header_node(), 10 * BLOCK + 512),
+        (0, {"tree_block": 10}, 10, b"", 10 * BLOCK),
+        # A journal info block is in the file system, with a valid place and length.
+        (1, {"journal_block": 20}, 20, struct.pack(">I32xQQ", 1, 1, 1), SIZE),
+        *(
+            (0, {"journal_block": 20}, 20, struct.pack(">I32xQQ", *values), SIZE)
+            for values in ((2, 1, 1), (3, 1, 1), (1, 0, 1), (1, 1, 0))
+        ),
     ],
 )
-def test_what_a_header_node_is_told_by(node, expected):
-    """Kind 1, height 0, three records, a power of two from 512 to 32,768 as size, keys of up to 516 bytes."""
-    source = disk(SIZE, (10 * BLOCK, node))
-    assert confirming(source, [0], header(tree_block=10)).tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [((1, 1, 1), 1), ((2, 1, 1), 0), ((3, 1, 1), 0), ((1, 0, 1), 0), ((1, 1, 0), 0)],
-)
-def test_what_a_journal_info_block_is_told_by(values, expected):
-    """It is in the file system, with a valid place and length."""
-    source = disk(SIZE, (20 * BLOCK, struct.pack(">I32xQQ", *values)))
-    assert confirming(source, [0], header(journal_block=20)).tolist() == [expected]
-
-
-@pytest.mark.parametrize(("sectors", "expected"), [(1, [1]), (0, [0])])
-def test_a_node_at_the_very_end_confirms(sectors, expected):
-    """A source that ends with the node's sector has it; one that ends before does not."""
-    source = disk(10 * BLOCK + 512 * sectors, (10 * BLOCK, header_node()[: 512 * sectors]))
-    assert confirming(source, [0], header(tree_block=10)).tolist() == expected
+def test_what_confirms_a_start(expected, known, place, data, size):
+    assert confirming(disk(size, (place * BLOCK, data)), [0], header(**known)).tolist() == [expected]
 
 
 def find_volume_starts(source: MemorySource, offset: int = 0):
@@ -189,33 +176,21 @@ def find_volume_starts(source: MemorySource, offset: int = 0):
     ]
 
 
-@pytest.mark.parametrize("spare", [0, 512, 4096])
-def test_a_header_with_its_copy_is_a_volume(spare):
+@pytest.mark.parametrize(
+    ("block", "spare"), [(512, 0), (1024, 0), (BLOCK, 0), (BLOCK, 512), (BLOCK, BLOCK), (1 << 20, 0)]
+)
+def test_a_header_with_its_copy_is_a_volume(block, spare):
     """Up to a block can be between the last block and the end of the volume."""
-    at = 8192
-    parts = (at + 1024, raw_header()), (at + SIZE + spare - 1024, raw_header())
-    assert find_volume_starts(disk(at + SIZE + 8192, *parts)) == [("HFS+", at, SIZE + spare, [])]
+    at, raw, size = 8192, raw_header(len_block=block, num_blocks=4), 4 * block + spare
+    source = disk(at + size + 8192, (at + 1024, raw), (at + size - 1024, raw))
+    assert find_volume_starts(source) == [("HFS+", at, size, [])]
 
 
-def test_a_header_with_a_tree_is_a_volume():
+def test_volumes_of_a_stretch():
+    """Headers and copies with their trees are volumes."""
     parts = (512 + 1024, raw_header(tree_block=10)), (512 + 10 * BLOCK, header_node())
     assert find_volume_starts(disk(512 + SIZE + BLOCK, *parts)) == [("HFS+", 512, SIZE, [])]
-
-
-@pytest.mark.parametrize(("size", "expected"), [(512 + SIZE, [("HFS+", 512, SIZE, ["start-uncertain"])]), (SIZE, [])])
-def test_a_header_alone_is_uncertain(size, expected):
-    """It gives no volume at all if the volume does not fit."""
-    assert find_volume_starts(disk(size, (512 + 1024, raw_header()))) == expected
-
-
-def test_a_header_alone_at_the_start_is_uncertain():
-    """The header is at byte 1,024 of a source as long as the volume, and of one a byte shorter."""
-    assert find_volume_starts(disk(SIZE, (1024, raw_header()))) == [("HFS+", 0, SIZE, ["start-uncertain"])]
-    assert find_volume_starts(disk(SIZE - 1, (1024, raw_header()))) == []
-
-
-def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
-    """The finding about the header is at byte 1,024 of the volume."""
+    # The finding about the header is at byte 1,024 of the volume.
     source = disk(
         1024 + SIZE + BLOCK, (1024 + SIZE - 1024, raw_header(tree_block=10)), (1024 + 10 * BLOCK, header_node())
     )
@@ -226,18 +201,19 @@ def test_a_copy_with_a_tree_is_a_volume_that_lost_its_header():
     assert found.findings[0].image_offset == 2048
     assert found.layers == ("byte 1024",)
     assert f"byte {SIZE:,}" in found.findings[0].message
-
-
-@pytest.mark.parametrize(
-    "fields", [{"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}]
-)
-def test_impossible_headers_are_chance_hits(fields):
-    assert find_volume_starts(disk(SIZE, (1024, raw_header(**fields)))) == []
-
-
-def test_addresses_of_a_piece_count_from_the_stretch():
     parts = (8192 + 1024, raw_header()), (8192 + SIZE - 1024, raw_header())
     assert find_volume_starts(disk(8192 + SIZE, *parts), offset=4096) == [("HFS+", 8192, SIZE, [])]
+
+
+def test_headers_without_a_copy():
+    """A header gives no volume at all if the volume does not fit, by a byte at the start of the source."""
+    for size, start, codes in ((512 + SIZE, 512, ["start-uncertain"]), (SIZE, 0, ["start-uncertain"])):
+        assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == [("HFS+", start, SIZE, codes)]
+    for size, start in ((SIZE, 512), (SIZE - 1, 0)):
+        assert find_volume_starts(disk(size, (start + 1024, raw_header()))) == []
+    # Impossible headers are chance hits.
+    for fields in ({"num_blocks": 0}, {"len_block": 256}, {"len_block": 3 * 512}, {"len_block": 1 << 21}):
+        assert find_volume_starts(disk(SIZE, (1024, raw_header(**fields)))) == []
 
 
 def probed(source: MemorySource, *, thorough: bool = True):
@@ -246,14 +222,26 @@ def probed(source: MemorySource, *, thorough: bool = True):
     return found and (found.kind, found.volume_offset, found.size_bytes, [item.code for item in found.findings])
 
 
-def test_a_copy_alone_tells_a_volume():
-    """The start is inferred to within a block; nothing confirms it if the source is longer than the volume."""
+def test_copies_without_a_header():
+    """A copy alone gives the start to within a block."""
+    # The start is inferred to within a block; nothing confirms it if the source is longer than the volume.
     assert probed(disk(SIZE, (SIZE - 1024, raw_header()))) == ("hfsplus", 0, SIZE, ["volume-header-lost"])
     assert probed(disk(SIZE, (SIZE - 1024, raw_header())), thorough=False) is None
     for spare, start in ((512, 0), (BLOCK - 512, 0), (BLOCK, BLOCK), (5 * BLOCK, 5 * BLOCK)):
         source = disk(SIZE + spare, (SIZE + spare - 1024, raw_header()))
         told = ("hfsplus", start, SIZE + spare - start, ["volume-header-lost", "start-uncertain"])
         assert probed(source) == told
+    # 2,048 bytes have the header without a copy; 2,560 have both.
+    assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (
+        "hfsplus", 0, 2560, ["volume-header-lost", "start-uncertain"],
+    )  # fmt: skip
+    assert probed(disk(2048)) is None
+    # 1,024 bytes are just the copy; fewer have none.
+    raw = raw_header()
+    source = disk(SIZE, (0, raw))
+    assert open_volume(source, 0, 1024).end_offset == 0
+    with pytest.raises(FormatError):
+        open_volume(source, 0, 1023)
 
 
 @pytest.mark.parametrize("count", [-8, -1, 1, 8])
@@ -290,14 +278,6 @@ def test_trees_tell_the_start_where_header_and_copy_have_wrong_counts(before, co
     assert probed(disk(before + SIZE, copy, tree)) == ("hfsplus", before, SIZE, ["volume-header-lost"])
 
 
-def test_a_copy_cannot_be_where_the_header_is():
-    """2,048 bytes have the header without a copy; 2,560 have both."""
-    assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (
-        "hfsplus", 0, 2560, ["volume-header-lost", "start-uncertain"],
-    )  # fmt: skip
-    assert probed(disk(2048)) is None
-
-
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
@@ -318,14 +298,6 @@ def test_an_embedded_volume_is_cut_at_the_end(size, expected):
     assert (region.image_offset, region.length_bytes) == (1024, 130)
 
 
-def test_the_header_after_a_replay():
-    """A header that a transaction wrote replaces the old one; a damaged one does not."""
-    volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0)
-    again = disk(SIZE, (1024, raw_header(num_files=4)))
-    assert int(reread_header(volume, again).header.num_files) == 4
-    assert int(reread_header(volume, disk(SIZE)).header.num_files) == 3
-
-
 @pytest.mark.parametrize("wrong", [{"len_block": 2048}, {"len_block": 8192}, {"tree_block": 11, "num_blocks": 9}])
 def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
     """The catalog begins in block 10 of 4,096 bytes; nothing confirms the header, whose counts differ."""
@@ -344,13 +316,19 @@ def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
     assert len(volume.log.findings) == 1
 
 
-def test_a_header_that_a_tree_confirms_is_believed_against_its_copy():
-    """The copy belongs to another volume, whose tree exists as well."""
+def test_headers_that_are_believed():
+    """Confirmed headers win against copies, and sound ones after a replay."""
+    # The copy belongs to another volume, whose tree exists as well.
     trees = (10 * BLOCK, header_node()), (20 * BLOCK, header_node())
     parts = (1024, raw_header(tree_block=10, num_blocks=50)), (SIZE - 1024, raw_header(tree_block=20))
     volume = open_volume(disk(SIZE, *parts, *trees), 0)
     assert int(volume.header.num_blocks) == 50
     assert [item.code for item in volume.log.findings] == ["alternate-header-missing"]
+    # A header that a transaction wrote replaces the old one; a damaged one does not.
+    volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0)
+    again = disk(SIZE, (1024, raw_header(num_files=4)))
+    assert int(reread_header(volume, again).header.num_files) == 4
+    assert int(reread_header(volume, disk(SIZE)).header.num_files) == 3
 
 
 def test_a_volume_that_changed_is_told_at_its_write_count():
@@ -372,15 +350,13 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
     )
 
 
-def test_a_copy_that_differs_is_told_at_its_first_field():
-    """Block counts, byte 44, and version, byte 2, must agree; file counts and clump sizes may differ."""
+def test_a_copy_that_differs_or_is_missing_is_told():
+    """The finding is where the copy is, or should be."""
+    # Block counts, byte 44, and version, byte 2, must agree; file counts and clump sizes may differ.
     for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):
         volume = open_volume(disk(SIZE, (1024, raw_header()), (SIZE - 1024, raw_header(**changed))), 0)
         told = [(item.code, item.image_offset) for item in volume.log.findings]
         assert told == ([] if place is None else [("alternate-header-differs", SIZE - 1024 + place)])
-
-
-def test_a_copy_that_was_never_read_is_told_where_it_should_be():
     source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[SIZE - 512, 512]]))
     volume = open_volume(source, 0)
     assert [(item.code, item.image_offset) for item in volume.log.findings] == [
@@ -388,10 +364,7 @@ def test_a_copy_that_was_never_read_is_told_where_it_should_be():
     ]
     starts, lengths = np.array([SIZE - 1024, SIZE - 512, -1, SIZE, SIZE]), np.array([512, 1, 1, 0, 1])
     assert volume.is_readable(starts, lengths).tolist() == [True, False, False, True, False]
-
-
-def test_where_the_copy_should_be_in_a_cut_image():
-    """It would begin at 261,120; an image one byte shorter than the volume has no place for it."""
+    # It would begin at 261,120; an image one byte shorter than the volume has no place for it.
     for size, place in ((SIZE, SIZE - 1024), (SIZE - 1, None)):
         (finding,) = open_volume(disk(size, (1024, raw_header())), 0).log.findings
         assert (finding.code, finding.image_offset) == ("alternate-header-missing", place)
@@ -465,12 +438,6 @@ def test_parts_of_a_fork_are_cut_at_its_extents(part, expected):
     assert pieces.part.tolist() == [0] * len(expected)
 
 
-def test_pieces_that_follow_one_another_are_one():
-    whole = fork((10, 2), (12, 1), (20, 1), (21, 1))
-    pieces = locate(GEOMETRY, whole, np.array([0]), np.array([5 * BLOCK]))
-    assert [values.tolist() for values in join_pieces(pieces)] == [[10 * BLOCK, 20 * BLOCK], [3 * BLOCK, 2 * BLOCK]]
-
-
 def test_forks_are_compared_and_extended():
     first = fork((10, 2), (30, 1))
     assert first.num_blocks == 3
@@ -488,14 +455,14 @@ def test_forks_are_compared_and_extended():
     longer = extend_fork(first, SimpleNamespace(records=records), 4, 0)
     assert (longer.start_blocks.tolist(), longer.block_counts.tolist()) == ([10, 30, 50], [2, 1, 4])
     assert (longer.record_nodes.tolist(), longer.logical_size_bytes) == ([-1, -1, 7], 3 * BLOCK)
-
-
-def test_extents_of_no_blocks_are_left_out():
     raw = bytearray(raw_header())
     raw[272:312] = struct.pack(">QIIIIIIII", 9000, 0, 3, 10, 2, 99, 0, 30, 1)
     found = inline_fork(read_header(MemorySource(bytes(raw)), 0, "").catalog_file)
     assert (found.start_blocks.tolist(), found.block_counts.tolist()) == ([10, 30], [2, 1])
     assert (found.logical_size_bytes, found.record_nodes.tolist()) == (9000, [-1, -1])
+    whole = fork((10, 2), (12, 1), (20, 1), (21, 1))
+    pieces = locate(GEOMETRY, whole, np.array([0]), np.array([5 * BLOCK]))
+    assert [values.tolist() for values in join_pieces(pieces)] == [[10 * BLOCK, 20 * BLOCK], [3 * BLOCK, 2 * BLOCK]]
 
 
 @pytest.mark.parametrize(
@@ -519,15 +486,13 @@ def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
     assert volume.log.findings[before:] == []
 
 
-def test_another_count_of_free_blocks_is_told():
-    """The finding is at byte 48 of the header."""
+def test_counts_and_forks_that_contradict_the_volume():
+    """Both are told by their addresses."""
+    # The finding is at byte 48 of the header.
     volume = open_volume(disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0)
     read_free_runs(volume, fork((5, 1), size=8))
     told = [(item.image_offset, item.expected, item.found) for item in volume.log.findings if "free" in item.code]
     assert told == [(1024 + 48, "4", "3")]
-
-
-def test_a_fork_outside_the_image_is_told_by_its_address():
     volume = open_volume(Window(disk(512 + SIZE, (512 + 1024, raw_header())), 512, SIZE), 0)
     with pytest.raises(FormatError) as refused:
         read_parts(volume, locate(volume, fork((BLOCKS, 1)), np.array([0]), np.array([BLOCK])))
@@ -535,16 +500,9 @@ def test_a_fork_outside_the_image_is_told_by_its_address():
     assert len(read_parts(volume, locate(volume, fork((BLOCKS - 1, 1)), np.array([0]), np.array([BLOCK])))) == BLOCK
 
 
-def test_an_overlay_of_one_sector():
-    """Reads that end before the sector or begin after it do not see it."""
-    data = np.full(512, 7, np.uint8)
-    overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
-    for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):
-        assert overlay.read(start, length).count(7) == expected
-
-
-def test_where_the_map_of_an_inferred_volume_is_read():
-    """An inferred volume has no bitmap if its fork has no blocks, and no free count to compare with."""
+def test_maps_of_volumes():
+    """Maps are found and named, under what a journal replaces."""
+    # An inferred volume has no bitmap if its fork has no blocks, and no free count to compare with.
     volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0)
     none = np.empty(0, np.int64)
     told = len(volume.log.findings)
@@ -556,10 +514,7 @@ def test_where_the_map_of_an_inferred_volume_is_read():
     assert [item.code for item in volume.log.findings[told:]] == []
     read_free_runs(volume, fork((5, 1), size=1))
     assert [item.code for item in volume.log.findings[told:]] == ["free-count-differs"]
-
-
-def test_a_map_that_was_never_read_is_told_by_its_name():
-    """Outside the image, the address is sufficient; for unread sectors, the structure is named."""
+    # Outside the image, the address is sufficient; for unread sectors, the structure is named.
     source = RescuedSource(disk(SIZE, (1024, raw_header())), np.array([[5 * BLOCK, 512]]))
     volume = open_volume(source, 0)
     read_free_runs(volume, fork((5, 1), size=8))
@@ -568,6 +523,11 @@ def test_a_map_that_was_never_read_is_told_by_its_name():
     assert [item.image_offset for item in found] == [5 * BLOCK, SIZE]
     assert found[0].structure == "allocation file"
     assert found[1].structure != "allocation file"
+    # Reads that end before the sector or begin after it do not see it.
+    data = np.full(512, 7, np.uint8)
+    overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
+    for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):
+        assert overlay.read(start, length).count(7) == expected
 
 
 @pytest.mark.parametrize("size", [1024, 2048])
@@ -580,20 +540,3 @@ def test_the_smallest_place_of_a_copy(size):
     alone = open_volume(Window(disk(8192, (512 + 1024, raw)), 512, 4096), 0)
     missing = [item.image_offset for item in alone.log.findings if item.code == "alternate-header-missing"]
     assert missing == ([512] if size == 1024 else [])
-
-
-def test_a_copy_at_the_end_of_the_smallest_partition():
-    """1,024 bytes are just the copy; fewer have none."""
-    raw = raw_header()
-    source = disk(SIZE, (0, raw))
-    assert open_volume(source, 0, 1024).end_offset == 0
-    with pytest.raises(FormatError):
-        open_volume(source, 0, 1023)
-
-
-@pytest.mark.parametrize("block", [512, 1024, 1 << 20])
-def test_headers_of_every_size_of_blocks_are_searched(block):
-    """A power of two has a single bit, so it shares none with the number one less."""
-    copy = raw_header(len_block=block, num_blocks=4)
-    size = 4 * block
-    assert find_volume_starts(disk(size + 2048, (1024, copy), (size - 1024, copy)))[0][:3] == ("HFS+", 0, size)

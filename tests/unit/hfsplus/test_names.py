@@ -28,17 +28,23 @@ def test_name_is_shown(stored, shown):
     assert names.shown(names.gather(raw, np.array([0]), np.array([len(raw) // 2]))) == shown
 
 
-def test_names_of_leaves_get_their_colons():
-    """Decoded UTF-8 names are shown with a colon for each slash."""
+def test_names_of_leaves():
+    """Names are shown with colons, compared whole and kept once."""
+    # Decoded UTF-8 names are shown with a colon for each slash.
     texts = Texts(np.frombuffer(bytearray(b"a/b\xc3\xa9"), np.uint8), np.array([3, 2], np.uint32))
     assert names.to_shown(texts).tobytes() == b"a:b\xc3\xa9"
-
-
-def test_equals_compares_whole_names():
-    """Only the range with exactly these characters is equal."""
+    # Only the range with exactly these characters is equal.
     buffer = np.frombuffer("abcabx".encode("utf-16-be"), np.uint8)
     found = names.names_equal(buffer, np.array([0, 6, 0]), np.array([2, 2, 3]), "ab")
     assert found.tolist() == [True, True, False]
+    # No stored form is kept for them, not even empty lengths.
+    text, others, _ = _decoded(["a/b", "c", ""])
+    assert [len(each) for each in names.show_names(text, others, None)[1]] == [0, 0]
+    # Start and length of the third and the first name.
+    _, start, length, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c", b"def"]), np.array([2, 0])), _texts([]))
+    assert (start.tolist(), length.tolist()) == ([3, 0], [3, 2])
+    _, start, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c"]), np.array([1])), _texts([]))
+    assert start.tolist() == [2]
 
 
 def _texts(raw):
@@ -72,12 +78,6 @@ def test_stored_names_are_told_by_those_shown(stored, order):
     assert column.raw() == [stored[row].replace("/", ":").encode("utf-8", "replace") for row in rows]
 
 
-def test_names_of_ascii_are_not_kept_twice():
-    """No stored form is kept for them, not even empty lengths."""
-    text, others, _ = _decoded(["a/b", "c", ""])
-    assert [len(each) for each in names.show_names(text, others, None)[1]] == [0, 0]
-
-
 @pytest.mark.parametrize("stored", NAMES)
 def test_sums_are_those_of_the_units(stored):
     """The number and sum of all stored units are the same in whichever form names are held."""
@@ -93,14 +93,6 @@ def test_names_that_differ_are_told(monkeypatch, at_once):
     first = TextColumn(*_texts([b"ab", b"abc", b"", b"xyz", b"q", b"ab"]))
     second = TextColumn(*_texts([b"aB", b"ab", b"", b"xyw", b"Q", b"ab"]))
     assert names.differ(first, second).tolist() == [True, True, False, True, True, False]
-
-
-def test_names_of_some_rows():
-    """Start and length of the third and the first name."""
-    _, start, length, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c", b"def"]), np.array([2, 0])), _texts([]))
-    assert (start.tolist(), length.tolist()) == ([3, 0], [3, 2])
-    _, start, *_ = names.place_names(TextColumn(*_texts([b"ab", b"c"]), np.array([1])), _texts([]))
-    assert start.tolist() == [2]
 
 
 @pytest.mark.parametrize("stored", NAMES)

@@ -34,23 +34,18 @@ LEAF_BODY = bytes.fromhex(
 WHOLE = node(LEAF, LEAF_BODY, [14, 26, 36])
 
 
-def test_descriptors_are_read():
-    """Links, kind, height and count of node 40 are in its first bytes."""
+def test_descriptors_and_keys_are_read():
+    """Data starts at an even offset after the key, in each node of a batch."""
+    # Links, kind, height and count of node 40 are in its first bytes.
     nodes = decoded(WHOLE)
     found = [getattr(nodes, name).item() for name in ("number", "f_link", "b_link", "kind", "height", "num_records")]
     assert found == [40, 7, 3, LEAF, 1, 2]
-
-
-def test_data_start_at_an_even_place_behind_the_key():
-    """Keys at 14 and 26; data at 14 + 2 + 6 = 22 and, as 26 + 2 + 5 = 33 is odd, at 34; free space from 36."""
+    # Keys at 14 and 26; data at 14 + 2 + 6 = 22 and, as 26 + 2 + 5 = 33 is odd, at 34; free space from 36.
     records = locate_records(decoded(WHOLE), None)
     places = zip(records.key.tolist(), records.data.tolist(), records.stop.tolist(), strict=True)
     assert list(places) == [(14, 22, 26), (26, 34, 36)]
     assert (records.free_offset.tolist(), records.damaged.tolist()) == ([36], [False])
-
-
-def test_records_of_the_second_node_start_behind_the_first():
-    """Offsets count from the start of the buffer: 64 more in the second node."""
+    # Offsets count from the start of the buffer: 64 more in the second node.
     records = locate_records(decoded(WHOLE, WHOLE), None)
     assert records.node.tolist() == [0, 0, 1, 1]
     assert records.slot.tolist() == [0, 1, 0, 1]
@@ -69,24 +64,24 @@ def test_offsets_that_cannot_be_take_their_records_with_them(offsets):
     assert records.damaged.tolist() == [True]
 
 
-def test_nodes_that_claim_more_records_than_they_have_room_for_are_damaged():
-    """64 - 14 bytes hold at most 24 records and the end of the last one; 500 is impossible."""
+def test_nodes_without_room_or_keys():
+    """Counts beyond the room, other kinds, and keys of fixed length."""
+    # 64 - 14 bytes hold at most 24 records and the end of the last one; 500 is impossible.
     records = locate_records(decoded(node(LEAF, LEAF_BODY, [14, 26, 36], count=500)), None)
     assert records.damaged.tolist() == [True]
-
-
-def test_keys_of_index_nodes_may_have_a_fixed_length():
-    """A key of length 2 still takes 6 bytes, so the pointer is at 14 + 2 + 6 = 22."""
+    # A map node is skipped.
+    records = locate_records(decoded(node(2, LEAF_BODY, [14, 26, 36])), None)
+    assert (records.key.tolist(), records.damaged.tolist()) == ([], [False])
+    # A leaf without records has only the offset of its free space, at 62; a map node is not examined.
+    found = record_bounds(decoded(node(LEAF, b"", [14]), node(2, LEAF_BODY, [14, 26, 36]), WHOLE))
+    assert (found.keyed.tolist(), found.counts.tolist()) == ([True, False, True], [0, 0, 2])
+    assert (found.limit[0], found.limit[2], found.is_overfull.tolist()) == (62, 58, [False] * 3)
+    assert (found.node.tolist(), found.first.tolist()) == ([2, 2], [14, 26])
+    # A key of length 2 still takes 6 bytes, so the pointer is at 14 + 2 + 6 = 22.
     body = bytes.fromhex("0002 0102 00000000 00000009")
     nodes = decoded(node(INDEX, body, [14, 26]))
     assert locate_records(nodes, 6).data.tolist() == [22]
     assert locate_records(nodes, None).data.tolist() == [18]
-
-
-def test_other_nodes_have_no_keyed_records():
-    """A map node is skipped."""
-    records = locate_records(decoded(node(2, LEAF_BODY, [14, 26, 36])), None)
-    assert (records.key.tolist(), records.damaged.tolist()) == ([], [False])
 
 
 @pytest.mark.parametrize(
@@ -145,14 +140,6 @@ def test_bounds_of_records(offsets, stops, is_sound):
     assert found.slot.tolist() == [0, 1, 0, 1]
     assert (found.first[own].tolist(), found.stop[own].tolist()) == (offsets[:2], stops)
     assert (found.is_sound[~own].tolist(), found.is_sound[own].tolist()) == ([True, True], is_sound)
-
-
-def test_bounds_of_nodes_without_records():
-    """A leaf without records has only the offset of its free space, at 62; a map node is not examined."""
-    found = record_bounds(decoded(node(LEAF, b"", [14]), node(2, LEAF_BODY, [14, 26, 36]), WHOLE))
-    assert found.counts.tolist() == [0, 0, 2]
-    assert (found.limit[0], found.limit[2], found.is_overfull.tolist()) == (62, 58, [False] * 3)
-    assert (found.node.tolist(), found.first.tolist()) == ([2, 2], [14, 26])
 
 
 @pytest.mark.parametrize(("count", "is_overfull"), [(24, False), (25, True)])

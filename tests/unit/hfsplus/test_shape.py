@@ -20,6 +20,7 @@ from layoutscope.filesystems.hfsplus.tree import (
     nodes_apart,
     unusable_nodes,
 )
+from tests.cases import for_each
 
 ROOT = 1
 KINDS = [UNKNOWN_KIND, INDEX, LEAF, LEAF, LEAF]
@@ -55,55 +56,54 @@ def test_leaves_come_in_the_order_of_their_pointers():
     assert (found.missing.tolist(), found.misled.tolist()) == ([], [])
 
 
-@pytest.mark.parametrize("pointer", [99, 5, 0, ROOT, 3], ids=["outside", "the end", "the header", "upwards", "twice"])
+@for_each("pointer", [99, 5, 0, ROOT, 3])
 def test_pointers_to_no_child_mislead_but_do_not_stop_the_walk(pointer):
-    """The root is reported, and leaf 2 after the wrong pointer is still found."""
-    found = reach(rows(), 3, pointer, 2)
-    assert found.leaves.tolist() == [3, 2]
-    assert found.misled.tolist() == [ROOT]
-    assert found.lost.tolist() == []
+    """The root is reported, and leaf 2 after the wrong pointer is still found; node 0 may claim to be a leaf."""
+    for claims in (False, True):
+        nodes = rows()
+        if claims:
+            nodes.kind[0], nodes.height[0] = LEAF, 1
+        found = reach(nodes, 3, pointer, 2)
+        assert found.leaves.tolist() == [3, 2]
+        assert (found.misled.tolist(), found.lost.tolist()) == ([ROOT], [])
 
 
 def test_a_child_that_was_not_read_is_missing():
-    """Node 4 was not decoded, because the bitmap marks it as free."""
+    """Node 4 was not decoded, because the bitmap marks it as free. A root that is a leaf is all of the tree."""
     nodes = rows()
     nodes.kind[4] = UNKNOWN_KIND
     found = reach(nodes, 3, 4)
     assert (found.leaves.tolist(), found.missing.tolist(), found.misled.tolist()) == ([3], [4], [])
+    file, nodes = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=3)), rows()
+    assert find_reach(file, nodes).leaves.tolist() == [3]
+    assert (nodes.key_rank.tolist(), nodes.parent.tolist()) == ([-1, -1, -1, 0, -1], [-1] * 5)
 
 
-def test_lost_leaves_are_found_along_their_chain():
-    """Only leaf 3 has a pointer; it links to 4, and 4 links to 2."""
-    nodes = rows()
-    found = follow_chain(FILE, nodes, reach(nodes, 3))
-    assert found.leaves.tolist() == [3, 4, 2]
-    assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
-
-
-def test_a_lost_first_leaf_comes_first():
-    """The header names 3, which links to 4, and pointers lead from there."""
-    nodes = rows()
-    found = follow_chain(FILE, nodes, reach(nodes, 4, 2))
-    assert found.leaves.tolist() == [3, 4, 2]
-    assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
-
-
-def test_a_chain_that_bites_its_tail_ends():
-    """3 links to 4 and 4 to 3; each is counted once."""
-    nodes = rows((-1, 0, 0, 4, 3))
-    assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
-
-
-@pytest.mark.parametrize("link", [0, 5, 99])
-def test_a_chain_ends_at_what_is_no_leaf_of_the_file(link):
-    """3 links to 4, which links to node 0, which claims to be a leaf, or to one after the file of five."""
-    nodes = rows((-1, 0, 0, 4, link))
+@for_each(
+    "links, first, children, expected",
+    [
+        ((4, 2), 3, [3], [3, 4, 2]),  # only leaf 3 has a pointer; it links to 4, and 4 links to 2
+        ((4, 2), 3, [4, 2], [3, 4, 2]),  # the header names 3, which links to 4, and pointers lead from there
+        ((4, 3), 3, [3], [3, 4]),  # 3 links to 4 and 4 to 3; each is counted once
+        # 3 links to 4, which links to node 0, which claims to be a leaf, or to one after the file of five.
+        *(((4, link), 3, [3], [3, 4]) for link in (0, 5, 99)),
+        # The header names node 0 or a node after the file as first leaf.
+        *(((4, 2), first, children, children) for first in (0, 5) for children in ([], [2])),
+    ],
+)
+def test_lost_leaves_are_found_along_their_chain(links, first, children, expected):
+    """The links are those of leaves 3 and 4; node 0 claims to be a leaf."""
+    nodes = rows((-1, 0, 0, *links))
     nodes.kind[0], nodes.height[0] = LEAF, 1
-    assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
+    file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=ROOT, first_leaf_node=first))
+    assert follow_chain(file, nodes, reach(nodes, *children)).leaves.tolist() == expected
+    if len(expected) == 3:
+        assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
 
 
-def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
-    """The root is node 4 and leads to leaf 3, which links to 1; there the chain ends."""
+def test_lost_nodes():
+    """Lost nodes are found along chains and by pointers."""
+    # The root is node 4 and leads to leaf 3, which links to 1; there the chain ends.
     nodes = NodeRows.blank(5)
     nodes.f_link[:], nodes.kind[:], nodes.height[:] = (
         (-1, 0, 0, 1, 0),
@@ -114,27 +114,7 @@ def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
     point(nodes, [(4, 3)])
     found = find_reach(file, nodes)
     assert follow_chain(file, nodes, found).leaves.tolist() == [3, 1]
-
-
-@pytest.mark.parametrize("first", [0, 5])
-def test_no_chain_begins_outside_of_the_file(first):
-    """The header names node 0 or a node after the file as first leaf, and pointers lead to no other."""
-    nodes = rows()
-    nodes.kind[0] = LEAF
-    file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=ROOT, first_leaf_node=first))
-    assert len(follow_chain(file, nodes, reach(nodes)).leaves) == 0
-    assert follow_chain(file, nodes, reach(nodes, 2)).leaves.tolist() == [2]
-
-
-@pytest.mark.parametrize("pointer", [0, 5])
-def test_a_pointer_out_of_the_file_leads_to_no_leaf_that_node_0_claims_to_be(pointer):
-    nodes = rows()
-    nodes.kind[0], nodes.height[0] = LEAF, 1
-    assert reach(nodes, 3, pointer, 2).leaves.tolist() == [3, 2]
-
-
-def test_a_lost_node_is_known_with_the_node_that_points_to_it():
-    """Root leads to index nodes 2 and 3; node 2 leads out of the file and to leaf 4, node 3 to the root."""
+    # Root leads to index nodes 2 and 3; node 2 leads out of the file and to leaf 4, node 3 to the root.
     nodes = NodeRows.blank(6)
     nodes.kind[:], nodes.height[:] = [UNKNOWN_KIND, INDEX, INDEX, INDEX, LEAF, LEAF], [-1, 3, 2, 2, 1, 2]
     file = SimpleNamespace(num_nodes=6, header=SimpleNamespace(root_node=1))
@@ -155,13 +135,6 @@ def test_a_root_outside_of_the_file_leads_nowhere(root):
     nodes = rows()
     assert len(find_reach(file, nodes).leaves) == 0
     assert nodes.key_rank.tolist() == [-1] * 5
-
-
-def test_a_root_that_is_a_leaf_is_all_of_the_tree():
-    file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=3))
-    nodes = rows()
-    assert find_reach(file, nodes).leaves.tolist() == [3]
-    assert (nodes.key_rank.tolist(), nodes.parent.tolist()) == ([-1, -1, -1, 0, -1], [-1] * 5)
 
 
 @pytest.mark.parametrize(
@@ -231,48 +204,33 @@ def high_tree(**header: int):
     return file, nodes, Reach(some(4, 5), some(), some(), some(), some(), np.empty((0, 2), np.int64))
 
 
-@pytest.mark.parametrize(("damaged", "expected"), [([], []), ([2], [7]), ([3], [7]), ([4], []), ([6], [])])
-def test_what_nothing_leads_to_counts_where_index_nodes_are_damaged(damaged, expected):
-    """A damaged leaf has no pointers, and an index node outside the tree points to nothing in it."""
-    file, nodes, reach = high_tree()
-    nodes.damaged[damaged] = True
-    nodes.kind[6] = INDEX
-    nodes.num_records[6] = 0
-    found = unusable_nodes(file, nodes, reach)
-    assert found[found != 6].tolist() == expected
-    assert (6 in found) == bool(expected)
-
-
-@pytest.mark.parametrize(("lost_from", "expected"), [(1, [6, 7]), (2, [6])])
-def test_what_nothing_leads_to_counts_where_index_nodes_are_lost(lost_from, expected):
-    """Root points to index nodes, and node 2 to leaves; node 6 is not one of these, as it has no record."""
-    file, nodes, reach = high_tree()
-    nodes.num_records[6] = 0
-    reach = replace(reach, lost=some(6), lost_from=some(lost_from))
-    assert unusable_nodes(file, nodes, reach).tolist() == expected
-    file.readable[6] = False
-    file.used[7] = False
-    assert unusable_nodes(file, nodes, reach).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("header", "root_records", "expected"),
+@for_each(
+    "header, damaged, empty, lost_from, expected",
     [
-        ({}, 1, []),
-        ({}, 0, [1, 7]),
-        ({"leaf_records": 0}, 0, []),
-        ({"root_node": 0}, 1, [7]),
-        ({"root_node": 7}, 1, [7]),
-        ({"root_node": 8}, 1, [7]),
+        # A damaged leaf has no pointers, and an index node outside the tree points to nothing in it.
+        *(({}, [number], [6], None, expected) for number, expected in ((2, [6, 7]), (3, [6, 7]), (4, []), (6, []))),
+        ({}, [], [6], None, []),
+        # Root points to index nodes, and node 2 to leaves; node 6 is not one of these, as it has no record.
+        ({}, [], [6], 1, [6, 7]),
+        ({}, [], [6], 2, [6]),
+        ({}, [], [], None, []),
+        ({}, [], [1], None, [1, 7]),
+        ({"leaf_records": 0}, [], [1], None, []),
+        *(({"root_node": number}, [], [], None, [7]) for number in (0, 7, 8)),
     ],
 )
-def test_what_nothing_leads_to_counts_where_the_root_is_lost(header, root_records, expected):
-    """Map nodes do not belong to the tree, nor does node 0, whatever their contents."""
+def test_what_nothing_leads_to_counts_where_nodes_above_are_lost(header, damaged, empty, lost_from, expected):
+    """Map nodes do not belong to the tree, nor does node 0, whatever their contents, nor what is free or unread."""
     file, nodes, reach = high_tree(**header)
-    nodes.num_records[1] = root_records
+    nodes.damaged[damaged], nodes.num_records[empty] = True, 0
+    nodes.kind[6] = INDEX if damaged else LEAF
+    if lost_from is not None:
+        reach = replace(reach, lost=some(6), lost_from=some(lost_from))
     assert unusable_nodes(file, nodes, reach).tolist() == expected
     file.map_nodes = some(7)
     assert unusable_nodes(file, nodes, reach).tolist() == [number for number in expected if number != 7]
+    file.map_nodes, file.readable[6], file.used[7] = some(), False, False
+    assert unusable_nodes(file, nodes, reach).tolist() == [number for number in expected if number < 6]
 
 
 @pytest.mark.parametrize(

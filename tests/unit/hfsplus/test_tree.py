@@ -28,6 +28,7 @@ from layoutscope.image import MemorySource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.structs import grammar
 from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
+from tests.cases import for_each
 from tests.unit.hfsplus.written import node
 
 TREE = "extents-overflow"
@@ -78,39 +79,40 @@ def codes(volume):
 
 
 def test_records_come_in_the_order_of_keys():
-    """Leaf 3 comes before leaf 2, as the root says, and there is no finding."""
-    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
-    tree = read_tree(volume, TREE, fork, decode_overflow)
-    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
-    assert tree.records["node"].tolist() == [3, 3, 2]
-    assert tree.reach.leaves.tolist() == [3, 2]
-    assert codes(volume) == []
-
-
-def test_rows_of_nodes_say_what_the_nodes_do():
-    """By number: header, root, the last leaf, the first; keys are 7 to 9, and free space follows the records."""
-    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
-    nodes = read_tree(volume, TREE, fork, decode_overflow).nodes
-    assert nodes.kind.tolist() == [HEADER, INDEX, LEAF, LEAF]
-    assert nodes.parent.tolist() == [-1, -1, 1, 1]
-    assert nodes.first_key_id.tolist() == [-1, 7, 9, 7]
-    assert nodes.last_key_id.tolist() == [-1, 9, 9, 8]
-    assert nodes.free_offset[1:].tolist() == [14 + 2 * 16, 14 + 76, 14 + 2 * 76]
-
-
-def test_a_node_that_the_map_calls_free_is_read_if_the_tree_points_to_it():
-    """The bit of node 3 is clear; its contents are read all the same, and the bitmap's byte is reported."""
+    """Leaf 3 comes before leaf 2, as the root says."""
+    # The bit of node 3 is clear; its contents are read all the same, and the bitmap's byte is reported.
     volume, fork = volume_of(header(used=0b1110_0000, num_free_nodes=1), ROOT, LAST, FIRST)
     tree = read_tree(volume, TREE, fork, decode_overflow)
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert tree.records["node"].tolist() == [3, 3, 2]
     assert codes(volume) == [("node-map-differs", HEADER_AT + 14 + HEADER_RECORD.width + 128)]
 
 
-def test_a_file_of_another_size_than_the_header_counts_is_told():
-    """The header counts five nodes, but the file has four."""
+def test_files_and_sizes_of_nodes():
+    """The file has the nodes that its header counts, of up to 32 KiB."""
+    # The header counts five nodes, but the file has four.
     volume, fork = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
     assert open_tree(volume, TREE, fork).num_nodes == 4
     assert codes(volume) == [("tree-size-differs", HEADER_AT + 14 + HEADER_RECORD.num_nodes.offset)]
+    # A file has room for a node, and the image for its nodes.
+    # The file has 511 of 512 bytes.
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
+    small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
+    assert open_tree(volume, TREE, small) is None
+    assert codes(volume) == [("tree-header-invalid", HEADER_AT)]
+    # An image of 6 blocks of 512 bytes has room for 6 nodes and part of one more, whatever its file claims.
+    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
+    fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
+    assert open_tree(volume, TREE, fork).num_nodes == 7
+    # A volume need not have such a file, so there is no finding.
+    volume, _ = volume_of(header(), ROOT, LAST, FIRST)
+    none = np.empty(0, np.int64)
+    assert read_tree(volume, TREE, Fork(0, none, none, none), decode_overflow) is None
+    assert codes(volume) == []
+    # TN1150, "Node Size"; the file has one such node.
+    volume, fork = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
+    assert open_tree(volume, TREE, fork).num_nodes == 1
+    assert codes(volume) == []
 
 
 @pytest.mark.parametrize("size", [0, 500, 256, 513, 3 * 512])
@@ -121,14 +123,6 @@ def test_a_tree_with_an_impossible_size_of_nodes_is_lost(size):
     assert codes(volume) == [("tree-header-invalid", HEADER_AT + 14 + HEADER_RECORD.len_node.offset)]
 
 
-def test_no_blocks_are_no_tree():
-    """A volume need not have such a file, so there is no finding."""
-    volume, _ = volume_of(header(), ROOT, LAST, FIRST)
-    none = np.empty(0, np.int64)
-    assert read_tree(volume, TREE, Fork(0, none, none, none), decode_overflow) is None
-    assert codes(volume) == []
-
-
 def test_a_leaf_without_a_whole_record_is_damaged():
     """The record of file 8 lacks four bytes: it is dropped, and its leaf is reported."""
     short = node([record(7), record(8)[:-4]], size=SIZE, f_link=2)
@@ -137,22 +131,19 @@ def test_a_leaf_without_a_whole_record_is_damaged():
     assert tree.records["key.file_id"].tolist() == [7, 9]
     assert codes(volume) == [("records-invalid", HEADER_AT + 3 * SIZE)]
     assert find_damaged_nodes(tree).tolist() == [False, False, False, True]
-
-
-def read(*nodes):
-    """Read the tree of some nodes; return it, and its findings without messages."""
-    volume, fork = volume_of(*nodes)
-    return read_tree(volume, TREE, fork, decode_overflow), codes(volume), volume
-
-
-def test_a_tree_without_nodes_but_its_header_is_whole():
-    """Depth, root, counts and leaf links are zero."""
+    # Depth, root, counts and leaf links are zero.
     empty = {"tree_depth": 0, "root_node": 0, "leaf_records": 0, "first_leaf_node": 0, "last_leaf_node": 0}
     tree, found, _ = read(header(used=0b1000_0000, num_nodes=1, **empty))
     assert (len(tree.records["node"]), found, is_whole(tree)) == (0, [], True)
     assert find_damaged_nodes(tree).tolist() == [False]
     tree, _, _ = read(header(used=0, num_nodes=1, **empty))
     assert tree.records["key.file_id"].tolist() == []
+
+
+def read(*nodes):
+    """Read the tree of some nodes; return it, and its findings without messages."""
+    volume, fork = volume_of(*nodes)
+    return read_tree(volume, TREE, fork, decode_overflow), codes(volume), volume
 
 
 @pytest.mark.parametrize(("count", "is_right"), [(2, True), (3, True), (4, False)])
@@ -203,8 +194,9 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     assert is_unusable(tree, damaged).tolist() == [False, False, "kind" in changed, False]
 
 
-def test_a_pointer_out_of_the_file_is_told_at_its_node():
-    """The root's second record leads to node 9 of four; leaf 2 is found along the chain all the same."""
+def test_damage_is_told_at_its_place():
+    """Pointers, roots and header nodes."""
+    # The root's second record leads to node 9 of four; leaf 2 is found along the chain all the same.
     root = node([pointer(7, 3), pointer(9, 9)], kind=INDEX, height=2, size=SIZE)
     tree, found, _ = read(header(), root, LAST, FIRST)
     assert ("pointer-invalid", HEADER_AT + SIZE) in found
@@ -212,6 +204,18 @@ def test_a_pointer_out_of_the_file_is_told_at_its_node():
     assert tree.reach.misled.tolist() == [1]
     assert not is_whole(tree)
     assert find_damaged_nodes(tree).tolist() == [False] * 4
+    # Its kind is invalid; its leaves are found along their chain.
+    tree, found, _ = read(header(), node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE), LAST, FIRST)
+    assert ("tree-unreachable", HEADER_AT + SIZE) in found
+    assert ("node-invalid", HEADER_AT + SIZE) in found
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert find_damaged_nodes(tree).tolist() == [False, True, False, False]
+    # The kind is byte 8 of a descriptor.
+    whole = bytearray(header())
+    whole[8] = LEAF & 0xFF
+    tree, found, _ = read(bytes(whole), ROOT, LAST, FIRST)
+    assert found == [("node-invalid", HEADER_AT + 8)]
+    assert find_damaged_nodes(tree).tolist() == [True, False, False, False]
 
 
 @pytest.mark.parametrize("root", [0, 4, 9, 3])
@@ -221,15 +225,6 @@ def test_a_root_that_leads_to_no_leaf(root):
     invalid = [item for item in found if item[0] == "tree-unreachable"]
     assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root != 3 else [])
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
-
-
-def test_a_damaged_root_is_told_at_its_place():
-    """Its kind is invalid; its leaves are found along their chain."""
-    tree, found, _ = read(header(), node([pointer(7, 3), pointer(9, 2)], kind=5, height=2, size=SIZE), LAST, FIRST)
-    assert ("tree-unreachable", HEADER_AT + SIZE) in found
-    assert ("node-invalid", HEADER_AT + SIZE) in found
-    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
-    assert find_damaged_nodes(tree).tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize(("pointers", "plus"), [([], 10), ([pointer(7, 99)], 0)])
@@ -253,15 +248,6 @@ def test_a_node_that_the_tree_does_not_reach_is_told():
     _, found, volume = read(header(used, num_nodes=5), ROOT, LAST, FIRST, node([], size=SIZE))
     assert found == [("node-map-differs", HEADER_AT + 248)]
     assert volume.log.findings[0].expected == "free"
-
-
-def test_a_header_node_of_another_kind_is_told_at_its_field():
-    """The kind is byte 8 of a descriptor."""
-    whole = bytearray(header())
-    whole[8] = LEAF & 0xFF
-    tree, found, _ = read(bytes(whole), ROOT, LAST, FIRST)
-    assert found == [("node-invalid", HEADER_AT + 8)]
-    assert find_damaged_nodes(tree).tolist() == [True, False, False, False]
 
 
 MAP_BYTES = SIZE - 248 - 8
@@ -302,6 +288,19 @@ def test_the_map_goes_on_in_map_nodes():
     assert map_offset(volume, file, 8 * (256 + 494) - 1) == HEADER_AT + 2 * SIZE + 14 + 493
     assert map_offset(volume, file, 8 * (256 + 494)) is None
     assert find_damaged_nodes(tree).sum() == 0
+    # Node 2 is of another kind: it is reported at its byte 8 and damaged; the second leaf has no bit.
+    tree, found, _ = read(*long_tree(leaf=2048, map_node=2, kind=5))
+    assert found[0] == ("node-invalid", HEADER_AT + 2 * SIZE + 8)
+    assert tree.file.lost_map_nodes.tolist() == [2]
+    assert tree.file.map_parts == ((248, 256),)
+    assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [2]
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    nodes = long_tree(leaf=2048, map_node=2)
+    volume, fork = volume_of(*nodes)
+    source = RescuedSource(volume.source, np.array([[HEADER_AT + 2 * SIZE, SIZE]]))
+    file = open_tree(replace(volume, source=source), TREE, fork)
+    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [2], 2048)
+    assert np.flatnonzero(~file.readable).tolist() == [2]
 
 
 def test_a_map_that_ends_before_the_file_is_told():
@@ -326,37 +325,9 @@ def test_a_map_that_ends_before_the_file_is_told():
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 
-def test_a_map_node_that_is_none_ends_the_map():
-    """Node 2 is of another kind: it is reported at its byte 8 and damaged; the second leaf has no bit."""
-    tree, found, _ = read(*long_tree(leaf=2048, map_node=2, kind=5))
-    assert found[0] == ("node-invalid", HEADER_AT + 2 * SIZE + 8)
-    assert tree.file.lost_map_nodes.tolist() == [2]
-    assert tree.file.map_parts == ((248, 256),)
-    assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [2]
-    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
-
-
-@pytest.mark.parametrize("link", [2, 0, NODES])
-def test_a_chain_of_map_nodes_ends(link):
-    """A link to itself, to nothing, or beyond the file ends it; nodes without a bit then count as free."""
-    nodes = list(long_tree(leaf=2048, map_node=2))
-    nodes[2] = link.to_bytes(4, "big") + nodes[2][4:]
-    volume, fork = volume_of(*nodes)
-    file = open_tree(volume, TREE, fork)
-    assert file.map_nodes.tolist() == [2]
-    assert file.num_mapped == NODES
-
-
-@pytest.mark.parametrize("link", [NODES, NODES + 1, 2**32 - 1])
-def test_a_header_that_leads_out_of_the_file_has_no_map_nodes(link):
-    """The first invalid number of 2,052 nodes is 2,052; then 2,048 nodes have bits."""
-    volume, fork = volume_of(*long_tree(leaf=2047, map_node=link))
-    file = open_tree(volume, TREE, fork)
-    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [], 2048)
-
-
-def test_nodes_lie_where_the_extents_of_the_file_are():
-    """Two blocks are at block 2 and two at block 7; node 4 is after the file, and -1 is before it."""
+def test_places_and_rows_of_nodes():
+    """Nodes are in the extents of their file, rows follow one another."""
+    # Two blocks are at block 2 and two at block 7; node 4 is after the file, and -1 is before it.
     volume, _ = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
     pieces = Fork(4 * SIZE, np.array([2, 7]), np.array([2, 2]), np.array([-1, -1]))
     tree = read_tree(volume, TREE, pieces, decode_overflow)
@@ -365,31 +336,10 @@ def test_nodes_lie_where_the_extents_of_the_file_are():
     ]  # fmt: skip
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
     assert codes(volume) == []
-
-
-def test_rows_of_several_trees_follow_one_another():
     tree, _, _ = read(header(), ROOT, LAST, FIRST)
     other = SimpleNamespace(file=SimpleNamespace(tree="catalog", num_nodes=7))
     assert first_rows([tree, other, tree]) == {"extents-overflow": 11, "catalog": 4}
-
-
-def test_a_file_that_is_smaller_than_a_node_is_no_tree():
-    """The file has 511 of 512 bytes."""
-    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
-    small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)
-    assert open_tree(volume, TREE, small) is None
-    assert codes(volume) == [("tree-header-invalid", HEADER_AT)]
-
-
-def test_a_file_has_no_more_nodes_than_the_image_has_room_for():
-    """An image of 6 blocks of 512 bytes has room for 6 nodes and part of one more, whatever its file claims."""
-    volume, fork = volume_of(header(), ROOT, LAST, FIRST)
-    fork = Fork(100 * SIZE, np.array([FIRST_BLOCK]), np.array([100]), np.array([-1]))
-    assert open_tree(volume, TREE, fork).num_nodes == 7
-
-
-def test_which_damaged_nodes_have_no_record_that_is_used():
-    """None if the tree is sound, even were they damaged; for a header node only invalid ones."""
+    # None if the tree is sound, even were they damaged; for a header node only invalid ones.
     tree, _, _ = read(header(), ROOT, LAST, FIRST)
     assert is_unusable(tree, np.ones(4, np.bool_)).tolist() == [False] * 4
     whole = bytearray(header())
@@ -424,13 +374,6 @@ def test_damaged_nodes_beyond_a_number_are_counted(monkeypatch, most, words):
     assert [message.partition("with records")[2] for message in told] == [*[""] * (most - 1), *words]
 
 
-def test_a_node_of_32_kib_is_the_largest():
-    """TN1150, "Node Size"; the file has one such node."""
-    volume, fork = volume_of(header(len_node=32_768, num_nodes=1), *[bytes(SIZE)] * 63)
-    assert open_tree(volume, TREE, fork).num_nodes == 1
-    assert codes(volume) == []
-
-
 @pytest.mark.parametrize(
     ("length", "expected"),
     [(1, 1), (100, 100), (256, 256), (257, 256), (0, 0), (-100, 0), (14 - 248, 256), (15 - 248, 0), (-248, 256)],
@@ -446,6 +389,27 @@ def test_the_map_ends_where_its_node_is_free(length, expected):
     assert open_tree(volume, TREE, fork).map_parts == ((248, expected),)
 
 
+@for_each(
+    "leaf, first, link, length, expected",
+    [
+        # A link to itself, to nothing, or beyond the file ends the chain; nodes without a bit then count as free.
+        *((2048, 2, link, NODES, ([2], NODES)) for link in (2, 0, NODES)),
+        # The first invalid number of 2,052 nodes is 2,052; then 2,048 nodes have bits.
+        *((2047, link, None, NODES, ([], 2048)) for link in (NODES, NODES + 1, 2**32 - 1)),
+        # 2,048 nodes have their bits in the header node, so its invalid link is not followed.
+        (2047, 2, None, 2048, ([], 2048)),
+    ],
+)
+def test_chains_of_map_nodes_end(leaf, first, link, length, expected):
+    nodes = list(long_tree(leaf=leaf, map_node=first))[:length]
+    if link is not None:
+        nodes[2] = link.to_bytes(4, "big") + nodes[2][4:]
+    volume, fork = volume_of(*nodes)
+    file = open_tree(volume, TREE, fork)
+    assert (file.map_nodes.tolist(), file.num_mapped) == expected
+    assert file.lost_map_nodes.tolist() == []
+
+
 @pytest.mark.parametrize("count", [0, 247, 248, 249, 2**16 - 1])
 def test_a_map_node_with_any_number_of_records(count):
     """Offsets of two bytes each leave 512 - 2 * (count + 1) bytes, and the descriptor takes 14 of them."""
@@ -454,23 +418,6 @@ def test_a_map_node_with_any_number_of_records(count):
     volume, fork = volume_of(*nodes)
     room = max(SIZE - 2 * (count + 1) - 14, 0)
     assert open_tree(volume, TREE, fork).map_parts == ((248, 256), (2 * SIZE + 14, room))
-
-
-def test_map_nodes_that_a_file_does_not_need_are_not_looked_at():
-    """2,048 nodes have their bits in the header node, so its invalid link is not followed."""
-    nodes = list(long_tree(leaf=2047, map_node=2))[:2048]
-    volume, fork = volume_of(*nodes)
-    file = open_tree(volume, TREE, fork)
-    assert (file.map_nodes.tolist(), file.map_parts, file.num_mapped) == ([], ((248, 256),), 2048)
-
-
-def test_the_chain_of_map_nodes_ends_where_one_cannot_be_read():
-    nodes = long_tree(leaf=2048, map_node=2)
-    volume, fork = volume_of(*nodes)
-    source = RescuedSource(volume.source, np.array([[HEADER_AT + 2 * SIZE, SIZE]]))
-    file = open_tree(replace(volume, source=source), TREE, fork)
-    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [2], 2048)
-    assert np.flatnonzero(~file.readable).tolist() == [2]
 
 
 def test_nodes_in_use_that_were_never_read_are_told():

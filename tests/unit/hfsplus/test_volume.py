@@ -32,10 +32,24 @@ def codes(volume) -> list[str]:
     return [finding.code for finding in volume.log.findings]
 
 
-def test_the_copy_is_1024_bytes_before_the_end():
-    """Header at 1,024, copy at 31,744, as in TN1150: the volume ends with the copy's kilobyte."""
+def test_copies_of_another_block_size():
+    """The copy is 1,024 bytes before the end, and must be of the same volume."""
+    # Header at 1,024, copy at 31,744, as in TN1150: the volume ends with the copy's kilobyte.
     volume = opened((1024, header()), (COPY, header()))
     assert (volume.end_offset, volume.size_bytes, codes(volume)) == (COPY, SIZE, [])
+    # The copy must be of the same volume.
+    # A copy left by an older volume with blocks of 512 is skipped; the copy one sector on is taken.
+    older = header(len_block=512, num_blocks=8 * BLOCKS)
+    volume = opened((1024, header()), (COPY, older), (COPY + 512, header()), size=SIZE + 2 * BLOCK)
+    assert (volume.end_offset, codes(volume)) == (COPY + 512, [])
+    # The volume then has no copy, which is a finding.
+    volume = opened((1024, header()), (COPY, header(len_block=512, num_blocks=8 * BLOCKS)))
+    assert volume.end_offset is None
+    assert len(codes(volume)) == 1
+    # The copy is in the last kilobyte of the source; the loss is reported at byte 1,024.
+    volume = opened((COPY, header(num_files=5)))
+    assert (int(volume.header.num_files), volume.end_offset) == (5, COPY)
+    assert [(item.code, item.image_offset) for item in volume.log.findings] == [("volume-header-invalid", 1024)]
 
 
 @pytest.mark.parametrize("slack", [512, 2048, BLOCK])
@@ -43,27 +57,6 @@ def test_the_copy_is_up_to_a_block_behind_the_last_block(slack):
     """If a partition is not a whole number of blocks, the copy is in the rest."""
     volume = opened((1024, header()), (COPY + slack, header()), size=SIZE + slack)
     assert (volume.end_offset, volume.size_bytes) == (COPY + slack, SIZE + slack)
-
-
-def test_a_copy_of_another_block_size_is_of_another_volume():
-    """A copy left by an older volume with blocks of 512 is skipped; the copy one sector on is taken."""
-    older = header(len_block=512, num_blocks=8 * BLOCKS)
-    volume = opened((1024, header()), (COPY, older), (COPY + 512, header()), size=SIZE + 2 * BLOCK)
-    assert (volume.end_offset, codes(volume)) == (COPY + 512, [])
-
-
-def test_a_copy_of_another_block_size_alone_is_no_copy():
-    """The volume then has no copy, which is a finding."""
-    volume = opened((1024, header()), (COPY, header(len_block=512, num_blocks=8 * BLOCKS)))
-    assert volume.end_offset is None
-    assert len(codes(volume)) == 1
-
-
-def test_a_lost_header_is_replaced_by_its_copy():
-    """The copy is in the last kilobyte of the source; the loss is reported at byte 1,024."""
-    volume = opened((COPY, header(num_files=5)))
-    assert (int(volume.header.num_files), volume.end_offset) == (5, COPY)
-    assert [(item.code, item.image_offset) for item in volume.log.findings] == [("volume-header-invalid", 1024)]
 
 
 @pytest.mark.parametrize(

@@ -45,16 +45,10 @@ def test_requests_have_a_limited_size():
     starts = np.arange(0, 20 * 1024**2, 4096)
     source.read_extents(starts[::-1].copy(), np.full(len(starts), 4096))
     assert source.counter.reads == 20 * 1024**2 // MAX_REQUEST_BYTES + 1
-
-
-def test_extent_past_the_end_names_its_address():
-    """The error names the first extent that leaves the image."""
+    # The error names the first extent that leaves the image.
     with pytest.raises(TruncatedError) as caught:
         MemorySource(DATA).read_extents(np.array([0, 199_999]), np.array([1, 2]))
     assert caught.value.image_offset == 199_999
-
-
-def test_extent_near_the_largest_number_does_not_overflow():
-    """An address close to 2^63 is outside the image, not a negative end."""
+    # An address close to 2^63 is outside the image, not a negative end.
     with pytest.raises(TruncatedError):
         MemorySource(DATA).read_extents(np.array([2**63 - 10]), np.array([100]))

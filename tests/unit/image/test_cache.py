@@ -39,32 +39,24 @@ def set_back(path, before):
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_another_image_of_the_same_name_size_and_time_is_another_one(tmp_path):
-    """Equal name, length and modification time do not make two images the same."""
+def test_two_images_of_one_name_size_and_time_are_two(tmp_path):
+    """Neither another file nor one that is written anew, with its time set back, is the image that is kept."""
     places = [tmp_path / name for name in ("one", "two")]
     for byte, place in enumerate(places, 1):
         place.mkdir()
         os.utime(packed(place / "disk.zst", byte), ns=(10**18, 10**18))
-    assert len({(place / "disk.zst").stat().st_size for place in places}) == 1
     assert [first_byte(place / "disk.zst", tmp_path / "kept") for place in (*places, *places)] == [1, 2, 1, 2]
     assert len(cache.list_cached_images(tmp_path / "kept")) == 2
-
-
-def test_a_file_that_is_written_anew_is_another_image(tmp_path):
-    """Its length may be the same and its modification time set back."""
-    path = packed(tmp_path / "disk.zst", 1)
+    path = places[0] / "disk.zst"
     before = path.stat()
-    assert first_byte(path, tmp_path / "kept") == 1
-    packed(path, 2)
+    packed(path, 3)
     set_back(path, before)
-    assert path.stat().st_size == before.st_size
-    assert first_byte(path, tmp_path / "kept") == 2
+    assert path.stat().st_size == before.st_size == (places[1] / "disk.zst").stat().st_size
+    assert first_byte(path, tmp_path / "kept") == 3
 
 
 def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
     """Data read from two states of a file is stored under no name."""
-    from layoutscope.image import cache
-
     whole = cache._decompress
     path = packed(tmp_path / "disk.zst", 1)
 
@@ -87,30 +79,22 @@ def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
     assert first_byte(tmp_path / "a.zst", tmp_path / "kept") == 1
     first_byte(packed(tmp_path / "c.zst", 3), tmp_path / "kept")
     assert sorted(item.name for item in cache.list_cached_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
-
-
-def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, monkeypatch):
-    """It is decompressed each time, and no other image is removed for it."""
-    first_byte(packed(tmp_path / "a.zst", 1, 8 * KIB), tmp_path / "kept")
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "64KiB")
-    assert first_byte(packed(tmp_path / "b.zst", 2), tmp_path / "kept") == 2
-    assert [item.name for item in cache.list_cached_images(tmp_path / "kept")] == ["a.zst"]
-    assert len(list((tmp_path / "kept").glob("*.raw"))) == 1
-
-
-def test_only_the_user_may_look_into_it(tmp_path):
-    """Folder and images are accessible only to the user, because they hold disks."""
-    first_byte(packed(tmp_path / "a.zst", 1), tmp_path / "kept")
-    (item,) = cache.list_cached_images(tmp_path / "kept")
-    assert item.path.stat().st_mode & 0o077 == 0
-    assert item.path.parent.stat().st_mode & 0o077 == 0
+    # An image that is larger than the limit is decompressed each time, and no other one is removed for it.
+    first_byte(packed(tmp_path / "d.zst", 4, 1024 * KIB), tmp_path / "kept")
+    assert first_byte(tmp_path / "d.zst", tmp_path / "kept") == 4
+    assert sorted(item.name for item in cache.list_cached_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
+    # Folder and images are accessible only to the user, because they hold disks.
+    for item in cache.list_cached_images(tmp_path / "kept"):
+        assert item.path.stat().st_mode & 0o077 == item.path.parent.stat().st_mode & 0o077 == 0
+    # All files of an image are removed from the folder.
+    assert len(names(tmp_path / "kept")) == 5
+    cache.remove(cache.list_cached_images(tmp_path / "kept"))
+    assert names(tmp_path / "kept") == [cache.TAG]
 
 
 @pytest.mark.usefixtures("marks")
 def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
     """A partial image of yesterday is removed; a current one, and a file that the cache did not create, are kept."""
-    from layoutscope import ownfiles
-
     folder, left = tmp_path / "kept", {}
     first_byte(packed(tmp_path / "a.zst", 1), folder)
     for name in ("old", "new"):
@@ -237,14 +221,18 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
     assert stranger.read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
-def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
+def test_long_names_are_kept_under_shorter_ones(tmp_path):
     """Systems limit names, mostly to 255 bytes, and letters of many scripts take three or four bytes."""
-    assert len(os.fsencode(cache.make_cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
+    for name in ("\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"):
+        assert len(os.fsencode(cache.make_cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
 
 
-def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
+def test_folder_and_limit_are_the_users(monkeypatch, tmp_path):
     """It follows the system's rule; the environment can name another folder, or disable it with an empty name."""
+    for told in ("plenty", "-5"):
+        monkeypatch.setenv(cache.LIMIT_VARIABLE, told)
+        with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
+            cache.limit_bytes()
     monkeypatch.delenv(cache.FOLDER_VARIABLE)
     assert cache.default_folder().parts[-2:] == ("layoutscope", "images")
     monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "own"))
@@ -252,13 +240,13 @@ def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.FOLDER_VARIABLE, "")
     assert cache.default_folder() is None
 
+    # A container or a bare root has no user: images are read there, but not kept.
+    def homeless(*_args, **_named):
+        raise RuntimeError("could not determine the home directory")
 
-@pytest.mark.parametrize("told", ["plenty", "-5"])
-def test_a_limit_that_is_no_size_is_refused(monkeypatch, told):
-    """The error names the setting's source."""
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, told)
-    with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
-        cache.limit_bytes()
+    monkeypatch.delenv(cache.FOLDER_VARIABLE)
+    monkeypatch.setattr("platformdirs.user_cache_path", homeless)
+    assert cache.default_folder() is None
 
 
 def sparse(path):
@@ -269,9 +257,12 @@ def sparse(path):
     return bytes(image)
 
 
-@pytest.mark.parametrize("change", ["byte", "hole", "length", "seal"])
-def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, change):
-    """Writing to it, or to its seal, does not change what is read, even if sizes and times are unchanged."""
+@pytest.mark.parametrize("change", ["byte", "hole", "length", "seal", "times"])
+def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, monkeypatch, change):
+    """Writing to it, or to its seal, does not change what is read, even if sizes and times are unchanged.
+
+    It is decompressed again, and the next use finds it whole.
+    """
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
     (item,) = cache.list_cached_images(tmp_path / "kept")
@@ -279,50 +270,23 @@ def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, chang
     with item.path.open("r+b") as file:
         if change == "length":
             file.truncate(1 << 20)
-        elif change != "seal":
+        elif change in ("byte", "hole"):
             file.seek(0 if change == "byte" else 1 << 20)
             file.write(b"X")
     if change == "seal":
         item.path.with_suffix(cache.SEAL).write_text("0 0 0\n")
-    set_back(item.path, before)
-    with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
-        assert source.read(0, source.size_bytes) == image
-
-
-def test_an_image_that_was_touched_is_made_again_and_kept(tmp_path, monkeypatch):
-    """A touched image may have been changed; it is decompressed again, and the next use finds it whole."""
-    from layoutscope.image import cache
-
-    image = sparse(tmp_path / "disk.zst")
-    first_byte(tmp_path / "disk.zst", tmp_path / "kept")
-    (item,) = cache.list_cached_images(tmp_path / "kept")
-    os.utime(item.path, (1_000_000, 1_000_000))
+    if change == "times":
+        os.utime(item.path, (1_000_000, 1_000_000))
+    else:
+        set_back(item.path, before)
     decompress, made = cache._decompress_to_cache, []
     monkeypatch.setattr(cache, "_decompress_to_cache", lambda *given: made.append(1) or decompress(*given))
     for _ in range(2):
         with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
             assert source.read(0, source.size_bytes) == image
-    assert len(made) == 1
-    assert len(cache.list_cached_images(tmp_path / "kept")) == 1
-
-
-def test_what_is_removed_leaves_no_seal(tmp_path):
-    """All files of an image are removed from the folder."""
-    first_byte(packed(tmp_path / "disk.zst", 1), tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 3
-    cache.remove(cache.list_cached_images(tmp_path / "kept"))
-    assert names(tmp_path / "kept") == [cache.TAG]
-
-
-def test_a_user_without_a_home_has_no_cache(monkeypatch):
-    """A container or a bare root has no user: images are read there, but not kept."""
-
-    def homeless(*_args, **_named):
-        raise RuntimeError("could not determine the home directory")
-
-    monkeypatch.delenv(cache.FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr("platformdirs.user_cache_path", homeless)
-    assert cache.default_folder() is None
+    # What has no seal may be of somebody else: it stays, and nothing takes its place.
+    is_kept = change != "seal"
+    assert (len(made), len(cache.list_cached_images(tmp_path / "kept"))) == ((1, 1) if is_kept else (2, 0))
 
 
 @pytest.mark.parametrize("way", ["moved", "linked"])

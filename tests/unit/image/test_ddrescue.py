@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import ImageError, UnreadError
-from layoutscope.image import Window, open_image
+from layoutscope.image import open_image
 
 MAP = """# Mapfile. Created by GNU ddrescue version 1.27
 # Command line: ddrescue /dev/sdb disk.img disk.map
@@ -32,38 +32,18 @@ def rescued(tmp_path):
 
 
 def test_everything_not_finished_is_unread(rescued):
-    """Bad, trimmed, untried and unmapped areas are joined and listed by address."""
+    """Bad, trimmed, untried and unmapped areas are joined; a read up to them succeeds, another names the first byte."""
     assert rescued.unread_ranges().tolist() == UNREAD
-
-
-def test_reading_an_unread_area_fails_with_its_address(rescued):
-    """A read that reaches the bad area names the first unread byte."""
+    assert rescued.read(0x0F00, 0x100) == b"\xd5" * 0x100
+    assert rescued.read(0x2000, 0x800) == b"\xd5" * 0x800
     with pytest.raises(UnreadError) as caught:
         rescued.read(0x0F00, 0x200)
     assert caught.value.image_offset == 0x1000
-
-
-def test_reading_beside_an_unread_area_works(rescued):
-    """Reads up to the last good byte succeed."""
-    assert rescued.read(0x0F00, 0x100) == b"\xd5" * 0x100
-    assert rescued.read(0x2000, 0x800) == b"\xd5" * 0x800
-
-
-def test_extents_are_blank_where_unread_and_marked(rescued):
-    """Bulk reads continue: unread bytes are zeros whatever the file holds there, and the extents are marked."""
+    # Bulk reads continue: unread bytes are zeros whatever the file holds there, and the extents are marked.
     starts, lengths = np.array([0x2000, 0x0FF0, 0x2700]), np.array([0x100, 0x20, 0x400])
     found = rescued.read_extents(starts, lengths).tobytes()
     assert found == b"\xd5" * 0x100 + b"\xd5" * 0x10 + bytes(0x10) + b"\xd5" * 0x100 + bytes(0x300)
     assert rescued.touches_unread(starts, lengths).tolist() == [False, True, True]
-
-
-def test_a_window_sees_its_own_unread_areas(rescued):
-    """From 0x2000 on, the second bad area starts at 0x800; errors still have the address in the image."""
-    window = Window(rescued, 0x2000, 0x1000)
-    assert window.unread_ranges().tolist() == [[0x800, 0x400]]
-    with pytest.raises(UnreadError) as caught:
-        window.read(0x700, 0x200)
-    assert caught.value.image_offset == 0x2800
 
 
 @pytest.mark.parametrize(

@@ -51,19 +51,21 @@ def test_a_request_that_fails_loses_the_sector_alone():
     for number in range(16):
         expected = bytes(SECTOR) if number in (3, 9) else DATA[number * SECTOR : (number + 1) * SECTOR]
         assert data[number * SECTOR : (number + 1) * SECTOR] == expected
-
-
-def test_the_sector_is_that_of_the_device():
-    """On a drive with sectors of 4,096 bytes, nothing smaller is requested."""
+    # On a drive with sectors of 4,096 bytes, nothing smaller is requested.
     disk = Disk((5000, 5001))
     disk.sector_size_bytes = 4096
     source = FailingSource(disk)
     filled(source, 0, 16384)
     assert source.unread_ranges().tolist() == [[4096, 4096]]
+    # Systems read 4,096 bytes or fail; the sector after the page is read.
+    source = FailingSource(Disk((8192, 12288)))
+    filled(source, 0, 65536)
+    assert source.unread_ranges().tolist() == [[8192, 4096]]
 
 
-def test_what_is_known_to_fail_is_not_asked_for_again():
-    """A failing disk takes time for each attempt, so the second read makes none."""
+def test_what_fails_is_not_lost_beside_it():
+    """Failures are asked for once, and lose nothing beside them."""
+    # A failing disk takes time for each attempt, so the second read makes none.
     disk = Disk((4096, 8192))
     source = FailingSource(disk)
     first = filled(source, 0, 65536)
@@ -71,6 +73,25 @@ def test_what_is_known_to_fail_is_not_asked_for_again():
     assert filled(source, 0, 65536) == first
     assert asked
     assert len(disk.refused) == asked
+    # Of three pieces, the middle one is lost, before the failure is known and after.
+    source = FailingSource(Disk((8192, 8704)))
+    starts, lengths = np.array([0, 8000, 20000]), np.array([100, 300, 50])
+    for _ in range(2):
+        data = source.read_extents(starts, lengths).tobytes()
+        assert data[:100] == DATA[:100]
+        assert data[100:292] == DATA[8000:8192]
+        assert data[292:400] == bytes(108)
+        assert data[400:] == DATA[20000:20050]
+        assert source.touches_unread(starts, lengths).tolist() == [False, True, False]
+    # A lost track of 256 KiB counts as lost in full, with at most a quarter more.
+    start, stop = 3 * COARSE_BYTES, 7 * COARSE_BYTES
+    disk = Disk((start, stop))
+    source = FailingSource(disk)
+    filled(source, 0, len(DATA))
+    ((first, length),) = source.unread_ranges().tolist()
+    assert first == start
+    assert stop <= first + length <= stop + (stop - start) // 4
+    assert len(disk.refused) < MAX_FAILED_READS / 4
 
 
 def test_single_reads_raise_with_the_address_that_fails():
@@ -80,6 +101,11 @@ def test_single_reads_raise_with_the_address_that_fails():
         source.read(1024, 8192)
     assert source.read(1024, 3072) == DATA[1024:4096]
     assert source.read(4608, 10) == DATA[4608:4618]
+    # Windows see failed areas relative to their start; errors have the image's address.
+    window = Window(FailingSource(Disk((4096, 4608))), 4000, 4000)
+    with pytest.raises(UnreadError, match="at byte 4,096"):
+        window.read(0, 500)
+    assert window.unread_ranges().tolist() == [[96, 512]]
 
 
 def test_an_error_that_passes_loses_nothing():
@@ -97,38 +123,6 @@ def test_an_error_that_passes_loses_nothing():
     disk._fetch_into = once
     assert filled(source, 0, 8192) == DATA[:8192]
     assert not len(source.unread_ranges())
-
-
-def test_pieces_beside_one_that_fails_are_read():
-    """Of three pieces, the middle one is lost, before the failure is known and after."""
-    source = FailingSource(Disk((8192, 8704)))
-    starts, lengths = np.array([0, 8000, 20000]), np.array([100, 300, 50])
-    for _ in range(2):
-        data = source.read_extents(starts, lengths).tobytes()
-        assert data[:100] == DATA[:100]
-        assert data[100:292] == DATA[8000:8192]
-        assert data[292:400] == bytes(108)
-        assert data[400:] == DATA[20000:20050]
-        assert source.touches_unread(starts, lengths).tolist() == [False, True, False]
-
-
-def test_a_long_stretch_takes_few_requests_and_is_found_whole():
-    """A lost track of 256 KiB counts as lost in full, with at most a quarter more."""
-    start, stop = 3 * COARSE_BYTES, 7 * COARSE_BYTES
-    disk = Disk((start, stop))
-    source = FailingSource(disk)
-    filled(source, 0, len(DATA))
-    ((first, length),) = source.unread_ranges().tolist()
-    assert first == start
-    assert stop <= first + length <= stop + (stop - start) // 4
-    assert len(disk.refused) < MAX_FAILED_READS / 4
-
-
-def test_a_page_that_fails_is_told_to_the_sector():
-    """Systems read 4,096 bytes or fail; the sector after the page is read."""
-    source = FailingSource(Disk((8192, 12288)))
-    filled(source, 0, 65536)
-    assert source.unread_ranges().tolist() == [[8192, 4096]]
 
 
 def test_a_disk_that_fails_too_often_is_left_alone():
@@ -155,24 +149,14 @@ def test_areas_of_a_map_and_areas_that_fail_come_together():
             source.read(1024, 512)
 
 
-def test_a_window_has_its_own_addresses():
-    """Windows see failed areas relative to their start; errors have the image's address."""
-    window = Window(FailingSource(Disk((4096, 4608))), 4000, 4000)
-    with pytest.raises(UnreadError, match="at byte 4,096"):
-        window.read(0, 500)
-    assert window.unread_ranges().tolist() == [[96, 512]]
-
-
-def test_a_sound_disk_is_read_as_it_is():
-    """No data is lost, and nothing is read twice."""
+def test_work_is_done_again_until_nothing_new_fails():
+    """Work is repeated only for new failures."""
+    # No data is lost, and nothing is read twice.
     source = FailingSource(MemorySource(DATA))
     calls = []
     assert around_failures([source], lambda: calls.append(0) or source.read(0, 1000)) == DATA[:1000]
     assert (len(calls), source.counter.reads, source.unread_ranges().tolist()) == (1, 1, [])
-
-
-def test_a_work_is_done_again_until_it_knows_of_all_that_fails():
-    """The first attempt takes zeros for data; the second one knows the failed areas."""
+    # The first attempt takes zeros for data; the second one knows the failed areas.
     source = FailingSource(Disk((4096, 4608)))
     attempts = []
 
@@ -185,7 +169,7 @@ def test_a_work_is_done_again_until_it_knows_of_all_that_fails():
     assert attempts == [[], [[4096, 512]]]
 
 
-def test_errors_count_where_nothing_new_failed():
+def test_errors_and_attempts_have_an_end():
     """Errors caused by zeros are dropped; an error that persists is reported."""
     source = FailingSource(Disk((4096, 4608)))
 
@@ -196,17 +180,14 @@ def test_errors_count_where_nothing_new_failed():
 
     with pytest.raises(FormatError, match="second"):
         around_failures([source], work)
-
-
-def test_attempts_have_an_end():
-    """Work that hits another bad sector each time ends with one line."""
-    source = FailingSource(Disk((0, len(DATA))))
+    # Work that hits another bad sector each time ends with one line.
+    failing = FailingSource(Disk((0, len(DATA))))
     attempts = []
 
-    def work() -> None:
+    def go_on() -> None:
         attempts.append(0)
-        filled(source, len(attempts) * 2 * SECTOR, SECTOR)
+        filled(failing, len(attempts) * 2 * SECTOR, SECTOR)
 
     with pytest.raises(FailingError, match="other areas failed in each of 64 readings"):
-        around_failures([source], work)
+        around_failures([failing], go_on)
     assert len(attempts) == MAX_ATTEMPTS

@@ -47,13 +47,20 @@ def test_readers_share_each_pass(monkeypatch):
     assert source.recorded()[:, 0].tolist() == [100_000, 200_000, 800_000, 900_000, 300_000, 400_000, 500_000]
 
 
-def test_the_last_pieces_of_all_readers_are_one_pass():
-    """Leaves of a tree of two levels wait for those of a tree of three levels."""
+def test_passes_of_several_readers():
+    """Leaves are one pass, and empty requests end."""
+    # Leaves of a tree of two levels wait for those of a tree of three levels.
     source = RecordingSource(SOURCE)
     high = reader(source, [[500_000], [600_000], [100_000, 900_000]], 512, levels=[2, 1, 0])
     low = reader(source, [[400_000], [200_000, 800_000]], 512, levels=[1, 0])
     read_together([low, high])
     assert source.recorded()[:, 0].tolist() == [500_000, 400_000, 600_000, 100_000, 200_000, 800_000, 900_000]
+    # One of three readers wants nothing, and one has an empty request.
+    source = RecordingSource(SOURCE)
+    assert read_together([reader(source, [], 1), reader(source, [[]], 1), reader(source, [[3]], 1)]) == [
+        [], [[]], [[DATA[3:4].tobytes()]],
+    ]  # fmt: skip
+    assert read_together([]) == []
 
 
 def test_each_device_is_crossed_once():
@@ -69,12 +76,3 @@ def test_each_device_is_crossed_once():
 
     assert read_alone(both()) == "done"
     assert [each.recorded()[:, 0].tolist() for each in (first, second)] == [[10, 70_000], [20, 60_000]]
-
-
-def test_a_reader_that_wants_nothing_is_finished():
-    """One of three readers wants nothing, and one has an empty request."""
-    source = RecordingSource(SOURCE)
-    assert read_together([reader(source, [], 1), reader(source, [[]], 1), reader(source, [[3]], 1)]) == [
-        [], [[]], [[DATA[3:4].tobytes()]],
-    ]  # fmt: skip
-    assert read_together([]) == []

@@ -31,45 +31,23 @@ def test_holes_cost_no_request(sparse_file):
     with RawFile(sparse_file) as source:
         assert source.read(3 * MIB, 2 * MIB) == bytes(MIB) + b"\xaa" * MIB
         assert (source.counter.reads, source.counter.bytes, source.counter.hole_bytes) == (1, MIB, MIB)
-
-
-def test_a_read_within_a_hole_is_zeros(sparse_file):
-    """The end of the file is a hole: it reads as zeros without a request."""
+    # The end of the file is a hole: it reads as zeros without a request.
     with RawFile(sparse_file) as source:
         assert source.read(16 * MIB - 4096, 4096) == bytes(4096)
         assert source.counter.reads == 0
-
-
-def test_a_read_over_several_holes_is_whole(sparse_file):
-    """All 16 MiB read at once equal the file."""
+    # All 16 MiB read at once equal the file.
     with RawFile(sparse_file) as source:
         assert source.read(0, 16 * MIB) == sparse_file.read_bytes()
-
-
-def test_extents_of_a_sparse_file_are_right(sparse_file):
-    """Extents in and between the data, in no order, equal the slices of the file."""
+    # Extents in and between the data, in no order, equal the slices of the file.
     starts = np.array([12 * MIB - 5, 0, 5 * MIB - 1, 4 * MIB, 8 * MIB])
     lengths = np.array([10, 7, 2, 100, 3])
     data = sparse_file.read_bytes()
     with RawFile(sparse_file) as source:
         found = source.read_extents(starts, lengths).tobytes()
     assert found == b"".join(data[s : s + n] for s, n in zip(starts, lengths, strict=True))
-
-
-def test_holes_are_listed(sparse_file):
-    """The three holes are around the two stretches of data."""
+    # The three holes are around the two stretches of data.
     with RawFile(sparse_file) as source:
         assert source.holes.tolist() == [[0, 4 * MIB], [5 * MIB, 7 * MIB], [13 * MIB, 3 * MIB]]
-
-
-def test_a_file_that_shrinks_is_noticed(tmp_path):
-    """Bytes that disappear while the image is open are an error, not zeros."""
-    path = tmp_path / "image"
-    path.write_bytes(b"x" * 1000)
-    with RawFile(path) as source:
-        os.truncate(path, 500)
-        with pytest.raises(TruncatedError, match="became shorter"):
-            source.read(400, 200)
 
 
 def test_a_read_error_of_the_system_has_an_address(tmp_path, monkeypatch):
@@ -86,10 +64,15 @@ def test_a_read_error_of_the_system_has_an_address(tmp_path, monkeypatch):
     assert caught.value.image_offset == 512
 
 
-def test_a_missing_file_is_one_line(tmp_path):
-    """The message is the path and the reason."""
+def test_files_that_are_no_image(tmp_path):
+    """A missing file and a pipe are one line each."""
+    # The message is the path and the reason.
     with pytest.raises(ImageError, match=r"nothing: no such file$"):
         RawFile(tmp_path / "nothing")
+    # Opening it for reading would wait for a writer that never comes.
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ImageError, match="is a pipe, not a file"):
+        RawFile(tmp_path / "pipe")
 
 
 def test_nothing_is_written(tmp_path):
@@ -119,6 +102,13 @@ def test_pieces_come_to_their_places(tmp_path):
         target = bytearray(b"x" * (4 + 100_000))
         source.read_pieces(*np.array([[4094, 0], [4, 100_000], [100_000, 0]]), memoryview(target))
     assert bytes(target) == b"a" * 4096 + bytes(100_000 - 4096) + b"aa\0\0"
+    # Bytes that disappear while the image is open are an error, not zeros.
+    path = tmp_path / "image"
+    path.write_bytes(b"x" * 1000)
+    with RawFile(path) as source:
+        os.truncate(path, 500)
+        with pytest.raises(TruncatedError, match="became shorter"):
+            source.read(400, 200)
 
 
 def test_pieces_past_a_cut_are_truncated(tmp_path):
@@ -130,13 +120,6 @@ def test_pieces_past_a_cut_are_truncated(tmp_path):
         with pytest.raises(TruncatedError) as caught:
             source.read_pieces(*np.array([[0, 4096], [4096, 4096], [0, 4096]]), memoryview(bytearray(8192)))
     assert caught.value.image_offset == 4096
-
-
-def test_a_pipe_is_refused_at_once(tmp_path):
-    """Opening it for reading would wait for a writer that never comes."""
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ImageError, match="is a pipe, not a file"):
-        RawFile(tmp_path / "pipe")
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="the system shows no memory as a file")

@@ -360,8 +360,9 @@ def test_the_waits_end_with_the_deadline(serve, monkeypatch):
     assert len(server.requests) == 2
 
 
-def test_many_ranges_come_in_order_over_few_connections(serve):
-    """Each range arrives once, in any order of answers; the first failure ends the others."""
+def test_ranges_and_connections(serve):
+    """Ranges come in order over few connections."""
+    # Each range arrives once, in any order of answers; the first failure ends the others.
     server = serve(good)
     file = open_file(server.address, FIRST)
     ranges = [(at, at + 512) for at in range(0, TOTAL, 1024)]
@@ -373,33 +374,18 @@ def test_many_ranges_come_in_order_over_few_connections(serve):
     with pytest.raises(ImageError, match="no such file"):
         file.read_ranges(ranges)
     assert len(failing.requests) <= 1 + 2 * remote.MAX_CONNECTIONS
-
-
-def test_an_empty_file_is_empty(serve):
-    """No range fits; the server answers 416 with the length."""
+    # No range fits; the server answers 416 with the length.
     assert open_file(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
-
-
-def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
-    """Servers close idle connections; that is not a failure and does not count as an attempt."""
-
-    def good_once(send, first, stop):
-        good(send, first, stop)
-        return CLOSE
-
-    server = serve(good_once)
-    file = open_file(server.address, FIRST)
-    for first in (4096, 8192, 12288, 16384, 20480):
-        assert file.read_ranges([(first, first + 9)]) == [DATA[first : first + 9]]
-
-
-def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
-    """A redirection is followed once; if its target fails later, the original address is asked again."""
+    # A redirection is followed once; if its target fails later, the original address is asked again.
     first, second = serve(good, status(403)), serve(good)
     server = serve(status(302, f"Location: {first.address}"), status(302, f"Location: {second.address}"))
     file = open_file(server.address, FIRST)
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
     assert [len(each.requests) for each in (server, first, second)] == [2, 2, 1]
+    # Servers close idle connections; that is not a failure and does not count as an attempt.
+    file = open_file(serve(lambda *given: good(*given) or CLOSE).address, FIRST)
+    for first in (4096, 8192, 12288, 16384, 20480):
+        assert file.read_ranges([(first, first + 9)]) == [DATA[first : first + 9]]
 
 
 def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
@@ -415,7 +401,7 @@ def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
     assert "X-Token" not in other.requests[0]
 
 
-def test_the_request_is_plain(serve):
+def test_requests_are_plain_and_stay_secret(serve):
     """No compression is requested, and no part of the address leaves its line."""
     server = serve(good)
     open_file(server.address + "?a=b c\r\nX: y", FIRST).close()
@@ -424,10 +410,7 @@ def test_the_request_is_plain(serve):
     assert "Accept-Encoding: identity" in fields
     assert not any(field.startswith("X:") for field in fields)
 
-
-def test_https_leads_to_no_http():
-    """Data requested over https is not read over http."""
-
+    # Data requested over https is not read over http.
     class Answer:
         status = 302
         headers = {"Location": "http://host/disk.img"}  # noqa: RUF012
@@ -438,15 +421,11 @@ def test_https_leads_to_no_http():
         remote._follow_redirect(urlsplit("https://host/disk.img"), Answer())
 
 
-@pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])
-def test_an_address_without_a_host_is_one_line(address):
-    """A string that is not an address is never looked up."""
-    with pytest.raises(ImageError, match="is not an address"):
-        open_file(address, FIRST)
-
-
-def test_a_closed_port_is_one_line(serve):
-    """No server listens there."""
+def test_addresses_that_lead_to_no_server_are_one_line(serve):
+    """What is no address is never looked up, and no server listens at a closed port."""
+    for address in ("http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"):
+        with pytest.raises(ImageError, match="is not an address"):
+            open_file(address, FIRST)
     server = serve(good)
     server.close()
     server.close = lambda: None

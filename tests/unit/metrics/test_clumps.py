@@ -23,53 +23,38 @@ def pieces(*runs: tuple[int, int]) -> Pieces:
     return Pieces(starts, starts + np.array([length for _, length in runs], np.int64))
 
 
-def test_touching_pieces_are_one_clump_at_gap_zero():
-    """Three nodes, two of them contiguous, are two clumps of 200 and 100 bytes."""
+def test_pieces_and_clumps():
+    """Gaps join pieces, and bytes count once."""
+    # Three nodes, two of them contiguous, are two clumps of 200 and 100 bytes.
     held = pieces((0, 100), (100, 100), (201, 100))
     assert clump_bytes(held, 0).tolist() == [200, 100]
-
-
-def test_gap_is_inclusive_and_not_counted_as_metadata():
-    """A gap of exactly the limit joins; its bytes are not counted."""
+    # A gap of exactly the limit joins; its bytes are not counted.
     held = pieces((0, 100), (100 + 64 * KIB, 100))
     assert clump_bytes(held, 64 * KIB).tolist() == [200]
     assert clump_bytes(held, 64 * KIB - 1).tolist() == [100, 100]
-
-
-def test_overlapping_pieces_count_their_bytes_once():
-    """A node claimed twice does not make the clump larger than the disk area."""
+    # A node claimed twice does not make the clump larger than the disk area.
     assert clump_bytes(pieces((0, 100), (50, 100), (60, 10)), 0).tolist() == [150]
 
 
-def test_span_cuts_the_outer_hundredths_of_the_bytes():
-    """The middle 98 of 100 contiguous bytes span 98; one far byte at the end is cut off."""
+def test_spans():
+    """The outer hundredths are cut; nothing has no span."""
+    # The middle 98 of 100 contiguous bytes span 98; one far byte at the end is cut off.
     assert span_bytes(pieces((1000, 100))) == pytest.approx(98)
     assert span_bytes(pieces((0, 99), (10**9, 1))) == pytest.approx(98)
-
-
-def test_span_of_nothing_is_unknown():
-    """Without metadata there is no span."""
+    # Without metadata there is no span.
     assert span_bytes(pieces()) is None
 
 
-def test_touching_nodes_have_nearest_neighbour_ratio_zero():
-    """Nodes without gaps are maximally clustered."""
+def test_nearest_neighbours():
+    """From 0 for touching nodes over 1 for random to 2 for regular ones."""
+    # Nodes without gaps are maximally clustered.
     assert nearest_neighbour_ratio(pieces((0, 10), (10, 10), (20, 10)), 1000) == 0
-
-
-def test_nearest_neighbour_expectation_of_two_objects_is_a_third():
-    """Two random points on a line are a third of it apart on average: such a gap has the ratio 1."""
+    # Two random points on a line are a third of it apart on average: such a gap has the ratio 1.
     assert nearest_neighbour_ratio(pieces((0, 50), (350, 50)), 1000) == pytest.approx(1)
-
-
-def test_regular_spacing_comes_near_to_two():
-    """A thousand objects at equal distances have nearly twice the random gap to their neighbour."""
+    # A thousand objects at equal distances have nearly twice the random gap to their neighbour.
     held = Pieces(np.arange(1000) * 100 + 95, np.arange(1000) * 100 + 100)
     assert nearest_neighbour_ratio(held, 100_095) == pytest.approx(2 * 1000 / 1002)
-
-
-def test_random_placement_has_ratio_one():
-    """The expectation is that of a simulation: points at random have a ratio of 1 within 2 %."""
+    # The expectation is that of a simulation: points at random have a ratio of 1 within 2 %.
     starts = np.sort(np.random.default_rng(1).integers(0, 10**15, 20_000))
     assert nearest_neighbour_ratio(Pieces(starts, starts + 1), 10**15) == pytest.approx(1, abs=0.02)
 

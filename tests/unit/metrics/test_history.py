@@ -58,14 +58,12 @@ def test_streams_are_the_fewest_sequences_in_key_order(xid, streams):
     assert count_streams(np.array(xid, np.int64)) == streams
 
 
-def test_few_leaves_are_no_stream():
-    """Of 200 leaves, one is ignored but three are not."""
+def test_streams_of_leaves():
+    """Streams are more than chance."""
+    # Of 200 leaves, one is ignored but three are not.
     assert count_streams(np.array([500, *range(199)])) == 1
     assert count_streams(np.array([500, 500, 500, *range(197)])) == 2
-
-
-def test_half_of_the_neighbours_ascend_at_random():
-    """For random numbers, the excess is at most a few standard deviations: the variance is n / 12."""
+    # For random numbers, the excess is at most a few standard deviations: the variance is n / 12.
     rng = np.random.default_rng(1)
     found = [excess_sigmas(999, int((np.diff(rng.permutation(1000)) > 0).sum())) for _ in range(300)]
     assert np.std(found) == pytest.approx(1, abs=0.1)

@@ -14,45 +14,31 @@ def values(*blocks: int, **changes):
     return {metric.name: metric.value for metric in measured}
 
 
-def test_packed_leaves_are_all_adjacent_and_in_order():
-    """Four contiguous leaves have no breaks."""
+def test_orders_of_leaves():
+    """Adjacency and inversions, from packed to reversed."""
+    # Four contiguous leaves have no breaks.
     assert values(5, 6, 7, 8) == {
         "next-leaf-adjacent": 1,
         "backward-steps": 0,
         "key-order-inversions": 0,
         "rank-distance": 0,
     }
-
-
-def test_reversed_leaves_are_wholly_inverted():
-    """Four leaves in falling order: each step goes back, each pair is inverted, ranks are 3 + 1 + 1 + 3 of 4 x 4."""
+    # Four leaves in falling order: each step goes back, each pair is inverted, ranks are 3 + 1 + 1 + 3 of 4 x 4.
     assert values(8, 7, 6, 5) == {
         "next-leaf-adjacent": 0,
         "backward-steps": 1,
         "key-order-inversions": 1,
         "rank-distance": 0.5,
     }
-
-
-def test_one_gap_breaks_one_adjacency():
-    """One of two steps between three leaves has a gap; the order is unchanged."""
+    # One of two steps between three leaves has a gap; the order is unchanged.
     assert values(1, 2, 9)["next-leaf-adjacent"] == 0.5
     assert values(1, 2, 9)["key-order-inversions"] == 0
-
-
-def test_a_single_leaf_has_no_order():
-    """Without a second leaf there is nothing to compare."""
+    # Without a second leaf there is nothing to compare.
     assert values(3)["next-leaf-adjacent"] is None
     assert values(3)["key-order-inversions"] is None
-
-
-def test_key_rank_decides_not_the_row():
-    """Rows in any order give the same result, because leaves are sorted by key rank."""
+    # Rows in any order give the same result, because leaves are sorted by key rank.
     assert values(7, 5, 6, key_rank=[2, 0, 1]) == values(5, 6, 7)
-
-
-def test_leaves_of_snapshots_have_no_place_in_the_order():
-    """Leaves 1 and 2 are contiguous; a snapshot's leaf with keys between theirs is elsewhere."""
+    # Leaves 1 and 2 are contiguous; a snapshot's leaf with keys between theirs is elsewhere.
     assert values(1, 90, 2, key_rank=[0, 1, 1], state=["live", "snapshot", "live"]) == values(1, 2)
 
 
@@ -68,7 +54,6 @@ def test_a_node_in_pieces_ends_with_its_last_piece():
 @settings(max_examples=200)
 @given(st.permutations(list(range(13))))
 def test_inversions_equal_the_count_of_all_pairs(permutation):
-    """The count bit by bit equals the definition, pair by pair."""
     brute = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
     assert count_inversions(np.array(permutation)) == brute
 

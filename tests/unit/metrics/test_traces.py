@@ -16,33 +16,28 @@ def walk(*reads: tuple[int, int], **tables):
     return {metric.name: metric.value for metric in measure_trace(trace, layout(**tables))}
 
 
-def test_a_sweep_over_packed_leaves_scores_one():
-    """Three contiguous leaves are read in order: every node and request starts where the last one ended."""
+def test_sweep_scores():
+    """One for a sweep, whatever the requests."""
+    # Three contiguous leaves are read in order: every node and request starts where the last one ended.
     measured = walk((NODE, NODE), (2 * NODE, NODE), (3 * NODE, NODE), nodes=leaves(1, 2, 3))
     assert measured["enumeration-layout-score"] == 1
     assert measured["request-layout-score"] == 1
     assert measured["head-travel"] == 0
-
-
-def test_split_nodes_change_requests_but_not_the_score():
-    """Halving each read of scattered leaves makes requests look sequential; the node score stays 0."""
+    # Halving each read of scattered leaves makes requests look sequential; the node score stays 0.
     half = NODE // 2
     reads = [(place + part, half) for place in (NODE, 9 * NODE, 5 * NODE) for part in (0, half)]
     measured = walk(*reads, nodes=leaves(1, 9, 5))
     assert measured["enumeration-layout-score"] == 0
     assert measured["request-layout-score"] == pytest.approx(3 / 5)
-
-
-def test_second_touches_do_not_count():
-    """Reading a leaf again adds no node: 1, 2, then 1 and 3 have the first touches 1, 2, 3."""
+    # Reading a leaf again adds no node: 1, 2, then 1 and 3 have the first touches 1, 2, 3.
     measured = walk((NODE, NODE), (2 * NODE, NODE), (NODE, NODE), (3 * NODE, NODE), nodes=leaves(1, 2, 3))
     assert measured["enumeration-layout-score"] == 1
-
-
-def test_reads_outside_of_all_nodes_are_left_out():
-    """Data before, between and after the nodes is not metadata."""
+    # Data before, between and after the nodes is not metadata.
     start, stop = np.array([100, 300]), np.array([200, 400])
     assert first_touches(np.array([50, 310, 250, 199, 400]), start, stop).tolist() == [1, 0]
+    # Without a second read there is no distance.
+    assert walk(nodes=leaves(1))["enumeration-layout-score"] is None
+    assert walk((NODE, NODE), nodes=leaves(1))["seek-distance-end"] is None
 
 
 def test_both_rules_of_seek_distance():
@@ -50,16 +45,7 @@ def test_both_rules_of_seek_distance():
     start, stop = np.array([100, 90, 105]), np.array([110, 100, 110])
     assert np.abs(start[1:] - stop[:-1]).tolist() == [20, 5]
     assert edge_distance(start[:-1], stop[:-1], start[1:], stop[1:]).tolist() == [0, 5]
-
-
-def test_head_travel_in_strokes_is_relative_to_the_volume():
-    """From the end of block 1 to block 129 of 256 and back: (127 + 129) of 256 blocks are one stroke."""
+    # From the end of block 1 to block 129 of 256 and back: (127 + 129) of 256 blocks are one stroke.
     measured = walk((NODE, NODE), (129 * NODE, NODE), (NODE, NODE), nodes=leaves(1, 129))
     assert measured["head-travel"] == (127 + 129) * NODE
     assert measured["head-travel-strokes"] == 1
-
-
-def test_empty_and_single_walks_have_no_score():
-    """Without a second read there is no distance."""
-    assert walk(nodes=leaves(1))["enumeration-layout-score"] is None
-    assert walk((NODE, NODE), nodes=leaves(1))["seek-distance-end"] is None

@@ -13,7 +13,6 @@ from layoutscope.image.raw import READ_PIECES
 from layoutscope.structs.arrays import COPY_PIECES, ranges, starts_of, take_ranges
 from layoutscope.structs.checksum import FLETCHER64, fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced
-from tests.unit.native.reference.arrays import plain_copy
 from tests.unit.native.reference.checksum import plain_fletcher64
 
 
@@ -26,7 +25,7 @@ def test_checksums_are_the_same(data):
     seed = data.draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
     blocks = random if fill is None else np.full(shape, fill, np.uint8)
-    assert fletcher64(blocks).tolist() == plain_fletcher64(blocks).tolist()
+    assert fletcher64(blocks).tolist() == plain_fletcher64(blocks)
 
 
 @EXAMPLES
@@ -116,38 +115,30 @@ def test_no_file_no_pieces(descriptor):
 
 
 @EXAMPLES
-@given(data=st.data(), length=st.integers(1, 60))
-def test_the_same_pieces_are_copied(data, length):
-    """Pieces of any length, including zero, are copied to contiguous places in any order."""
+@given(data=st.data(), length=st.integers(1, 60), evil=st.lists(st.tuples(EVIL, EVIL, EVIL), max_size=2))
+def test_pieces_are_copied_or_refused(data, length, evil):
+    """Pieces of any length, including zero, are copied to contiguous places in any order.
+
+    Offsets, lengths and places of any size after them, and columns of unlike lengths, are refused or stay within the
+    buffers.
+    """
     lengths = np.array(data.draw(st.lists(st.sampled_from([0, 1, 7, length]), max_size=9)), np.int64)
     offsets = np.array([data.draw(st.integers(0, 60 - size)) for size in lengths.tolist()], np.int64)
     order = np.array(data.draw(st.permutations(range(len(lengths)))), np.int64)
     places = np.empty(len(lengths), np.int64)
     places[order] = starts_of(lengths[order])
-    source, room = np.arange(60, dtype=np.uint8), int(lengths.sum())
-    fenced, theirs = Fenced(np.zeros(room, np.uint8)), np.zeros(room, np.uint8)
-    assert COPY_PIECES.attempt(source, offsets, lengths, places, fenced.copies[0]) == len(lengths)
-    plain_copy(source, offsets, lengths, places, theirs)
-    assert fenced.copies[0].tobytes() == theirs.tobytes()
-    assert fenced.hold()
-
-
-@EXAMPLES
-@given(pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), sound=st.integers(0, 2))
-def test_no_piece_is_copied_anywhere_else(pieces, sound):
-    """Offsets, lengths and places of any size are refused or stay within the buffers."""
-    columns = np.array([(0, 8, 8)] * sound + pieces, np.int64).T.copy()
-    fenced = Fenced(np.zeros(100, np.uint8), np.arange(80, dtype=np.uint8))
-    COPY_PIECES.attempt(fenced.copies[1], *columns, fenced.copies[0])
+    fenced = Fenced(np.zeros(int(lengths.sum()), np.uint8), np.arange(60, dtype=np.uint8))
+    target, source = fenced.copies
+    columns = np.concatenate([np.stack([offsets, lengths, places]), np.array(evil, np.int64).reshape(-1, 3).T], axis=1)
+    done = COPY_PIECES.attempt(source, *columns.copy(), target)
     assert fenced.hold()
     assert fenced.unchanged(1)
-
-
-def test_columns_of_unlike_lengths_are_no_pieces():
-    """There must be as many offsets as lengths and places."""
-    two, three = np.zeros(2, np.int64), np.zeros(3, np.int64)
-    for columns in ((two, three, three), (three, two, three), (three, three, two)):
-        assert COPY_PIECES.attempt(np.zeros(9, np.uint8), *columns, np.zeros(9, np.uint8)) is None
+    if not evil:
+        assert done == len(lengths)
+        for start, size, place in columns.T.tolist():
+            assert target[place : place + size].tobytes() == source[start : start + size].tobytes()
+    longer = [np.append(columns[number], 0) if number == len(evil) else columns[number].copy() for number in range(3)]
+    assert COPY_PIECES.attempt(source, *longer, target) is None
 
 
 @EXAMPLES

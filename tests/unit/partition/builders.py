@@ -103,17 +103,24 @@ class Disk:
         self.data[place : place + len(data)] = data
         return self
 
+    def flip(self, *places: int) -> Disk:
+        """Invert the bits of some bytes."""
+        for place in places:
+            self.data[place] ^= 0xFF
+        return self
 
-def hfs_plus(disk: Disk, place: int, size: int, signature: bytes = b"H+") -> None:
+
+def hfs_plus(disk: Disk, place: int, size: int, signature: bytes = b"H+") -> Disk:
     """Put the two headers of an HFS+ volume with 4 KiB blocks: only their first words and its size."""
     for header in (place + 1024, place + size - 1024):
         disk.put(header, signature + (b"\0\4" if signature == b"H+" else b"\0\5"))
         disk.put(header + 40, (4096).to_bytes(4, "big") + (size // 4096).to_bytes(4, "big"))
+    return disk
 
 
-def apfs(disk: Disk, place: int) -> None:
+def apfs(disk: Disk, place: int) -> Disk:
     """Put the magic of a container superblock."""
-    disk.put(place + 32, b"NXSB")
+    return disk.put(place + 32, b"NXSB")
 
 
 def gpt_entry(kind: str, first: int, last: int, name: str = "") -> dict[str, object]:
@@ -174,13 +181,14 @@ def mbr(*entries: tuple[int, int, int]) -> bytes:
     )
 
 
-def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, declared: int | None = None) -> None:
+def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, declared: int | None = None) -> Disk:
     """Write a partition map from (name, type, first block, count); `declared` is block 0's size, 0 for no block 0."""
     if declared != 0:
         disk.put(0, BLOCK0.build({"block_size": declared or block, "count": len(disk.data) // block, "rest": b""}))
     for number, (name, kind, start, count) in enumerate(entries, 1):
         fields = {"name": name, "type": kind, "start": start, "count": count, "map_count": len(entries)}
         disk.put(number * block, APM_ENTRY.build(fields | {"data_start": 0, "data_count": count, "status": 0x33}))
+    return disk
 
 
 def raid_header(level: str, members: list[str], own: str, name: str = "Data") -> bytes:
@@ -216,3 +224,13 @@ def wrapper(name: str, block_size: int, first_sector: int, start: int, count: in
 def search(disk: Disk):
     """Find the volumes of a disk."""
     return find_volumes(MemorySource(bytes(disk.data), "disk"))
+
+
+def volumes(found) -> list[tuple[int, int]]:
+    """Return start and size of the readable volumes."""
+    return [(item.image_offset, item.size_bytes) for item in found.readable]
+
+
+def told(found) -> list[tuple[str, str, int]]:
+    """Return code, level and address of the findings."""
+    return [(item.code, item.level, item.image_offset) for item in found.findings]

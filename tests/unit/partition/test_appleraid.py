@@ -7,7 +7,9 @@ import pytest
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource
 from layoutscope.partition import choose, find_volumes
+from tests.cases import for_each
 from tests.unit.partition.builders import (
+    HFS,
     Disk,
     apm,
     former_raid_header,
@@ -38,14 +40,50 @@ def refused(disk: Disk) -> UnsupportedError:
     return caught.value
 
 
-@pytest.mark.parametrize("kind", [RAID, RAID_OFFLINE])
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_mirror_is_read(number, kind):
-    """Every member has the whole volume from its first block on; the layer is named."""
-    found = search(member("Mirror", number, kind=kind))
-    (volume,) = found.readable
-    assert (volume.image_offset, volume.stack) == (MIB, ("GPT", "partition 1", "AppleRAID mirror", "HFS+"))
+def former(level: int, number: int) -> Disk:
+    """Return an Apple map with a member of before 10.4, whose header is at its start."""
+    disk = Disk(4 * MIB).put(MIB, former_raid_header(level, number))
+    return apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
+
+
+@for_each(
+    "disk, start, stack",
+    [
+        # Every member of a mirror has the whole volume from its first block on.
+        *((member("Mirror", number, kind=kind), MIB, ("GPT", "partition 1", "AppleRAID mirror", "HFS+"))
+          for number in (0, 1) for kind in (RAID, RAID_OFFLINE)),
+        # Before 10.4, the volume is 4,096 bytes after the start of the partition.
+        (hfs_plus(former(1, 0), MIB + 4096, MIB), MIB + 4096, ("APM", "partition 2", "AppleRAID mirror", "HFS+")),
+        # A concatenation of one member is complete.
+        (hfs_plus(gpt_disk(4 * MIB, [gpt_entry(RAID, 2048, 4111)]), MIB, MIB).put(
+            2 * MIB + 4096, raid_header("Concat", MEMBERS[:1], MEMBERS[0])),
+         MIB, ("GPT", "partition 1", "AppleRAID concat", "HFS+")),
+        # A header in a partition of type HFS+ means nothing.
+        (member("Stripe", 0, kind=HFS), MIB, ("GPT", "partition 1", "HFS+")),
+    ],
+)  # fmt: skip
+def test_members_that_are_read(disk, start, stack):
+    """The layer is named."""
+    found = search(disk)
+    assert [(item.image_offset, item.stack) for item in found.readable] == [(start, stack)]
     assert found.findings == ()
+
+
+@for_each(
+    "disk, kind, about",
+    [
+        # With a single whole unit of 4,096 bytes, a header in the last unit would be at the start as well.
+        *((Disk(size).put(0, former_raid_header(0, 1)), "AppleRAID stripe", "member 2 of 2 of set 'Data'")
+          for size in (4096, 8191, 8192)),
+        (former(0, 1), "AppleRAID stripe", "member 2 of 2 of set 'Data'"),
+        (former(0x100, 1), "AppleRAID concat", "member 2 of 2 of set 'Data'"),
+        # The header states its 4,096 bytes.
+        (Disk(MIB).put(0, former_raid_header(0, 1)).put(16, (4097).to_bytes(4, "big")), "unknown", ""),
+    ],
+)  # fmt: skip
+def test_sets_of_before_10_4_are_named(disk, kind, about):
+    (found,) = search(disk).candidates
+    assert (found.label, found.about, found.is_readable) == (kind, about, False)
 
 
 @pytest.mark.parametrize(("level", "number"), [("Stripe", 0), ("Stripe", 1), ("Concat", 1), ("LVG", 0)])
@@ -66,36 +104,16 @@ def test_the_first_member_of_a_concatenation_is_read_as_far_as_it_goes():
     assert "member 1 of 2" in finding.message
 
 
-def test_an_image_of_a_member_alone():
-    """The header is searched for without a map as well."""
+def test_members_alone_and_unread():
+    """Headers are found without a map; what is unread or before them does not count."""
+    # The header is searched for without a map as well.
     disk = Disk(MIB + 4096).put(-4096, raid_header("Stripe", MEMBERS, MEMBERS[0]))
     hfs_plus(disk, 0, MIB)
     assert "holds AppleRAID stripe (1.00 MiB): member 1 of 2" in str(refused(disk))
     mirror = Disk(MIB + 4096).put(-4096, raid_header("Mirror", MEMBERS, MEMBERS[1]))
     hfs_plus(mirror, 0, MIB)
     assert [item.stack for item in search(mirror).readable] == [("AppleRAID mirror", "HFS+")]
-
-
-@pytest.mark.parametrize(("level", "word"), [(0, "stripe"), (0x100, "concat")])
-def test_sets_of_before_10_4_are_named(level, word):
-    """Their header is at the start of the member; this is the second of two members."""
-    disk = Disk(4 * MIB).put(MIB, former_raid_header(level, 1))
-    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
-    assert f"AppleRAID {word} (2.00 MiB): member 2 of 2 of set 'Data'" in str(refused(disk))
-
-
-def test_a_mirror_of_before_10_4_begins_behind_its_header():
-    """The volume is 4,096 bytes after the start of the partition."""
-    disk = Disk(4 * MIB).put(MIB, former_raid_header(1, 0))
-    apm(disk, [("Apple", "Apple_partition_map", 1, 3), ("RAID", "Apple_RAID", 2048, 4096)])
-    hfs_plus(disk, MIB + 4096, MIB)
-    found = search(disk)
-    assert [(item.image_offset, item.label) for item in found.readable] == [(MIB + 4096, "HFS+")]
-    assert found.findings == ()
-
-
-def test_a_member_whose_property_list_was_never_read():
-    """Its level is unknown, so nothing is read from it."""
+    # Its level is unknown, so nothing is read from it.
     import numpy as np
 
     from layoutscope.image.failing import RescuedSource
@@ -103,16 +121,7 @@ def test_a_member_whose_property_list_was_never_read():
     disk = member("Mirror", 0)
     source = RescuedSource(MemorySource(bytes(disk.data), "disk"), np.array([[2 * MIB + 4096 + 512, 512]]))
     assert [item.kind for item in find_volumes(source, depth="maps").candidates] == ["appleraid"]
-
-
-def test_a_header_left_in_a_partition_of_another_type_means_nothing():
-    """The map's type HFS+ takes precedence."""
-    disk = member("Stripe", 0, kind="48465300-0000-11AA-AA11-00306543ECAC")
-    assert [item.stack for item in search(disk).readable] == [("GPT", "partition 1", "HFS+")]
-
-
-def test_what_stands_before_a_header_is_not_its_text():
-    """The 64 bytes before the header have a property list, which may belong to a file of the volume."""
+    # The 64 bytes before the header have a property list, which may belong to a file of the volume.
     disk = member("Stripe", 0, volume=2 * MIB)
     other = b"<key>AppleRAID-SetName</key><string>Other</string>"
     disk.put(2 * MIB + 4096 - len(other), other)
@@ -128,26 +137,3 @@ def test_a_member_that_its_set_does_not_list_has_no_number(level):
     (found,) = search(disk).candidates
     assert (found.kind, found.image_offset, found.size_bytes) == ("appleraid", MIB, MIB + 8192)
     assert found.about == "a member of set 'Data'"
-
-
-def test_a_concatenation_of_one_member_is_all_there():
-    disk = gpt_disk(4 * MIB, [gpt_entry(RAID, 2048, 4111)])
-    hfs_plus(disk, MIB, MIB)
-    disk.put(2 * MIB + 4096, raid_header("Concat", MEMBERS[:1], MEMBERS[0]))
-    found = search(disk)
-    assert [item.image_offset for item in found.readable] == [MIB]
-    assert found.findings == ()
-
-
-@pytest.mark.parametrize("size", [4096, 8191, 8192])
-def test_a_header_at_the_start_is_that_of_before_10_4(size):
-    """With a single whole unit of 4,096 bytes, a header in the last unit would be at the start as well."""
-    disk = Disk(size).put(0, former_raid_header(0, 1))
-    (found,) = search(disk).candidates
-    assert (found.label, found.about) == ("AppleRAID stripe", "member 2 of 2 of set 'Data'")
-
-
-def test_a_header_of_before_10_4_has_4096_bytes():
-    header = bytearray(former_raid_header(0, 1))
-    header[16:20] = (4097).to_bytes(4, "big")
-    assert [item.kind for item in search(Disk(MIB).put(0, bytes(header))).candidates] == ["unknown"]

@@ -48,22 +48,23 @@ def refused(data):
     return caught.value
 
 
-def test_encrypted_volume_is_file_vault_and_named():
-    """Name, size and group come from the newest metadata block, which needs no password."""
+def test_volumes_are_named_as_they_are_encrypted():
+    """Name, size and group come from the newest metadata block."""
+    # Name, size and group come from the newest metadata block, which needs no password.
     error = refused(physical_volume(PhysicalVolumePlan()))
     assert error.code == "file-vault"
     assert f"FileVault 2 on CoreStorage of group {GROUP} (1.00 MiB)" in str(error)
     assert "group 'Group'; logical volume 'Macintosh HD' of 233 GiB, encrypted" in str(error)
     assert "unlockVolume" in error.advice
-
-
-def test_plain_volume_is_core_storage():
-    """Keys that are not wrapped mean no FileVault, and other advice."""
+    # Keys that are not wrapped mean no FileVault, and other advice.
     error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=False)))
     assert error.code == "core-storage"
     assert "'Macintosh HD' of 233 GiB, not encrypted" in str(error)
     assert "FileVault" not in str(error)
     assert "unlock" not in error.advice
+    # Control characters in a volume's name are escaped.
+    error = refused(physical_volume(PhysicalVolumePlan(name="a\x1b[31m\n\u202eb")))
+    assert r"'a\x1b[31m\n\u202eb'" in str(error)
 
 
 @pytest.mark.parametrize(("has_bitmap", "code"), [(True, "file-vault"), (False, "core-storage")])
@@ -121,14 +122,20 @@ def test_a_whole_label_is_taken_before_a_newer_one(place):
     assert "group 'Group'" in str(refused(volume))
 
 
-def test_a_block_that_is_no_label_is_none_even_where_nothing_is_whole():
-    """Neither copy has a valid checksum; the one of another type is not used, although it seems newer."""
+def test_labels_and_copies_that_are_none():
+    """Other blocks are no labels, and copies that were never written are told."""
+    # Neither copy has a valid checksum; the one of another type is not used, although it seems newer.
     volume = label_with(8, 200, b"\1")
     volume[LABEL_BLOCK * BLOCK_BYTES + 10] = 0x12
     volume[LABEL_BLOCK * BLOCK_BYTES + 16 : LABEL_BLOCK * BLOCK_BYTES + 23] = b"\xff" * 7
     text_at = LABEL_BLOCK * BLOCK_BYTES + 8192
     volume[text_at : text_at + 8192] = bytes(8192)
     assert "group 'Group'" in str(refused(volume))
+    data = physical_volume(PhysicalVolumePlan())
+    data[FIRST : FIRST + COPY_BYTES] = bytes(COPY_BYTES)
+    found, told = opened(data)
+    assert [item.name for item in found.logical_volumes] == ["Macintosh HD"]
+    assert told == [("structure-invalid", "warning", FIRST)]
 
 
 @pytest.mark.parametrize(("length", "is_label"), [(8 << 20, True), ((8 << 20) + 1, False)])
@@ -140,18 +147,25 @@ def test_a_label_has_at_most_eight_mib(length, is_label):
     assert ("group 'Group'" in str(refused(volume))) == is_label
 
 
-def test_eight_logical_volumes_of_a_group_are_named():
-    """The ninth is left out, and a group without a name is not mentioned."""
+def test_what_is_named_of_a_group():
+    """Eight volumes are named, and whole copies counted."""
+    # The ninth is left out, and a group without a name is not mentioned.
     volumes = tuple(LogicalVolume(f"v{number}", 1 << 20, is_encrypted=False) for number in range(9))
     assert PhysicalVolume("", logical_volumes=volumes).about == "; ".join(
         f"logical volume 'v{number}' of 1.00 MiB, not encrypted" for number in range(8)
     )
+    # There are two headers and one of four possible labels; nothing counts without a whole first sector.
+    sound = physical_volume(PhysicalVolumePlan())
 
+    def count(data):
+        return count_copies(Window(MemorySource(bytes(data)), 0, len(data)))
 
-def test_names_cannot_write_to_the_terminal():
-    """Control characters in a volume's name are escaped."""
-    error = refused(physical_volume(PhysicalVolumePlan(name="a\x1b[31m\n\u202eb")))
-    assert r"'a\x1b[31m\n\u202eb'" in str(error)
+    assert count(sound) == 3
+    assert count(changed(sound, -512 + 400)) == 2
+    assert count(changed(sound, LABEL_BLOCK * BLOCK_BYTES + 100)) == 2
+    assert count(label_with(8, 0, b"")) == 4
+    assert count(changed(sound, 400)) == 0
+    assert count(bytes(len(sound))) == 0
 
 
 def test_damage_anywhere_is_no_other_error():
@@ -172,7 +186,7 @@ def encrypted_header(size_bytes):
     return data + (512).to_bytes(4, "big") + size_bytes.to_bytes(8, "big") + (122880).to_bytes(8, "big")
 
 
-def test_encrypted_images_are_named_with_their_size(tmp_path):
+def test_encrypted_images_and_bundles_are_named_with_their_size(tmp_path):
     """FileVault 1 encrypts homes so: the header has the size of the disk inside."""
     path = tmp_path / "jo.sparseimage"
     path.write_bytes(encrypted_header(40 * 2**30) + bytes(1 << 16))
@@ -180,10 +194,6 @@ def test_encrypted_images_are_named_with_their_size(tmp_path):
         open_image(path)
     assert caught.value.code == "encrypted-image"
     assert "hdiutil" in caught.value.advice
-
-
-def test_encrypted_bundles_are_named_with_their_size(tmp_path):
-    """The size is that of the bundle's property list."""
     import plistlib
 
     folder = tmp_path / "jo.sparsebundle"
@@ -212,14 +222,12 @@ def test_a_header_that_was_left_from_before_does_not_win(plan):
     assert (after.code, str(after)) == (before.code, str(before))
 
 
-def test_a_volume_with_both_headers_is_read_where_a_physical_volume_was():
-    """Its copy is not in the last sector, so the copy of the physical volume's header remains."""
+def test_leftovers_of_other_volumes():
+    """A header and its copy together win."""
+    # Its copy is not in the last sector, so the copy of the physical volume's header remains.
     data = with_volume_header(physical_volume(PhysicalVolumePlan()), has_copy=True)
     assert [item.kind for item in find_volumes(MemorySource(bytes(data))).candidates] == ["hfsplus"]
-
-
-def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
-    """One leftover sector is weaker evidence than the volume's own header and what it leads to."""
+    # One leftover sector is weaker evidence than the volume's own header and what it leads to.
     volume = render(VolumePlan(total_blocks=256))[0].to_bytearray()
     volume[:512] = physical_volume(PhysicalVolumePlan())[:512]
     volume[-1024:-512] = bytes(512)
@@ -271,9 +279,6 @@ def test_a_header_is_replaced_by_its_copy_in_the_last_sector():
     finding = found.findings[0]
     stored, computed = crc32c(bytes(sound[8:512])), crc32c(bytes(changed(sound, 400)[8:512]))
     assert (finding.found, finding.expected) == (f"{stored:#010x}", f"{computed:#010x}")
-
-
-def test_a_lost_header_is_looked_for_in_the_last_sector():
     sound = physical_volume(PhysicalVolumePlan())
     lost = bytes(512) + sound[512:]
     assert opened(lost) == (None, [])
@@ -294,21 +299,6 @@ def test_header_and_copy_are_two_sectors(size, is_header, is_copy):
     assert (opened(data, is_lost=True)[0] is not None) == is_copy
     damaged = changed(data, 400)
     assert opened(damaged)[1] == [("structure-invalid" if is_copy else "checksum-mismatch", "warning", 0)] * is_header
-
-
-def test_whole_copies_are_counted():
-    """There are two headers and one of four possible labels; nothing counts without a whole first sector."""
-    sound = physical_volume(PhysicalVolumePlan())
-
-    def count(data):
-        return count_copies(Window(MemorySource(bytes(data)), 0, len(data)))
-
-    assert count(sound) == 3
-    assert count(changed(sound, -512 + 400)) == 2
-    assert count(changed(sound, LABEL_BLOCK * BLOCK_BYTES + 100)) == 2
-    assert count(label_with(8, 0, b"")) == 4
-    assert count(changed(sound, 400)) == 0
-    assert count(bytes(len(sound))) == 0
 
 
 FIRST = METADATA_BLOCK * BLOCK_BYTES
@@ -345,14 +335,6 @@ def test_blocks_of_both_copies_of_the_metadata_are_used(places, name, told):
     assert [(code, place) for code, _, place in findings] == told
     counts = [item.message.partition(" ")[0] for item in found.findings]
     assert counts == (["2", "1"] if len(places) == 3 else ["1"] * len(told))
-
-
-def test_a_copy_of_the_metadata_that_was_never_written_is_told():
-    data = physical_volume(PhysicalVolumePlan())
-    data[FIRST : FIRST + COPY_BYTES] = bytes(COPY_BYTES)
-    found, told = opened(data)
-    assert [item.name for item in found.logical_volumes] == ["Macintosh HD"]
-    assert told == [("structure-invalid", "warning", FIRST)]
 
 
 @pytest.mark.parametrize(("blocks", "is_inside"), [(CONTENT_BLOCK, False), (CONTENT_BLOCK + 1, True)])

@@ -11,6 +11,7 @@ from layoutscope import check, scan
 from layoutscope.image import MemorySource
 from layoutscope.partition.search import find_volumes, find_volumes_in_gaps
 from layoutscope.report.text.scan import screen_lines
+from tests.cases import for_each
 from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
 
 MIB = 1024**2
@@ -31,19 +32,25 @@ def two_partitions(second: dict[str, object] | None) -> Disk:
     return disk
 
 
-def test_a_volume_behind_a_deleted_entry():
-    """A container at sector 4096 has no entry; its space extends to the backup's entries."""
-    disk = two_partitions(None)
-    apfs(disk, 2 * MIB)
-    assert gaps(disk) == [("apfs", 2 * MIB, 2 * MIB - 512 - 16_384)]
-
-
-@pytest.mark.parametrize("start", [34 * 512, 40 * 512])
-def test_a_volume_before_the_first_partition(start):
-    """The first sector after the entries, and the first whole 4 KiB after them, are examined."""
-    disk = two_partitions(None)
-    apfs(disk, start)
-    assert gaps(disk) == [("apfs", start, MIB - start)]
+@pytest.mark.parametrize(
+    ("disk", "expected"),
+    [
+        # A container at sector 4096 has no entry; its space extends to the backup's entries.
+        (apfs(two_partitions(None), 2 * MIB), [("apfs", 2 * MIB, 2 * MIB - 512 - 16_384)]),
+        # The first sector after the entries, and the first whole 4 KiB after them, are examined.
+        (apfs(two_partitions(None), 34 * 512), [("apfs", 34 * 512, MIB - 34 * 512)]),
+        (apfs(two_partitions(None), 40 * 512), [("apfs", 40 * 512, MIB - 40 * 512)]),
+        (two_partitions(None), []),
+        # A container at sector 4096 belongs to a partition there, whatever its type.
+        (apfs(two_partitions(gpt_entry(APFS, 4096, 8000)), 2 * MIB), []),
+        (apfs(two_partitions(gpt_entry(LINUX, 4096, 8000)), 2 * MIB), []),
+        (apfs(Disk(4 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x83, 4096, 4095))), 2 * MIB), []),
+        # Without a map there is no gap: a container at 1 MiB may be a file's content.
+        (apfs(hfs_plus(Disk(4 * MIB), 0, 4 * MIB), MIB), []),
+    ],
+)
+def test_volumes_outside_of_partitions(disk, expected):
+    assert gaps(disk) == expected
 
 
 @pytest.mark.parametrize(("before_end", "is_found"), [(1536, True), (1024, False)])
@@ -54,31 +61,6 @@ def test_a_volume_in_the_first_mib_of_a_gap(before_end, is_found):
     start = 3 * MIB - before_end
     hfs_plus(disk, start, MIB)
     assert gaps(disk) == [("hfsplus", start, 6 * MIB - 512 - 16_384 - start)] * is_found
-
-
-@pytest.mark.parametrize(
-    "disk",
-    [
-        two_partitions(None),
-        two_partitions(gpt_entry(APFS, 4096, 8000)),
-        two_partitions(gpt_entry(LINUX, 4096, 8000)),
-        Disk(4 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x83, 4096, 4095))),
-    ],
-    ids=["zeros", "apfs", "linux", "mbr"],
-)
-def test_nothing_is_told_of_empty_space_and_of_partitions(disk):
-    """A container at sector 4096 belongs to a partition there, whatever its type."""
-    if len(search(disk).partitions) > 1:
-        apfs(disk, 2 * MIB)
-    assert gaps(disk) == []
-
-
-def test_a_bare_volume_has_no_gaps():
-    """Without a map there is no gap: a container at 1 MiB may be a file's content."""
-    disk = Disk(4 * MIB)
-    hfs_plus(disk, 0, 4 * MIB)
-    apfs(disk, MIB)
-    assert gaps(disk) == []
 
 
 @pytest.mark.parametrize(("hole", "expected"), [(63, 1), (64, 0)])
@@ -108,54 +90,95 @@ def volume() -> bytes:
     return bytes(render(VOLUME)[0].to_bytearray())
 
 
-def told(path) -> list[tuple[str, str, int | None]]:
-    """Return a check's findings outside volumes."""
-    return [(item.code, item.level, item.image_offset) for item in check(path).findings]
+def told(found) -> list[tuple[str, str, int | None]]:
+    """Return the findings of a check or scan outside volumes."""
+    return [(item.code, item.level, item.image_offset) for item in found.findings]
 
 
-def test_check_tells_where_the_volume_is(tmp_path, volume):
-    """The second volume is named with its size and the option that reads it; it is not damage."""
+def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
+    """The second volume is named with its size and the option that reads it; it is not damage.
+
+    The first screen has a line about it, except for a volume that was requested.
+    """
     path = written(tmp_path / "disk.img", volume)
-    found = check(path)
-    (finding,) = found.findings
-    assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", 2 * MIB)
-    assert "HFS+ of 1.00 MiB" in finding.message
-    assert f"--volume-at {2 * MIB}" in finding.message
-    assert found.exit_code == 0
+    for found in (check(path), scan(path, drives=())):
+        (finding,) = found.findings
+        assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", 2 * MIB)
+        assert "HFS+ of 1.00 MiB" in finding.message
+        assert f"--volume-at {2 * MIB}" in finding.message
+        assert found.exit_code == 0
+    screen = " ".join(line.plain.strip() for line in screen_lines(found))
+    assert "Outside of the partitions: at byte 2,097,152: HFS+ of 1.00 MiB begins here" in screen
+    assert "Outside of the partitions" not in " ".join(map(str, screen_lines(scan(path, drives=(), volume_at=2 * MIB))))
     assert len(check(path, volume_at=2 * MIB).volumes) == 1
 
 
 def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume):
     """A header with a block size of zero leads nowhere; a volume larger than the gap is an older one."""
-    assert told(written(tmp_path / "no.img", volume, spoil=bytes(4))) == []
-    assert told(written(tmp_path / "larger.img", volume, gap_bytes=MIB)) == []
+    assert told(check(written(tmp_path / "no.img", volume, spoil=bytes(4)))) == []
+    assert told(check(written(tmp_path / "larger.img", volume, gap_bytes=MIB))) == []
 
 
-def scanned(path) -> list[tuple[str, str, int | None]]:
-    """Return a scan's findings outside volumes."""
-    return [(item.code, item.level, item.image_offset) for item in scan(path, drives=()).findings]
+GAP = 2 * MIB + 63 * 512
 
 
-def test_a_scan_tells_of_a_deleted_entry(tmp_path, volume):
-    """The finding is that of a check, for the cost of reading the gaps; the exit code is unchanged."""
-    path = written(tmp_path / "disk.img", volume)
-    assert scanned(path) == told(path) == [("volume-unpartitioned", "info", 2 * MIB)]
-    assert scan(path, drives=()).exit_code == 0
+def after_a_partition(volume, start: int, *entries: tuple[int, int, int]) -> Disk:
+    """Return 5 MiB with one volume in sector 2048, in a partition of type AF unless others are given, and another."""
+    return Disk(5 * MIB).put(0, mbr(*(entries or [(0xAF, 2048, 2048)]))).put(MIB, volume).put(start, volume)
 
 
-@pytest.mark.parametrize("sector", [63, 1000, 2045])
-def test_a_volume_where_no_partition_usually_begins(tmp_path, volume, sector):
-    """It follows the unreferenced record of a logical partition, within the first MiB of the gap."""
+@for_each(
+    "place, expected",
+    [
+        # After the unreferenced record of a logical partition, within the first MiB of the gap.
+        *((lambda one, at=2 * MIB + sector * 512: after_a_partition(one, at), 2 * MIB + sector * 512)
+          for sector in (63, 1000, 2045)),
+        # The record of the first logical partition of an extended one whose type is lost is in sector 4096.
+        (lambda one: after_a_partition(one, GAP, (0xAF, 2048, 2048), (0x7E, 4096, 6144)).put(
+            2 * MIB, mbr((0xAF, 63, 2048))), GAP),
+        # One volume is found at the start of a partition of another type, and an older one after it.
+        *((lambda one, kind=kind: after_a_partition(one, GAP, (kind, 2048, 8192)), GAP)
+          for kind in (0xE6, 0x07, 0x83)),
+        # The gap at the end is shorter than the volume only because the image is cut.
+        *((lambda one, cut=cut: cut_off(after_a_partition(one, GAP), 2 * MIB - 63 * 512 + cut), GAP)
+          for cut in (512, 4096, MIB // 2)),
+        # The disk lost its first sectors with the map; the first volume begins the image and ends before the other.
+        (lambda one: Disk(3 * MIB).put(0, one).put(MIB + 4096, one), MIB + 4096),
+        (lambda one: Disk(2 * MIB).put(0, one), None),
+        # A volume that fills its partition of a lost type: its second header is its own, not that of another volume.
+        (lambda one: Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, one), None),
+        # A protective entry remains if a disk is copied to a smaller one and its GPT is rewritten.
+        (lambda one: gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)]).put(
+            MIB, one).put(0, mbr((0xEE, 1, 16_383))), None),
+    ],
+)  # fmt: skip
+def test_volumes_in_gaps_are_found_by_a_scan(tmp_path, volume, place, expected):
+    """Only the first volume is read; its own structures say where it ends."""
     path = tmp_path / "disk.img"
-    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume)
-    path.write_bytes(disk.put(2 * MIB + sector * 512, volume).data)
-    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + sector * 512)]
+    path.write_bytes(place(volume).data)
+    found = scan(path, drives=())
+    assert told(found) == [("volume-unpartitioned", "info", expected)] * (expected is not None)
+    assert len(found.volumes) == 1
 
 
-def test_a_volume_in_a_gap_has_the_space_up_to_its_end(volume):
-    """It begins 63 sectors after the partition, and the gap ends with the disk of 5 MiB."""
-    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
-    assert gaps(disk) == [("hfsplus", 2 * MIB + 63 * 512, 3 * MIB - 63 * 512)]
+def cut_off(disk: Disk, end_bytes: int) -> Disk:
+    """Return a disk without its last bytes."""
+    del disk.data[-end_bytes:]
+    return disk
+
+
+def test_gaps_end_with_the_disk_and_with_partitions(volume):
+    """Volumes have the space of their gap, and no more."""
+    # It begins 63 sectors after the partition, and the gap ends with the disk of 5 MiB.
+    assert gaps(after_a_partition(volume, GAP)) == [("hfsplus", GAP, 3 * MIB - 63 * 512)]
+    # A volume in the middle of a gap is found, but not one that extends into a partition.
+    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
+    disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
+    source = MemorySource(bytes(disk.data))
+    found = find_volumes(source, depth="everywhere")
+    assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
+    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
+    assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
 
 
 @pytest.mark.parametrize("off", [-9, -8, -1, 1, 2, 7, 8, 63])
@@ -182,56 +205,6 @@ def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
         assert found.exit_code == 3
 
 
-@pytest.mark.parametrize("cut", [512, 4096, MIB // 2])
-def test_a_volume_that_no_entry_names_in_a_cut_image(tmp_path, volume, cut):
-    """The gap at the end is shorter than the volume only because the image is cut; the volume is not an older one."""
-    path = tmp_path / "disk.img"
-    start = 2 * MIB + 63 * 512
-    disk = Disk(start + MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(start, volume)
-    path.write_bytes(disk.data[:-cut])
-    assert scanned(path) == [("volume-unpartitioned", "info", start)]
-
-
-def test_a_volume_behind_a_bare_one(tmp_path, volume):
-    """The disk lost its first sectors with the map; the first volume begins the image and ends before it."""
-    path = tmp_path / "disk.img"
-    path.write_bytes(volume + bytes(4096) + volume + bytes(MIB))
-    assert scanned(path) == [("volume-unpartitioned", "info", MIB + 4096)]
-    path.write_bytes(volume + bytes(MIB))
-    assert scanned(path) == []
-
-
-def test_scan_tells_of_it_too(tmp_path, volume):
-    """The finding is that of a check, with a line on the first screen, except for a volume that was requested."""
-    path = written(tmp_path / "disk.img", volume)
-    found = scan(path, drives=())
-    (finding,) = found.findings
-    assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", 2 * MIB)
-    screen = " ".join(line.plain.strip() for line in screen_lines(found))
-    assert "Outside of the partitions: at byte 2,097,152: HFS+ of 1.00 MiB begins here" in screen
-    assert "Outside of the partitions" not in " ".join(map(str, screen_lines(scan(path, drives=(), volume_at=2 * MIB))))
-
-
-def test_a_sweep_searches_what_no_partition_takes_up(volume):
-    """A volume in the middle of a gap is found, but not one that extends into a partition."""
-    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 12288, 14335)])
-    disk.put(MIB, volume).put(3 * MIB + 512, volume).put(5 * MIB + 512, volume)
-    source = MemorySource(bytes(disk.data))
-    found = find_volumes(source, depth="everywhere")
-    assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
-    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
-    assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
-
-
-def test_logical_partitions_of_an_extended_one_whose_type_is_lost(tmp_path, volume):
-    """The record of the first logical partition is in sector 4096, its volume 63 sectors later."""
-    path = tmp_path / "disk.img"
-    disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048), (0x7E, 4096, 6144))).put(MIB, volume)
-    disk.put(2 * MIB, mbr((0xAF, 63, 2048))).put(2 * MIB + 63 * 512, volume)
-    path.write_bytes(disk.data)
-    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]
-
-
 def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
     """Its own structures confirm it: a volume of 3 files and one of 300 cost the same bytes."""
     read = set()
@@ -240,26 +213,10 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
         path = tmp_path / f"{files}.img"
         disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB, other)
         path.write_bytes(disk.data)
-        assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB)]
-        read.add(scan(path, drives=()).image.read_bytes)
+        found = scan(path, drives=())
+        assert told(found) == [("volume-unpartitioned", "info", 2 * MIB)]
+        read.add(found.image.read_bytes)
     assert len(read) == 1
-
-
-@pytest.mark.parametrize("kind", [0xE6, 0x07, 0x83], ids=["unknown", "NTFS", "Linux"])
-def test_volumes_behind_the_first_one_in_a_partition_of_another_type(tmp_path, volume, kind):
-    """One volume is found at the partition's start, and an older one after it."""
-    path = tmp_path / "disk.img"
-    disk = Disk(5 * MIB).put(0, mbr((kind, 2048, 8192))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
-    path.write_bytes(disk.data)
-    assert [item.layout.facts.image_offset for item in scan(path, drives=()).volumes] == [MIB]
-    assert scanned(path) == [("volume-unpartitioned", "info", 2 * MIB + 63 * 512)]
-
-
-def test_a_volume_that_fills_a_partition_of_a_lost_type_is_all_there(tmp_path, volume):
-    """Its second header is its own, not that of another volume."""
-    path = tmp_path / "disk.img"
-    path.write_bytes(Disk(5 * MIB).put(0, mbr((0xE6, 2048, 2048))).put(MIB, volume).data)
-    assert scanned(path) == []
 
 
 @pytest.mark.parametrize(("sectors", "is_cut"), [(16_383, True), (10_239, False), (0xFFFF_FFFF, False)])
@@ -270,11 +227,3 @@ def test_a_protective_entry_beyond_the_end_tells_of_a_cut_image(tmp_path, volume
     found = [item for item in scan(path, drives=()).findings if item.code == "partition-truncated"]
     said = "partition 1 ends at 8,388,608, the image ends at byte 5,242,880: the image is cut off"
     assert [(item.level, item.message) for item in found] == ([("warning", said)] if is_cut else [])
-
-
-def test_a_protective_entry_beside_a_sound_gpt_says_nothing(tmp_path, volume):
-    """Such an entry remains if a disk is copied to a smaller one and its GPT is rewritten."""
-    path = tmp_path / "disk.img"
-    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)]).put(MIB, volume).put(0, mbr((0xEE, 1, 16_383)))
-    path.write_bytes(disk.data)
-    assert scanned(path) == []

@@ -81,7 +81,6 @@ def test_random_bytes_end_in_findings(data, magic, place):
 
 
 def test_a_full_table_of_partitions_takes_few_reads():
-    """A full table is read up to a limit, with a few reads per partition."""
     entries = [gpt_entry(HFS, 3000 + n, 3000 + n) for n in range(128)]
     disk = gpt_disk(4 * MIB, entries)
     source = MemorySource(bytes(disk.data))

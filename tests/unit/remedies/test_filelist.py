@@ -40,17 +40,11 @@ def test_files_come_in_the_order_in_which_they_lie():
     paths, found = file_list(case_of(["a", "b", "c", "none"], (90, 30, 60)))
     assert paths == (b"./sub/b", b"./sub/c", b"./sub/a", b"./sub/none")
     assert (found.missing, found.windows) == ((), 1)
-
-
-def test_memory_cuts_the_walk_into_windows():
-    """A name of 7 bytes takes 64 more: two fit into 150 bytes, and each pair is sorted by itself."""
+    # A name of 7 bytes takes 64 more: two fit into 150 bytes, and each pair is sorted by itself.
     paths, found = file_list(case_of(["a", "b", "c", "d"], (90, 30, 60, 10)), 150)
     assert paths == (b"./sub/b", b"./sub/a", b"./sub/d", b"./sub/c")
     assert found.windows == 2
-
-
-def test_the_order_of_the_list_is_the_quickest():
-    """Files created in scattered order take less time by place than by walk, by name or by number."""
+    # Files created in scattered order take less time by place than by walk, by name or by number.
     places = [1000 + 7919 * k % FILES * 50_000 for k in range(FILES)]
     _, found = file_list(case_of([f"f{k:02}" for k in range(FILES)], places))
     assert dict(found.seconds)[PLACE] < min(dict(found.seconds)[name] for name in (WALK, NAMES, INODES))
@@ -67,17 +61,15 @@ def test_line_ends_in_names_are_listed_or_said_to_be_missing():
     assert nulls.missing == ()
 
 
-def test_what_no_walk_finds_is_counted():
-    """A file whose folder is gone has no path to list."""
+def test_names_that_no_list_can_hold_are_counted():
+    """Each omission is counted with its reason."""
+    # A file whose folder is gone has no path to list.
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     paths, found = file_list(Case(layout(nodes=leaves(1), entries=rows), DISK, "fts", host_profile("linux")))
     assert paths == (b"./found",)
     assert found.missing == (MissingFiles("no walk from the root comes to them", 1),)
     assert found.missing[0].sentence == "1 file is left out of the list: no walk from the root comes to them"
-
-
-def test_names_that_no_path_can_hold_are_left_out_and_counted():
-    """Two of seven files have names that other programs accept; one of these looks like our escape."""
+    # Two of seven files have names that other programs accept; one of these looks like our escape.
     names = ["..", ".", "", "a/../../b", "nul\0l", "..a", "a\\u002fb"]
     for is_null_separated in (False, True):
         paths, found = file_list(case_of(names), is_null_separated=is_null_separated)
@@ -86,10 +78,7 @@ def test_names_that_no_path_can_hold_are_left_out_and_counted():
     assert found.missing[0].sentence == (
         "5 files are left out of the list: their names cannot be part of a path, such as /sub/\\u002e\\u002e"
     )
-
-
-def test_files_below_a_folder_that_no_path_can_hold_are_left_out():
-    """Their own names do not matter; files in a folder whose path exceeds 4,094 bytes are left out too."""
+    # Their own names do not matter; files in a folder whose path exceeds 4,094 bytes are left out too.
     names = ["n" * 255] * 15 + ["m" * 252]  # 15 * 256 + 253 = 4,093
     folders = [(2 if not k else 99 + k, 100 + k, name, "directory", 0) for k, name in enumerate(names)]
     rows = entries(
@@ -237,13 +226,21 @@ def test_the_script_refuses_lists_that_lead_elsewhere(run_script, tmp_path, how,
     assert {name: text for name, text in contents(tmp_path).items() if name in before} == before
 
 
-def test_zero_bytes_split_no_name(run_script, tmp_path):
+def test_what_splits_names_or_is_there_is_refused(run_script, tmp_path):
     """A newline-separated list with zero bytes is refused; a zero-separated one keeps line ends in names."""
     told = run_script("cp", ["./b\0./../secret"], end="\n")
     assert (told.returncode, "has zero bytes" in told.stderr) == (1, True)
     told = run_script("cp", ["./b\n/../../secret"])
     assert (told.returncode, "name 1 does not begin" in told.stderr) == (1, True)
     assert not (tmp_path / "target").exists()
+    # No archive is overwritten, and a link to one is not followed either.
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link.tar").symlink_to("mine")
+    for target in ("mine", "link.tar"):
+        told = run_script("tar", ["./b"], target)
+        assert (told.returncode, f"{target}: exists" in told.stderr) == (1, True)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not list(tmp_path.glob(".layoutscope.*"))
 
 
 @pytest.mark.parametrize("how", ["tar", "cp"])
@@ -303,17 +300,6 @@ exec {real} "$@"
     told = run_script("tar", ["./b", "./sub/a"], "out.tar", path=tmp_path / "bin")
     assert (told.returncode, "out.tar: exists" in told.stderr) == (1, True)
     assert str((tmp_path / "out.tar").readlink()) == "/nowhere"
-
-
-def test_the_script_overwrites_no_archive(run_script, tmp_path):
-    """A link to an archive is not followed either."""
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "link.tar").symlink_to("mine")
-    for target in ("mine", "link.tar"):
-        told = run_script("tar", ["./b"], target)
-        assert (told.returncode, f"{target}: exists" in told.stderr) == (1, True)
-    assert (tmp_path / "mine").read_text() == "mine"
-    assert not list(tmp_path.glob(".layoutscope.*"))
 
 
 def test_without_gnu_cp_the_script_copies_with_tar(run_script, tmp_path):

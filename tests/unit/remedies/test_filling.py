@@ -49,10 +49,7 @@ def test_orders_of_a_copy(tree):
     assert names(tree, entries_in_walk_order(tree)) == ["b", "a", "y", "aa", "x"]
     assert names(tree, entries_by_name(tree)) == ["a", "b", "aa", "x", "y"]
     assert names(tree, level_by_level(tree)) == ["b", "a", "y", "aa", "x"]
-
-
-def test_a_level_is_done_before_the_next_begins():
-    """The first folder contains a deep one, whose contents come after the first folder's siblings."""
+    # The first folder contains a deep one, whose contents come after the first folder's siblings.
     rows = entries(
         (2, 20, "a", "directory", 0), (2, 30, "b", "directory", 0),
         (20, 25, "aa", "directory", 0), (25, 99, "x", "file", 0), (30, 31, "y", "file", 0),
@@ -70,25 +67,20 @@ def test_numbers_are_given_in_the_order_of_the_copy(tree):
     parent = dict(zip(made["name"], made["parent_id"], strict=True))
     assert number == {"b": 16, "a": 17, "y": 18, "aa": 19, "x": 20}
     assert parent == {"b": 2, "a": 2, "y": 16, "aa": 17, "x": 19}
-
-
-def test_names_of_one_file_get_one_number():
-    """A hard link is created with its first name."""
+    # A hard link is created with its first name.
     rows = entries((2, 40, "one", "file", 0), (2, 41, "other", "file", 0), (2, 40, "two", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
     assert number_entries(case, entries_in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
-
-
-def test_what_no_walk_lists_is_made_last():
-    """An entry without a folder gets a number too, after all others."""
+    # An entry without a folder gets a number too, after all others.
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
     made = number_entries(case, entries_in_walk_order(case)).entries
     assert dict(zip(made["name"], made["file_id"], strict=True)) == {"found": 16, "lost": 17}
 
 
-def test_records_of_a_fresh_tree_are_arithmetic():
-    """Twenty files in the root: names of 46 + 4 bytes under 2, then inodes of 208 each, in leaves of 2,541 bytes."""
+def test_fresh_trees():
+    """Records fill leaves, and each node has its way."""
+    # Twenty files in the root: names of 46 + 4 bytes under 2, then inodes of 208 each, in leaves of 2,541 bytes.
     rows = entries(*((2, 16 + k, f"f{k:03}", "file", 0) for k in range(20)), size_bytes=1)
     made = apfs.remade(layout(nodes=leaves(1), entries=rows))
     first = int(made.nodes.filter(tree="fs", level=0)["row"].min())
@@ -97,10 +89,7 @@ def test_records_of_a_fresh_tree_are_arithmetic():
     by_number = made.entries.sort("file_id")["inode_node_row"]
     assert [row - first for row in by_number] == ((ends - 1) // 2541).tolist()
     assert made.entries["dstream_node_row"].equals(made.entries["inode_node_row"])
-
-
-def test_every_node_of_a_fresh_tree_has_its_way():
-    """Each node has a parent on the level above, up to the root; a leaf of the object map has 56 nodes."""
+    # Each node has a parent on the level above, up to the root; a leaf of the object map has 56 nodes.
     rows = entries(*((2, 16 + k, f"f{k:05}", "file", 0) for k in range(2000)))
     nodes = apfs.remade(layout(nodes=leaves(1), entries=rows)).nodes
     level = dict(zip(nodes["row"], nodes["level"], strict=True))
@@ -111,8 +100,9 @@ def test_every_node_of_a_fresh_tree_has_its_way():
     assert nodes["image_offset"].to_list() == [NODE * row for row in range(nodes.height)]
 
 
-def test_nodes_of_a_copy_are_as_dense_as_now():
-    """If every second block of the span is a node, new nodes also have a block between them; a catalog has none."""
+def test_nodes_are_spaced_and_split():
+    """Copies are as dense as now, and split leaves move to the end."""
+    # If every second block of the span is a node, new nodes also have a block between them; a catalog has none.
     rows = entries(*((2, 16 + k, f"f{k}", "file", k) for k in range(100)))
     old = layout(nodes=leaves(*range(0, 200, 2)), entries=rows, size_bytes=2**30)
     case = case_of(old)
@@ -122,10 +112,7 @@ def test_nodes_of_a_copy_are_as_dense_as_now():
     assert {later - earlier for earlier, later in itertools.pairwise(apart)} <= {NODE, 2 * NODE}
     catalog = filesystem("hfsplus").remade(old)
     assert space_nodes(case, catalog) is catalog
-
-
-def test_every_second_leaf_of_a_split_tree_lies_behind_the_others():
-    """The second and fourth of five leaves in key order are last on the disk; nothing else moves."""
+    # The second and fourth of five leaves in key order are last on the disk; nothing else moves.
     made = layout(nodes=leaves(10, 11, 12, 13, 14))
     split = split_leaves(made).columns("nodes")
     assert (split["image_offset"].signed() // NODE).tolist() == [10, 13, 11, 14, 12]

@@ -47,22 +47,17 @@ def remedy(share, **changes):
     return PlannedRemedy(WORDS, 100 * (1 - share), saved_s=100 * share, share=share, **changes)
 
 
-def test_five_hundredths_make_a_help():
-    """A remedy helps if it saves at least 5 % of the time; one that does not apply never helps."""
+def test_helps_pays_and_is_sure():
+    """A help saves a twentieth, pays after its effort, and is sure on nearly all drives."""
+    # A remedy helps if it saves at least 5 % of the time; one that does not apply never helps.
     assert remedy(0.05).helps
     assert not remedy(0.0499).helps
     assert not remedy(0.9, why_not="no such call").helps
-
-
-def test_a_remedy_has_paid_when_it_saved_what_it_takes():
-    """Ten minutes of work that save 40 seconds each time pay off after 15 times; saving nothing never pays off."""
+    # Ten minutes of work that save 40 seconds each time pay off after 15 times; saving nothing never pays off.
     assert remedy(0.4, effort_s=600.0).pays_after == 15
     assert remedy(-0.1, effort_s=600.0).pays_after is None
     assert remedy(0.4, effort_s=None).pays_after is None
-
-
-def test_sure_is_what_saves_on_nearly_all_drives():
-    """A saving whose lower end is below zero is not called sure."""
+    # A saving whose lower end is below zero is not called sure.
     assert remedy(0.4, saved=interval_of(np.array([1.0, 2.0]), {})).is_sure
     assert not remedy(0.4, saved=interval_of(np.array([-100.0, 200.0]), {})).is_sure
 
@@ -74,10 +69,19 @@ def test_what_saves_most_comes_first(planned):
     assert applying == sorted(applying, reverse=True)
     assert [bool(row.why_not) for row in rows] == sorted(bool(row.why_not) for row in rows)
     assert len(planned.helpful) + len(planned.useless) + len(planned.inapplicable) == len(rows)
+    # Each draw saves nothing: its range has no width, and it is listed under what would not help.
+    (row,) = (row for row in planned.useless if row.words.name == "block-copy")
+    assert (row.saved_s, row.saved.low_s, row.saved.high_s) == (0, 0, 0)
+    assert row.effort_s > 0
+    # A pair is listed only if the second remedy saves a twentieth of what the first leaves.
+    first = min(row.seconds for row in planned.helpful if row.words.name in planned.pair.names)
+    assert planned.pair.seconds <= 0.95 * first
+    assert plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))).pair is None
 
 
-def test_the_time_as_it_is_is_that_of_a_prediction(apfs, planned):
-    """It is the time of `predict` and `scan` for the same reads on the same drive."""
+def test_times_are_those_of_predictions(apfs, planned):
+    """The time is that of `predict`, and parts sum up."""
+    # It is the time of `predict` and `scan` for the same reads on the same drive.
     case = case_of(apfs)
     found = simulate(case.reads, DISK, Host("linux"), knows_offset=case.knows_offset)
     assert (planned.seconds, planned.interval.low_s, planned.interval.high_s) == (
@@ -86,24 +90,7 @@ def test_the_time_as_it_is_is_that_of_a_prediction(apfs, planned):
         found.seconds_high,
     )
     assert all(row.seconds == pytest.approx(planned.seconds - row.saved_s) for row in planned.remedies)
-
-
-def test_a_block_copy_saves_nothing_on_any_drive(planned):
-    """Each draw saves nothing: its range has no width, and it is listed under what would not help."""
-    (row,) = (row for row in planned.useless if row.words.name == "block-copy")
-    assert (row.saved_s, row.saved.low_s, row.saved.high_s) == (0, 0, 0)
-    assert row.effort_s > 0
-
-
-def test_two_together_take_less_than_the_better_of_them(planned):
-    """A pair is listed only if the second remedy saves a twentieth of what the first leaves."""
-    first = min(row.seconds for row in planned.helpful if row.words.name in planned.pair.names)
-    assert planned.pair.seconds <= 0.95 * first
-    assert plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))).pair is None
-
-
-def test_parts_follow_one_another(apfs):
-    """Two halves of a walk on two drives take the sum of both, but never less than the computer needs."""
+    # Two halves of a walk on two drives take the sum of both, but never less than the computer needs.
     case = case_of(apfs)
     flash, host = load_profile("sata-ssd"), Unknowns(Host("linux"))
     half = len(case.reads) // 2
@@ -131,8 +118,9 @@ def text_of(volume, **changes):
     return " ".join(target.getvalue().split())
 
 
-def test_the_text_says_what_would_help_and_what_would_not(planned):
-    """Both titles, the pair, and under 5 % for remedies that do not help; reasons only on request."""
+def test_texts_of_plans(planned, apfs):
+    """What helps, what does not, and what is not sure."""
+    # Both titles, the pair, and under 5 % for remedies that do not help; reasons only on request.
     text = text_of(planned)
     assert "Remedies, largest" in text
     assert planned.helpful[0].words.title in text
@@ -141,19 +129,13 @@ def test_the_text_says_what_would_help_and_what_would_not(planned):
     assert "Both together, without another drive" in text
     assert "Does not apply" not in text
     assert "linux has no such call" in text_of(planned, shows_all=True)
-
-
-def test_nothing_is_said_to_help_where_nothing_does(apfs):
-    """A plan with only a block copy has no table of help, no pair and no instructions."""
+    # A plan with only a block copy has no table of help, no pair and no instructions.
     text = text_of(plan_of(case_of(apfs), ["block-copy"]))
     assert "None of the remedies tried helps here." in text
     assert "Remedies, largest" not in text
     assert "Together" not in text
     assert "asr restore" not in text
-
-
-def test_what_is_not_sure_says_so(planned):
-    """The mark appears only if the drives disagree."""
+    # The mark appears only if the drives disagree.
     best = planned.helpful[0]
     assert best.is_sure
     doubtful = replace(best, saved=interval_of(np.array([-3.0, 5.0]), {}))
@@ -161,8 +143,9 @@ def test_what_is_not_sure_says_so(planned):
     assert "(not on every such drive)" in text_of(replace(planned, remedies=(doubtful,), pair=None))
 
 
-def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
-    """A plan for the readable part says so and plans no copy; a plan for a whole volume does not mention damage."""
+def test_reasons_of_a_plan(apfs, planned):
+    """Damage, few reads and refusals are told."""
+    # A plan for the readable part says so and plans no copy; a plan for a whole volume does not mention damage.
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])
     assert "with 0 errors. The plan covers only what was read." in text_of(broken)
@@ -170,10 +153,7 @@ def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
     assert any("before it is repaired" in sentence for sentence in broken.unknown)
     assert "the plan is for what was read" not in text_of(planned)
     assert not any("repaired" in sentence for sentence in planned.unknown)
-
-
-def test_few_reads_are_no_ground_for_advice(planned):
-    """For a walk of one read the plan says above its table that it is too short; for a long one it does not."""
+    # For a walk of one read the plan says above its table that it is too short; for a long one it does not.
     nodes = leaves(1, 5, 2, level=[0, 0, 1], kind=["leaf", "leaf", "index"], parent_row=[2, 2, None])
     rows = {**entries((2, 20, "a", "file", 1)), "entry_node_row": [0]}
     tiny = plan_of(case_of(layout(nodes=nodes, entries=rows)), ())
@@ -183,17 +163,15 @@ def test_few_reads_are_no_ground_for_advice(planned):
     assert not any("too few" in sentence for sentence in planned.unknown)
     cached = plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)))), ())
     assert cached.unknown == ("the work reads nothing beyond the mount: there is nothing to save",)
-
-
-def test_no_remedy_is_refused_silently():
-    """A remedy that does not apply has a reason, which is never empty."""
+    # A remedy that does not apply has a reason, which is never empty.
     case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
     rows = plan_of(case).remedies
     assert all(row.why_not or row.interval is not None for row in rows)
 
 
-def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
-    """A third of the draws have the times of the reads alone; the others take longer."""
+def test_draws_of_a_plan(apfs):
+    """Draws take turns, and are as far off as the model was."""
+    # A third of the draws have the times of the reads alone; the others take longer.
     part = Part(case_of(apfs).reads, DISK)
     plain = serve_change(Changed((part,)), UNKNOWNS)
     all_three = serve_change(
@@ -201,26 +179,22 @@ def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
     )
     for turn, times in enumerate((1.0, 3.0, 5.0)):
         assert all_three.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
-
-
-def test_draws_are_as_far_off_as_the_model_was(apfs):
-    """A third of the draws are unchanged, a third are less by the error, a third are more by it."""
+    # A third of the draws are unchanged, a third are less by the error, a third are more by it.
     part = Part(case_of(apfs).reads, DISK)
     plain, off = (serve_change(Changed((part,), error_share=share), UNKNOWNS) for share in (0.0, 0.1))
     for turn, times in enumerate((1.0, 0.9, 1.1)):
         assert off.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
 
 
-@pytest.mark.parametrize(("host", "to_apfs", "to_hfsplus"), [("linux", 1, 0), ("macos", 1, 0)])
-def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs, host, to_apfs, to_hfsplus):
-    """Each HFS+ driver has one rule; that of APFS depends on its version on Linux and is unknown on macOS."""
-    case = Case(apfs, DISK, "fts", host_profile(host))
-    assert len(copied_in_walk_order(case).alternatives) == to_apfs
-    assert len(on_other_file_system("hfsplus")(case).alternatives) == to_hfsplus
+def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs):
+    """Each HFS+ driver has one rule; that of APFS depends on its version on Linux and is unknown on macOS.
 
-
-def test_of_a_copy_from_hfsplus_it_is_not_known_where_the_nodes_come_to_lie():
-    """The driver may have another version or keep nodes apart from the data; on APFS the volume shows which."""
+    From HFS+, the driver may have another version or keep nodes apart from the data; on APFS the volume shows which.
+    """
+    for host in ("linux", "macos"):
+        case = Case(apfs, DISK, "fts", host_profile(host))
+        assert len(copied_in_walk_order(case).alternatives) == 1
+        assert len(on_other_file_system("hfsplus")(case).alternatives) == 0
     made = next(item for item in read_layouts("fixtures/images/hfsplus-scattered.img.zst") if item.entries.height)
     assert len(on_other_file_system("apfs")(case_of(made)).alternatives) == 2
 
@@ -268,13 +242,10 @@ def test_how_long_a_remedy_lasts_follows_from_the_pace():
     assert lasting(copied, steady).startswith("unknown: ")
     assert "not known" not in lasting(copied, slower)
     assert "--lasts" in lasting(copied, None)
-
-
-@pytest.mark.parametrize("pace", [None, Pace(10, 0.05, 100.0, 120.0)])
-def test_what_is_no_layout_does_not_wear_off(pace):
-    """A program's read method and a drive last as long as they are used, however fast the volume ages."""
-    assert lasting(remedy(0.4), pace) == "as long as the program is used"
-    assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"
+    # A program's read method and a drive last as long as they are used, however fast the volume ages.
+    for pace in (None, slower):
+        assert lasting(remedy(0.4), pace) == "as long as the program is used"
+        assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"
 
 
 @pytest.mark.parametrize("host", ["linux", "macos"])

@@ -33,30 +33,22 @@ def test_formulas_are_guarded_in_csv(start):
     assert [row["name"] for row in rows] == [shown, "a=b"]
 
 
-def test_negative_numbers_are_no_formulas():
-    """Only text is guarded; numbers stay numbers, and nulls stay empty."""
+def test_values_that_csv_would_change():
+    """Numbers, line ends and large identifiers come back as they were."""
+    # Only text is guarded; numbers stay numbers, and nulls stay empty.
     made = layout(nodes=leaves(1, parent_row=None))
     row = next(csv.DictReader(io.StringIO(written(made.columns("nodes"), "csv"))))
     assert (row["image_offset"], row["parent_row"], row["xid"]) == ("4096", "", "")
-
-
-def test_csv_quotes_what_would_break_lines():
-    """Commas, quotes and line ends in names survive a round trip."""
+    # Commas, quotes and line ends in names survive a round trip.
     name = 'a,"b"\nc'
     made = layout(nodes=leaves(1), entries=entries((2, 20, name, "file", 0)))
     (row,) = csv.DictReader(io.StringIO(written(made.columns("entries"), "csv"), newline=""))
     assert row["name"] == name
     assert bytes.fromhex(row["name_raw"]).decode("utf-16-be") == name
-
-
-def test_largest_ids_survive_json_lines():
-    """An id of 64 bits comes back digit for digit."""
+    # An id of 64 bits comes back digit for digit.
     made = layout(nodes=leaves(1, node_id=[2**64 - 1]))
     assert json.loads(written(made.columns("nodes"), "jsonl"))["node_id"] == str(2**64 - 1)
-
-
-def test_volumes_are_numbered_through():
-    """Rows and references of the second volume are offset by the first: its child's parent is row 2."""
+    # Rows and references of the second volume are offset by the first: its child's parent is row 2.
     first = layout(nodes=leaves(1, 2))
     second = layout(nodes=leaves(5, 6, parent_row=[None, 0], volume=1))
     table = join_tables((first, second), "nodes")

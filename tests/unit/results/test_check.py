@@ -35,13 +35,6 @@ def printed(result, write=print_check):
     return target.getvalue()
 
 
-def test_a_locked_volume_is_not_called_faulty():
-    """Encrypted data could not be checked: the volume is neither faulty nor clean."""
-    locked = Finding("volume-locked", "warning", "volume superblock", 4096, "is encrypted and was not unlocked")
-    assert printed(checked(locked, coverage=0.5)).endswith("no problems found, but the check was incomplete\n")
-    assert printed(checked(locked, COUNT, coverage=0.5)).endswith("not clean\n")
-
-
 @pytest.mark.parametrize("coverage", [0.99, 0.0, None])
 def test_what_was_not_all_looked_at_is_not_clean(coverage):
     """A locked or partly read volume is named, although there is no finding."""
@@ -69,8 +62,9 @@ def test_rules_that_were_skipped_are_counted_and_named():
     assert "threads, valence" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
 
 
-def test_consequences_stand_with_their_cause():
-    """Text lists only the cause and counts its consequences; other formats have every finding and name the cause."""
+def test_causes_of_findings():
+    """Consequences stand with their cause, if there is one."""
+    # Text lists only the cause and counts its consequences; other formats have every finding and name the cause.
     follows = [replace(COUNT, image_offset=at, causes=(MAP,)) for at in (1, 2)]
     result = checked(MAP, *follows)
     said = printed(result)
@@ -85,10 +79,7 @@ def test_consequences_stand_with_their_cause():
     assert (result_document(result)["num_causes"], result_document(result)["num_findings"]) == (1, 3)
     # If the cause is not among the requested rules, its consequence is listed by itself.
     assert [item.cause for item in result.of_rules(COUNT.code).every()] == [None, None]
-
-
-def test_what_follows_from_one_of_several_causes_is_assigned_to_none():
-    """Either of two broken nodes explains a count: text counts it separately, JSON has the number of causes."""
+    # Either of two broken nodes explains a count: text counts it separately, JSON has the number of causes.
     nodes = [
         Finding("records-invalid", "error", f"catalog node {number}", number * 4096, "broken") for number in (1, 2)
     ]
@@ -107,10 +98,15 @@ def test_notes_leave_an_image_clean():
     result = checked(NOTE)
     assert (result.is_clean, result.exit_code) == (True, 0)
     assert printed(result).endswith("1 note\nclean\n")
+    # Encrypted data could not be checked: the volume is neither faulty nor clean.
+    locked = Finding("volume-locked", "warning", "volume superblock", 4096, "is encrypted and was not unlocked")
+    assert printed(checked(locked, coverage=0.5)).endswith("no problems found, but the check was incomplete\n")
+    assert printed(checked(locked, COUNT, coverage=0.5)).endswith("not clean\n")
 
 
-def test_a_narrowed_check_says_of_what_it_is_clean():
-    """Without the broken rule, the rest is clean, but not the image."""
+def test_checks_are_narrowed():
+    """To rules, and to what came since."""
+    # Without the broken rule, the rest is clean, but not the image.
     result = checked(COUNT, NOTE)
     assert printed(result).endswith("not clean\n")
     narrowed = result.of_rules("not-unmounted")
@@ -118,16 +114,10 @@ def test_a_narrowed_check_says_of_what_it_is_clean():
     assert printed(narrowed).endswith("clean for not-unmounted only\n")
     assert result_document(narrowed)["rules"] == ["not-unmounted"]
     assert result.of_rules("valence-differs").every() == (COUNT,)
-
-
-def test_a_rule_that_does_not_exist_is_refused_with_a_suggestion():
-    """A misspelt rule would find nothing and call every image clean."""
+    # A misspelt rule would find nothing and call every image clean.
     with pytest.raises(UsageError, match=r"no finding code 'valence-differ' \(did you mean 'valence-differs'\?\)"):
         checked().of_rules("valence-differ")
-
-
-def test_only_what_came_since_is_left():
-    """A finding that only moved is not new; a second one of its kind is, and so is one of another volume."""
+    # A finding that only moved is not new; a second one of its kind is, and so is one of another volume.
     moved = Finding(COUNT.code, COUNT.level, COUNT.structure, 8192, COUNT.message, COUNT.expected, COUNT.found)
     before = checked(COUNT, MAP, image="monday.img")
     assert checked(moved).since(before).every() == ()
@@ -149,6 +139,12 @@ def test_sarif_has_rule_level_place_and_field_of_each_finding():
     assert "region" not in places[2]["physicalLocation"]
     assert places[0]["logicalLocations"][0]["fullyQualifiedName"] == "hfsplus Fixture/catalog node 3/record 1/x"
     assert run["results"][0]["properties"] == {"expected": "2", "found": "3", "device": 0}
+    # A finding about another structure does not inherit the field path of the first one.
+    log = FindingLog().at("catalog node 3", 10).within("record 1/x")
+    log.add("valence-differs", "error", "one")
+    log.at("volume header", 20).add("valence-differs", "error", "two")
+    log.at_byte("volume header", 20).add("valence-differs", "error", "three")
+    assert [item.field for item in log.findings] == ["record 1/x", "", ""]
 
 
 def test_many_findings_of_one_code_are_folded():
@@ -159,19 +155,6 @@ def test_many_findings_of_one_code_are_folded():
     assert "7 more of this code" in text
     assert f"{MAX_ROWS + 7} errors, 1 warning" in text
     assert len(result_document(result)["volumes"][0]["findings"]) == MAX_ROWS + 8
-
-
-def test_meanings_are_printed_once_a_code():
-    """Each meaning has its advice."""
     text = printed(checked(COUNT, COUNT, MAP), print_meanings)
     assert text.count(CODES["valence-differs"]) == 1
     assert text.count("Let the file system's own check") == 2
-
-
-def test_a_log_forgets_the_field_with_the_structure():
-    """A finding about another structure does not inherit the field path of the first one."""
-    log = FindingLog().at("catalog node 3", 10).within("record 1/x")
-    log.add("valence-differs", "error", "one")
-    log.at("volume header", 20).add("valence-differs", "error", "two")
-    log.at_byte("volume header", 20).add("valence-differs", "error", "three")
-    assert [item.field for item in log.findings] == ["record 1/x", "", ""]

@@ -18,7 +18,7 @@ from layoutscope.results.compare import Comparison, MetricRow
 from layoutscope.results.frames import costs_of
 from layoutscope.results.scan import Prediction
 from layoutscope.tables.frames import FRAMES, build_frame
-from tests.layouts import NODE, layout
+from tests.layouts import NODE, data, entries, layout, leaves
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "images"
 DRIVES = ["generic-7200", "sata-ssd"]
@@ -60,12 +60,18 @@ def frames(session, predicted):
     }
 
 
-def test_every_frame_has_the_columns_that_are_documented(frames):
-    """Names, order and types equal those of the reference's source list, which is complete."""
+def test_frames_have_documented_columns(frames):
+    """Other columns are refused."""
+    # Names, order and types equal those of the reference's source list, which is complete.
     assert set(frames) == set(FRAMES)
     for name, frame in frames.items():
         assert frame.schema == {column.name: column.dtype for column in FRAMES[name]}, name
         assert frame.height > 0, name
+    # A frame with undocumented columns cannot be returned.
+    with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
+        build_frame(
+            "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
+        )
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -76,14 +82,6 @@ def test_every_column_says_what_it_means_and_in_which_unit(name):
         assert column.doc, column.name
         is_text = column.kind in ("String", "Categorical")
         assert is_text or bool(column.unit) is (column.name not in plain), column.name
-
-
-def test_a_frame_of_other_columns_is_refused():
-    """A frame with undocumented columns cannot be returned."""
-    with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
-        build_frame(
-            "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
-        )
 
 
 def test_directories_and_reads_sum_up_to_the_predicted_time(predicted):
@@ -106,15 +104,13 @@ def test_nodes_files_and_directories_each_sum_up_to_the_predicted_time(session, 
         assert (frame["seconds"] >= 0).all()
 
 
-def test_the_worst_directories_of_a_frame_are_those_of_the_text(predicted):
-    """The frame begins with the list that ``predict`` prints, with the same paths."""
+def test_paths_and_worst_directories(predicted, session):
+    """Directories and paths are those of the text and of the entries."""
+    # The frame begins with the list that ``predict`` prints, with the same paths.
     listed = [(item.path, item.reads) for item in predicted.volumes[0].drives[0].directories]
     first = predicted.directories.filter(drive=DRIVES[0]).head(len(listed))
     assert list(first.select("path", "reads").iter_rows()) == listed
-
-
-def test_every_path_of_a_file_is_that_of_its_entry(session):
-    """Each charged file is present under the last name of its path."""
+    # Each charged file is present under the last name of its path.
     files = session.volume.costs("sata-ssd").files.drop_nulls("file_id")
     names = session.volume.entries.select("file_id", "name").unique("file_id")
     both = files.join(names, on="file_id", how="left").filter(pl.col("path") != "/")
@@ -129,41 +125,27 @@ def test_who_pays_for_a_read_is_arithmetic():
     Nodes 0 and 1 lie in one read of 3 nodes' length, of which the last holds nobody's bytes; node 0 has records of two
     entries, node 1 of one. The second read brings the data of file 17.
     """
-    made = layout(
-        nodes={
-            "device": 0, "volume": 0, "tree": "catalog", "node_id": [1, 2], "image_offset": [NODE, 2 * NODE],
-            "size_bytes": NODE, "level": 0, "kind": "leaf", "num_records": 2, "used_bytes": 9, "free_bytes": 9,
-            "parent_row": None, "key_rank": [0, 1], "first_key_id": 2, "last_key_id": 2, "state": "live",
-            "valid": "structure",
-        },
-        entries={
-            "volume": 0, "parent_id": 2, "file_id": [16, 17], "name": ["a", "b"], "name_raw": [b"a", b"b"],
-            "kind": ["file", "file"], "size_bytes": 0, "link_count": 1, "create_time": None, "modify_time": None,
-            "flags": 0, "entry_rank": [0, 1], "entry_node_row": [0, 1], "inode_node_row": [0, 0],
-        },
-        extents={
-            "device": 0, "volume": 0, "file_id": [17, 4], "fork": "data", "logical_offset": 0,
-            "image_offset": [9 * NODE, NODE], "length_bytes": [NODE, 2 * NODE], "node_row": None, "flags": 0,
-        },
-    )  # fmt: skip
+    rows = {**entries((2, 16, "a", "file", 0), (2, 17, "b", "file", 0)), "entry_node_row": [0, 1]}
+    made = layout(nodes=leaves(1, 2), entries=rows, extents={**data((17, 9, 1), (4, 1, 2)), "node_row": None})
     reads = AccessTrace.from_reads(np.array([NODE, 9 * NODE]), np.array([3 * NODE, NODE]))
     profile = load_profile("generic-7200")
     prediction = Prediction.of(service(reads, profile), profile)
-    both, data = prediction.service_s.tolist()
+    both, alone = prediction.service_s.tolist()
     costs = costs_of(made, reads, prediction, "fts")
     nodes = {row: (seconds, files) for row, seconds, files in costs.nodes.select("row", "seconds", "files").iter_rows()}
     assert nodes == {
         0: (pytest.approx(both / 2), 2),
         1: (pytest.approx(both / 2), 1),
-        None: (pytest.approx(data), None),
+        None: (pytest.approx(alone), None),
     }
     files = dict(costs.files.select("path", "seconds").iter_rows())
-    assert files == {"/a": pytest.approx(both / 4), "/b": pytest.approx(both * 3 / 4 + data)}
-    assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + data))
+    assert files == {"/a": pytest.approx(both / 4), "/b": pytest.approx(both * 3 / 4 + alone)}
+    assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + alone))
 
 
-def test_differences_are_to_the_first_side():
-    """B minus A, B over A; no ratio if A is zero; no difference if a side is missing."""
+def test_differences_and_orders(session):
+    """Differences are to the first side, and orders are rows of one frame."""
+    # B minus A, B over A; no ratio if A is zero; no difference if a side is missing.
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
     rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))
     found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0), ("linux",) * 3).frame
@@ -172,14 +154,16 @@ def test_differences_are_to_the_first_side():
     assert told[1] == ("B", "y", "m", 6.0, 2.0, 1.5)
     assert told[2] == ("C", "z", "m", None, None, None)
     assert told[4][3:] == (1.0, 1.0, None)
-
-
-def test_all_orders_are_times_of_one_frame(session):
-    """With ``order="all"``, there is a row for each applicable order and each drive."""
+    # With ``order="all"``, there is a row for each applicable order and each drive.
     result = session.predict(order="all", drives=DRIVES)
     applicable = [case.order for case in result.orders[0].orders if not case.why_not]
     assert result.times["order"].unique().sort().to_list() == sorted(applicable)
     assert result.times.height == 2 * len(applicable)
+    # The error for a container, or a volume without entries, says so.
+    with pytest.raises(UsageError, match="can be walked"):
+        layout().costs("generic-7200")
+    with pytest.raises(TypeError, match="a workload has no 'ordr'"):
+        layout().costs("generic-7200", ordr="names")
 
 
 def test_pandas_takes_every_frame(frames, session):
@@ -190,11 +174,3 @@ def test_pandas_takes_every_frame(frames, session):
         converted = frame.to_pandas()
         assert list(converted.columns) == frame.columns, name
         assert len(converted) == frame.height, name
-
-
-def test_a_volume_that_cannot_be_walked_has_no_costs():
-    """The error for a container, or a volume without entries, says so."""
-    with pytest.raises(UsageError, match="can be walked"):
-        layout().costs("generic-7200")
-    with pytest.raises(TypeError, match="a workload has no 'ordr'"):
-        layout().costs("generic-7200", ordr="names")

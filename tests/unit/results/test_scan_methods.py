@@ -23,16 +23,13 @@ def test_print_shows_the_report(scan, capsys):
     assert "\n" not in repr(scan)
 
 
-def test_volumes_are_apart_from_containers(scan):
-    """The first volume is a volume, and the container is only in the list of containers."""
+def test_volumes_causes_and_remedies(scan):
+    """Volumes are apart from containers, and titles are given."""
     (volume,), (container,) = scan.volumes, scan.containers
     assert (volume.layout.facts.name, container.layout.facts.volume) == ("Scattered", None)
     assert scan.parts == (container, volume)
     assert scan.volume is volume
-
-
-def test_causes_and_remedies_have_titles(scan):
-    """Titles are plain words, those of the screen."""
+    # Titles are plain words, those of the screen.
     verdict = scan.volume.verdict
     assert verdict.named_causes
     for item in (*verdict.named_causes[:3], *verdict.helpful[:2]):
@@ -48,10 +45,7 @@ def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
         scan.map(tmp_path / "map.html")
     scan.save(tmp_path / "a.lscope")
     assert layoutscope.scan(tmp_path / "a.lscope", drives=()).volume.layout.facts.name == "Scattered"
-
-
-def test_one_map_of_scans_and_images(scan, tmp_path):
-    """The verb accepts scans instead of images, and does not read the images again."""
+    # The verb accepts scans instead of images, and does not read the images again.
     assert layoutscope.map([scan, scan], tmp_path / "two.html") == (scan, scan)
     with pytest.raises(UsageError, match="Scan the images first"):
         layoutscope.map([scan, APFS], tmp_path / "mixed.html")

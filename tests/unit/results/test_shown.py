@@ -39,7 +39,6 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_show_what_the_command_line_prints(name):
-    """A console and a notebook show a result with the words of the command line."""
     if name == "QueryResult":
         pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     result = RESULTS[name]()
@@ -70,17 +69,13 @@ def test_a_notebook_shows_a_result_once(monkeypatch):
 
 
 def test_every_kind_of_result_can_be_printed():
-    """Every verb's result has a text."""
     for module in pkgutil.iter_modules(layoutscope.results.__path__, "layoutscope.results."):
         import_module(module.name)
     kinds = set(Shown.__subclasses__())
     # Results that need a trace, a Mac's kit or a folder have tests of their own.
     assert {kind.__name__ for kind in kinds} == {*RESULTS, "ReplayResult", "KitResult", "FleetResult", "ReportResult"}
     assert all(callable(printer(kind)) for kind in kinds)
-
-
-def test_names_cannot_act_on_a_notebook():
-    """HTML markup is escaped."""
+    # HTML markup is escaped.
     from msgspec.structs import replace
 
     result = layoutscope.scan(IMAGE, drives=())

@@ -46,7 +46,6 @@ def test_no_field_of_a_result_can_be_changed(change):
 
 
 def test_results_are_equal_by_their_fields_and_replaced_one_by_one():
-    """Equal fields give equal results and hashes, and a copy with another field differs only there."""
     same, other = Cause(Why.STAT, 2.0, 0.25), replace(CAUSE, share=0.5)
     assert CAUSE == same == copy.copy(CAUSE) == copy.deepcopy(CAUSE)
     assert hash(CAUSE) == hash(same)
@@ -55,10 +54,7 @@ def test_results_are_equal_by_their_fields_and_replaced_one_by_one():
     assert Cause(share=0.25, name=Why.STAT, seconds=2.0) == CAUSE
     with pytest.raises(TypeError):
         Cause(Why.STAT, 2.0)
-
-
-def test_findings_are_equal_whatever_their_causes():
-    """Causes do not count in the hash either; everything else does."""
+    # Causes do not count in the hash either; everything else does.
     first = Finding("truncated", "error", "node 1", 4096, "cut")
     second = replace(first, causes=(Finding("truncated", "error", "image", None, "cut"),))
     assert first == second
@@ -67,10 +63,7 @@ def test_findings_are_equal_whatever_their_causes():
     assert first != replace(first, field="magic")
     with pytest.raises(ValueError, match="unknown finding code"):
         replace(first, code="none")
-
-
-def test_changes_are_equal_whatever_nodes_they_list():
-    """Nodes are arrays, which do not define equality."""
+    # Nodes are arrays, which do not define equality.
     none = np.empty(0, np.uint64)
     empty = Values(np.empty(0, np.int64), None)
     followed = [NodeChanges(empty, none, empty, empty, empty, none.astype(np.uint8)) for _ in range(2)]
@@ -116,8 +109,9 @@ def test_no_type_of_the_library_is_left_without_its_short_form():
     assert [kind for kind in kinds if kind.__repr__ is Struct.__repr__] == []
 
 
-def test_ids_of_64_bits_are_strings():
-    """A reader with 53-bit numbers loses no digits; 2^63 + 1 has 19 digits."""
+def test_json_of_results():
+    """Large numbers are strings, pairs objects, enumerations words."""
+    # A reader with 53-bit numbers loses no digits; 2^63 + 1 has 19 digits.
     state = StateLine("GPT", "checkpoint", "xid", 2**63 + 1, "Data", 2**60 + 1, True, 3, 3)
     made = build_object(state)
     assert (made["xid"], made["time_ns"], made["num_nodes"]) == ("9223372036854775809", "1152921504606846977", 3)
@@ -125,19 +119,20 @@ def test_ids_of_64_bits_are_strings():
     facts = replace(layout().facts, stamp=2**63 + 1)
     assert isinstance(facts, VolumeFacts)
     assert build_object(facts)["stamp"] == "9223372036854775809"
-
-
-def test_pairs_of_a_name_and_a_value_are_an_object_even_without_any():
-    """An empty tuple of pairs is an empty object, any other empty tuple an empty list."""
+    # An empty tuple of pairs is an empty object, any other empty tuple an empty list.
     assert build_object(Owner("V", "file", None, 0, ()))["facts"] == {}
     assert build_object(Owner("V", "file", None, 0, (("tree", "catalog"),)))["facts"] == {"tree": "catalog"}
     batch = result_document(FleetResult("out", (), 0, 1.5))
     assert batch["sources"] == []
     assert batch["counts"] == {"complete": 0, "damaged": 0, "locked": 0, "refused": 0, "failed": 0}
+    # JSON has the value of a cause's enumeration member; ``is_named`` is false if no volume names it.
+    from layoutscope.results.scan import VolumeScan
 
-
-def test_members_are_in_the_order_of_the_fields_and_derived_ones_after_them():
-    """The document begins with its schema; 10 s more in 5 cycles are 2 s more per cycle."""
+    volume = VolumeScan(layout(), (), (), (), None, (), ())
+    made = build_object(CAUSE, volume)
+    assert made == {"name": "stat", "seconds": 2.0, "share": 0.25, "is_named": False}
+    assert type(made["name"]) is str
+    # The document begins with its schema; 10 s more in 5 cycles are 2 s more per cycle.
     batch = result_document(FleetResult("out", (SourceEnd("1", "a.img", "complete"),), 0, 1.5))
     assert [*batch] == ["schema", "folder", "seconds", "kept", "counts", "sources"]
     assert batch["schema"] == "layoutscope.batch/1"
@@ -145,16 +140,6 @@ def test_members_are_in_the_order_of_the_fields_and_derived_ones_after_them():
     assert build_object(Pace(5, 0.1, 20.0, 30.0)) == {
         "cycles": 5, "share": 0.1, "now_s": 20.0, "then_s": 30.0, "per_cycle_s": 2.0,
     }  # fmt: skip
-
-
-def test_words_of_enumerations_are_their_values():
-    """JSON has the value of a cause's enumeration member; ``is_named`` is false if no volume names it."""
-    from layoutscope.results.scan import VolumeScan
-
-    volume = VolumeScan(layout(), (), (), (), None, (), ())
-    made = build_object(CAUSE, volume)
-    assert made == {"name": "stat", "seconds": 2.0, "share": 0.25, "is_named": False}
-    assert type(made["name"]) is str
 
 
 def test_help_shows_the_fields_of_results():
@@ -168,10 +153,7 @@ def test_help_shows_the_fields_of_results():
     assert parameters["interval"].default is None
     assert parameters["seconds"].default is inspect.Parameter.empty
     assert {item.kind for item in inspect.signature(Driver).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
-
-
-def test_help_has_what_is_written_at_the_fields():
-    """A comment after or above a field is its description; a class without a source keeps its docstring."""
+    # A comment after or above a field is its description; a class without a source keeps its docstring.
     text = inspect.getdoc(scan.Prediction)
     assert text.startswith(
         "The time of an enumeration on a drive, and its causes.\n\nAttributes\n----------\ndrive : str\n"
@@ -184,10 +166,7 @@ def test_help_has_what_is_written_at_the_fields():
     # As in an interpreter.
     exec("class Typed(Struct):\n    '''Typed in.'''\n\n    name: str  # what it is\n", typed)  # noqa: S102
     assert typed["Typed"].__doc__ == "Typed in."
-
-
-def test_every_field_of_a_result_is_described():
-    """Results of one line, whose docstrings are complete, need no field descriptions."""
+    # Results of one line, whose docstrings are complete, need no field descriptions.
     lacking = [
         f"{kind.__name__}.{name}"
         for module in (check, compare, fleet, plan, predict, recorded, scan, verdict)

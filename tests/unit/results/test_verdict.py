@@ -44,16 +44,10 @@ def test_full_leaves_take_their_neighbours():
     assert blocks_of(merge_partial_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
     full = layout(nodes=leaves(1, 2, 3, 4, used_bytes=4000, free_bytes=0))
     assert blocks_of(merge_partial_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
-
-
-def test_full_leaves_take_no_neighbours_of_snapshots():
-    """A snapshot's leaf is between the keys of no leaf of this view, so two half-full leaves are merged."""
+    # A snapshot's leaf is between the keys of no leaf of this view, so two half-full leaves are merged.
     both = leaves(1, 8, 2, 9, key_rank=[0, 0, 1, 1], state=["live", "snapshot", "live", "snapshot"])
     assert blocks_of(merge_partial_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
-
-
-def test_whole_nodes_are_one_request():
-    """Two consecutive pages of a node are one read of its length; two nodes stay two reads."""
+    # Two consecutive pages of a node are one read of its length; two nodes stay two reads.
     made = layout(nodes=leaves(0, 2, size_bytes=2 * NODE))
     joined = merge_reads_of_nodes(walk_of(made, 0, 1, 2, 3))
     assert (blocks_of(joined), joined.length_bytes.tolist()) == ([0, 2], [2 * NODE, 2 * NODE])
@@ -97,25 +91,20 @@ def test_what_carries_less_than_a_tenth_is_not_named(verdict):
     assert [item.name for item in verdict.named_causes] == ["order", "stat"]
     assert [item.name for item in verdict.helpful] == ["solid-state", "names-only"]
     assert [item.name for item in verdict.useless] == ["list-from-disk", "tree-in-key-order"]
-
-
-@pytest.mark.parametrize(("density", "is_named"), [(0.4999, True), (0.5, False)])
-def test_nothing_between_nodes_is_blamed_where_nothing_lies_there(verdict, density, is_named):
-    """Nodes that fill half of their span are not described as separated by other data."""
+    # Nodes that fill half of their span are not described as separated by other data.
     causes = (Cause(Why.DISTANCE, 30.0, 0.5), *verdict.causes)
-    made = replace(verdict, causes=causes, placement=Placement(2**20, 0.1, density, 0.5))
-    assert (made.named_causes[0].name == Why.DISTANCE) == is_named
+    for density, is_named in ((0.4999, True), (0.5, False)):
+        made = replace(verdict, causes=causes, placement=Placement(2**20, 0.1, density, 0.5))
+        assert (made.named_causes[0].name == Why.DISTANCE) == is_named
 
 
-def test_the_best_remedy_needs_no_other_drive(verdict):
-    """A purchase may be first in the list but is not the best remedy; if nothing else helps, there is none."""
+def test_remedies_that_are_named(verdict):
+    """Remedies that help, those that need no drive first."""
+    # A purchase may be first in the list but is not the best remedy; if nothing else helps, there is none.
     assert verdict.best.name == "names-only"
     assert replace(verdict, remedies=verdict.remedies[:1] + verdict.remedies[2:]).best is None
     assert replace(verdict, seconds=0.99).best is None
-
-
-def test_what_a_reader_can_do_comes_first(verdict):
-    """Of the three that save most; a fourth is listed after them, and what needs a program is marked."""
+    # Of the three that save most; a fourth is listed after them, and what needs a program is marked.
     named = ("names-only", "tree-in-key-order", "solid-state", "list-from-disk")
     remedies = tuple(Remedy(name, 9.0, 0.9, name, is_bought=name == "solid-state") for name in named)
     made = replace(verdict, remedies=remedies)
@@ -124,10 +113,7 @@ def test_what_a_reader_can_do_comes_first(verdict):
     assert [item.name for item in made.choose_helpful(2)] == ["names-only", "tree-in-key-order"]
     assert [item.name for item in made.choose_helpful(3)] == [item.name for item in made.helpful[:3]]
     assert made.best.name == "names-only"
-
-
-def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
-    """It is listed separately and is not the best, however much it saves on the given drive."""
+    # It is listed separately and is not the best, however much it saves on the given drive.
     unsure = replace(verdict.remedies[1], is_sure=False)
     made = replace(verdict, remedies=(verdict.remedies[0], unsure, *verdict.remedies[2:]))
     assert [item.name for item in made.helpful] == ["solid-state"]
@@ -135,10 +121,7 @@ def test_what_saves_nothing_on_some_drives_is_no_help(verdict):
     assert made.best is None
     assert verdict.unsure == ()
     assert replace(made, seconds=0.99).unsure == ()
-
-
-def test_less_than_a_second_needs_no_reasons(verdict):
-    """A time below a second has neither an explanation nor remedies."""
+    # A time below a second has neither an explanation nor remedies.
     quick = replace(verdict, seconds=0.99)
     assert (quick.named_causes, quick.helpful, quick.useless) == ((), (), ())
     assert replace(verdict, seconds=1.0).named_causes
@@ -165,16 +148,14 @@ def test_words_of_places_follow_the_rule(share, density, saved, words):
     )
 
 
-def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
-    """Without the first cause, six of sixty seconds are left; a time under a second is never slow."""
+def test_causes_of_slow_listings(verdict):
+    """Slow means that one cause accounts for half."""
+    # Without the first cause, six of sixty seconds are left; a time under a second is never slow.
     assert verdict.is_slow
     assert not replace(verdict, seconds=0.99).is_slow
     assert replace(verdict, causes=(Cause(Why.ORDER, 30.0, 0.5),)).is_slow
     assert not replace(verdict, causes=(Cause(Why.ORDER, 30.1, 0.499),)).is_slow
-
-
-def test_every_cause_has_its_words():
-    """Each has a long and a short form, and a model run; no cause is shown by its JSON key."""
+    # Each has a long and a short form, and a model run; no cause is shown by its JSON key.
     assert set(CAUSES) == set(TITLES) == set(SHORT) == set(Why)
     assert set(CAUSES.values()) <= set(CHANGES)
     assert not any(short == cause.value for cause, short in SHORT.items())
@@ -186,10 +167,7 @@ def test_span_and_density_are_arithmetic():
     found = measure_placement(walk_of(made, 0, 9, 1), 0.0)
     assert (found.span_bytes, found.volume_share, found.density) == (10 * NODE, 0.1, 0.3)
     assert measure_placement(walk_of(made, 9), 0.0) is None
-
-
-def test_a_few_nodes_far_away_do_not_widen_the_span():
-    """Nine tenths of 202 nodes are 182 of the 201 contiguous ones, wherever the last one is."""
+    # Nine tenths of 202 nodes are 182 of the 201 contiguous ones, wherever the last one is.
     made = layout(nodes=leaves(*range(201), 5000), size_bytes=10_000 * NODE)
     found = measure_placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
     assert (found.span_bytes, found.density) == (182 * NODE, 1.0)

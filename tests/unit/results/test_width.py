@@ -30,22 +30,17 @@ def test_the_ends_are_those_of_the_draws():
     said = "half of 64 simulations take 4.00 s to 6.00 s, 90 % of them 3.00 s to 9.00 s"
     assert ends(interval()) == f"same layout, other drives of this type: {said}"
     assert ends(interval(of=VOLUME)) == f"similar volumes: {said}"
-
-
-def test_nothing_is_said_where_nothing_was_drawn():
-    """A prediction without draws has no sentence."""
+    # A prediction without draws has no sentence.
     assert width(case(None)) == ()
 
 
-def test_the_largest_share_is_named_with_what_helps():
-    """If the drive was not named, the advice is to name it or measure it."""
+def test_the_largest_share_is_named():
+    """The largest share of the width, and what settles it."""
+    # If the drive was not named, the advice is to name it or measure it.
     first, second = width(case(interval(("drive", 0.7), ("host", 0.2))))
     assert first == ends(interval())
     assert second.startswith("70 % of the uncertainty: which drive it is; name yours with --drive, or measure it")
-
-
-def test_the_largest_unknown_is_named_with_what_settles_it():
-    """A drive's behaviour is settled by measuring, others by their option; minor unknowns are not named."""
+    # A drive's behaviour is settled by measuring, others by their option; minor unknowns are not named.
     made = case(interval()).prediction
     told = replace(made, largest_unknown="on_arrival", largest_unknown_share=0.6)
     assert describe_unknown(told) == "Unknown: whether the drive buffers whole tracks (layoutscope drives measure)"
@@ -53,6 +48,10 @@ def test_the_largest_unknown_is_named_with_what_settles_it():
     assert describe_unknown(replace(told, largest_unknown_share=0.2)) == describe_unknown(made) == ""
     assert describe_unknown(replace(told, seconds_low=told.seconds_high)) == ""
     assert max(len(f"  {describe_unknown(replace(told, largest_unknown=name))}") for name in UNKNOWNS) <= 80
+    # The volume's place and the computer's costs have options.
+    assert "--start-offset" in advice("offset", case(None))
+    assert "--host-property" in advice("host", case(None))
+    assert "--drive" not in advice("host", case(None)) + advice("offset", case(None))
 
 
 @pytest.mark.parametrize("drive", list_profiles())
@@ -68,8 +67,9 @@ def test_no_share_is_more_than_the_whole(share):
     assert width(case(interval(("start", share))))[1].startswith("all of the uncertainty: ")
 
 
-def test_of_a_volume_like_that_it_is_said_what_is_placement():
-    """Both ranges and the shares of node order and place are given, except for a place where nothing rotates."""
+def test_named_drives_and_placements():
+    """Placement is named, and what is known is not asked for."""
+    # Both ranges and the shares of node order and place are given, except for a place where nothing rotates.
     found = interval(("placement", 0.6), ("offset", 0.1), ("drive", 0.2), of=VOLUME, high=30.0)
     said = width(case(interval(("drive", 0.7)), volume=found, halves_s=(4.0, 5.0)))
     assert said[0].startswith("same layout, other drives of this type: ")
@@ -82,10 +82,7 @@ def test_of_a_volume_like_that_it_is_said_what_is_placement():
     flash = replace(still, prediction=replace(still.prediction, rotates=False))
     assert width(flash)[-1] == "placement, of the uncertainty of similar volumes: where the nodes are, 60 %"
     assert not any("placement" in sentence or "half of the drive" in sentence for sentence in width(case(found)))
-
-
-def test_a_named_drive_is_not_to_be_named():
-    """Then only measuring is advised; for a measured drive, nothing."""
+    # Then only measuring is advised; for a measured drive, nothing.
     found = interval(("drive", 0.7))
     named = width(case(found, drive_was_named=True))[1]
     assert "--drive" not in named
@@ -110,13 +107,6 @@ def test_what_nobody_can_change_has_no_advice(group):
     """The model's error, the angle of the disk and the nodes' places cannot be changed."""
     assert advice(group, case(None)) == ""
     assert width(case(interval((group, 0.8))))[1] == f"80 % of the uncertainty: {WORDS[group]}"
-
-
-def test_what_can_be_said_is_asked_for():
-    """The volume's place and the computer's costs have options."""
-    assert "--start-offset" in advice("offset", case(None))
-    assert "--host-property" in advice("host", case(None))
-    assert "--drive" not in advice("host", case(None)) + advice("offset", case(None))
 
 
 def test_the_best_of_all_layouts_is_called_what_it_is():

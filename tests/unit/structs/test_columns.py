@@ -10,8 +10,5 @@ def test_batches_are_joined_column_by_column():
     parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
     assert concatenate(parts, {})["id"].tolist() == [1, 2, 3]
     assert concatenate([], {"id": np.array([], np.uint8)})["id"].dtype == np.uint8
-
-
-def test_impossible_sizes_become_the_largest():
-    """A 64-bit size with its highest bit set does not become negative."""
+    # A 64-bit size with its highest bit set does not become negative.
     assert signed(np.array([2**63, 5], np.uint64)).tolist() == [LARGEST, 5]

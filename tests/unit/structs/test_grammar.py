@@ -8,16 +8,14 @@ from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.structs import grammar
 
 
-def test_short_buffer_names_the_field_address():
-    """A GPT header that ends after its revision (12 bytes) fails at the next field, 12 bytes in."""
+def test_errors_name_addresses_and_values():
+    """A short buffer, and a wrong magic."""
+    # A GPT header that ends after its revision (12 bytes) fails at the next field, 12 bytes in.
     with pytest.raises(TruncatedError) as caught:
         grammar.parse(grammar.Gpt.Header, b"EFI PART" + bytes([0, 0, 1, 0]), structure="GPT header", image_offset=512)
     assert caught.value.structure == "GPT header"
     assert caught.value.image_offset == 512 + 12
-
-
-def test_wrong_magic_names_both_values():
-    """A wrong signature is reported with the expected and the found value."""
+    # A wrong signature is reported with the expected and the found value.
     with pytest.raises(FormatError) as caught:
         grammar.parse(grammar.Gpt.Header, b"EFI PARX" + bytes(600), structure="GPT header", image_offset=512)
     assert caught.value.image_offset == 512

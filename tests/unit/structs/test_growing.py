@@ -13,20 +13,14 @@ def test_values_come_back_in_the_order_of_the_batches():
         column.add(np.arange(first, stop), to_come=0.5)
     assert len(column) == 41
     assert column.values.tolist() == list(range(41))
-
-
-def test_the_first_batch_or_the_caller_sets_the_type():
-    """Sixteen bits stay sixteen, and 64-bit numbers are narrowed if 32 bits were requested."""
+    # Sixteen bits stay sixteen, and 64-bit numbers are narrowed if 32 bits were requested.
     plain, narrow = GrowingColumn(), GrowingColumn(np.int32)
     plain.add(np.array([1], np.uint16))
     narrow.add(np.array([2**31 - 1], np.int64))
     assert plain.values.dtype == np.uint16
     assert narrow.values.dtype == np.int32
     assert narrow.values.tolist() == [2**31 - 1]
-
-
-def test_nothing_added_is_no_values():
-    """A column without batches has its type and no rows."""
+    # A column without batches has its type and no rows.
     assert GrowingColumn(np.uint8).values.dtype == np.uint8
     assert len(GrowingColumn().values) == 0
 

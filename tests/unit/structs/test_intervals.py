@@ -77,15 +77,13 @@ def test_free_runs_are_the_clear_bits(rows, data):
     assert not ends & set(zip(row.tolist(), first.tolist(), strict=True))
 
 
-def test_no_bitmaps_have_no_runs():
-    """Neither zero rows nor rows of zero bytes have runs."""
+def test_bitmaps_at_their_limits():
+    """No bitmaps, full ones and empty ones."""
+    # Neither zero rows nor rows of zero bytes have runs.
     for bitmaps in (np.empty((0, 4096), np.uint8), np.empty((2, 0), np.uint8)):
         found = arrays.clear_runs(bitmaps, np.zeros(len(bitmaps), np.int64), "little")
         assert [part.tolist() for part in found] == [[], [], []]
-
-
-def test_a_full_and_an_empty_bitmap():
-    """A bitmap of ones has no run, one of zeros has a single run as long as its chunk."""
+    # A bitmap of ones has no run, one of zeros has a single run as long as its chunk.
     row, first, length = arrays.clear_runs(np.array([[255] * 8, [0] * 8], np.uint8), np.array([64, 50]), "little")
     assert (row.tolist(), first.tolist(), length.tolist()) == ([1], [0], [50])
 
@@ -123,11 +121,9 @@ def test_runs_equal_those_counted_bit_by_bit(pieces):
     assert free(bits, len(bits)) == counted_runs(bits)
 
 
-def test_bits_behind_the_last_block_are_ignored():
-    """The bitmap has room for more blocks than the volume has."""
+def test_bits_and_blocks_that_do_not_count():
+    """Only blocks with a bit count."""
+    # The bitmap has room for more blocks than the volume has.
     assert free([1, 0, 0, 1, 0, 0, 0, 0], 6) == [(1, 2), (4, 2)]
-
-
-def test_blocks_without_a_bit_are_not_free():
-    """A bitmap that ends early gives no information about later blocks."""
+    # A bitmap that ends early gives no information about later blocks.
     assert free([1] * 7 + [0], 32) == [(7, 1)]

@@ -30,22 +30,16 @@ def test_keys_are_found_where_they_are_dense_and_where_they_are_not(factor):
     spot, found = match(u64(2, 3, 5) * np.uint64(factor), u64(5, 1, 4, 9, 2) * np.uint64(factor))
     assert found.tolist() == [True, False, False, False, True]
     assert spot[found].tolist() == [2, 0]
-
-
-@pytest.mark.parametrize("factor", [1, 1000])
-def test_the_first_of_equal_keys_is_found(factor):
-    """Three records of object 7 begin at the second row."""
+    # Three records of object 7 begin at the second row.
     keys = u64(6, 7, 7, 7, 8) * np.uint64(factor)
     assert index_of(keys).find(keys)[0].tolist() == [0, 1, 1, 1, 4]
 
 
-def test_numbers_around_the_ends_of_the_range_are_not_found():
-    """Zero is below the least key and 2**64 - 1 above the greatest; neither wraps into the table."""
+def test_keys_that_are_not_there():
+    """Neither around the range nor among no keys."""
+    # Zero is below the least key and 2**64 - 1 above the greatest; neither wraps into the table.
     assert match(u64(10, 11), u64(0, 9, 12, 2**64 - 1))[1].tolist() == [False] * 4
-
-
-def test_nothing_is_found_among_no_keys():
-    """Two look-ups in an empty table."""
+    # Two look-ups in an empty table.
     assert match(u64(), u64(1, 2))[1].tolist() == [False, False]
 
 
@@ -54,13 +48,6 @@ def test_the_last_bound_is_found_for_keys_in_order_and_in_none(wanted):
     """With bounds 10, 20, 20, smaller keys have no bound, and ties go to the last of equal ones."""
     expected = {5: -1, 10: 0, 15: 0, 20: 2, 25: 2, 30: 2}
     assert last_at_most(u64(10, 20, 20), u64(*wanted)).tolist() == [expected[key] for key in wanted]
-
-
-def test_membership_is_the_same_near_and_far_apart():
-    """Close numbers take a table, numbers up to 2**60 a sort; 3 is in neither set."""
-    for known in (u64(1, 2, 4), u64(1, 2, 4, 2**60)):
-        assert is_among(u64(1, 3, 4), known).tolist() == [True, False, True]
-    assert is_among(u64(1), u64()).tolist() == [False]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
@@ -82,22 +69,21 @@ def test_numbers_below_zero_are_found_too():
         -1,
         -1,
     ]
-
-
-def test_keys_of_another_width_are_looked_up_all_the_same():
-    """Keys of 32 bits have no table, so they are searched."""
+    # Keys of 32 bits have no table, so they are searched.
     assert find(np.array([9, 4], np.uint32), np.array([4, 5, 9], np.uint32)).tolist() == [1, -1, 0]
 
 
-def test_order_is_told_with_and_without_repetition():
-    """1 2 2 ascends, but not strictly; 1 2 does both; 2 1 does neither."""
+def test_order_and_distinct_values():
+    """Order with and without repetition, and distinct values."""
+    # 1 2 2 ascends, but not strictly; 1 2 does both; 2 1 does neither.
     assert [is_ascending(u64(*values)) for values in ((1, 2, 2), (1, 2), (2, 1), ())] == [True, True, False, True]
     assert [is_strictly_ascending(u64(*values)) for values in ((1, 2, 2), (1, 2))] == [False, True]
-
-
-def test_distinct_values_ascend():
-    """9 4 2 4 has three distinct values."""
+    # 9 4 2 4 has three distinct values.
     assert distinct(np.array([9, 4, 2, 4])).tolist() == [2, 4, 9]
+    # Close numbers take a table, numbers up to 2**60 a sort; 3 is in neither set.
+    for known in (u64(1, 2, 4), u64(1, 2, 4, 2**60)):
+        assert is_among(u64(1, 3, 4), known).tolist() == [True, False, True]
+    assert is_among(u64(1), u64()).tolist() == [False]
 
 
 IDS = st.lists(st.sampled_from([0, 1, 2, 5, 2**40, 2**63]), max_size=30)
@@ -105,7 +91,6 @@ IDS = st.lists(st.sampled_from([0, 1, 2, 5, 2**40, 2**63]), max_size=30)
 
 @given(IDS, IDS)
 def test_codes_are_equal_where_the_numbers_are(first, second):
-    """Two numbers have the same code if and only if they are equal, in whichever array they are."""
     (one, other), bound = dense_codes(np.array(first, np.uint64), np.array(second, np.uint64))
     pairs = list(zip([*first, *second], [*one.tolist(), *other.tolist()], strict=True))
     assert all((a == b) == (x == y) for a, x in pairs for b, y in pairs)

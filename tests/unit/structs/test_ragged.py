@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.structs.arrays import heads, interleave, is_head, lengths_of, ordinals, owners, ranges, starts_of
+from layoutscope.structs.arrays import heads, is_head, lengths_of, ordinals, owners, ranges, starts_of
 
 COUNTS = np.array([2, 0, 3, 1])
 """Four owners; the second has no items."""
@@ -15,27 +15,15 @@ def test_items_know_their_owner_and_their_number():
     assert starts_of(COUNTS).tolist() == [0, 2, 2, 5]
     assert owners(COUNTS).tolist() == [0, 0, 2, 2, 2, 3]
     assert ordinals(COUNTS).tolist() == [0, 1, 0, 1, 2, 0]
-
-
-def test_ranges_come_one_after_the_other():
-    """From 5 two numbers, from 9 none, from 2 three, from 7 one."""
+    # From 5 two numbers, from 9 none, from 2 three, from 7 one.
     assert ranges(np.array([5, 9, 2, 7]), COUNTS).tolist() == [5, 6, 2, 3, 4, 7]
-
-
-def test_no_owners_have_no_items():
-    """Zero counts give empty results."""
+    # Zero counts give empty results.
     none = np.array([], np.int64)
     for found in (starts_of(none), owners(none), ordinals(none), ranges(none, none), heads(none), lengths_of(none, 0)):
         assert found.tolist() == []
-
-
-def test_counts_of_few_bits_do_not_overflow():
-    """Three owners have 200 items each, counted in bytes."""
+    # Three owners have 200 items each, counted in bytes.
     assert starts_of(np.array([200, 200, 200], np.uint8)).tolist() == [0, 200, 400]
-
-
-def test_runs_begin_where_a_key_changes():
-    """In 4 4 4 2 and 7 7 8 8, rows 0, 2 and 3 start runs, which have 2, 1 and 1 rows."""
+    # In 4 4 4 2 and 7 7 8 8, rows 0, 2 and 3 start runs, which have 2, 1 and 1 rows.
     keys = np.array([4, 4, 4, 2]), np.array([7, 7, 8, 8])
     assert is_head(*keys).tolist() == [True, False, True, True]
     assert heads(*keys).tolist() == [0, 2, 3]
@@ -48,15 +36,3 @@ def test_runs_are_the_concatenated_ranges(runs):
     start = np.array([first for first, _ in runs], np.int64)
     count = np.array([length for _, length in runs], np.int64)
     assert ranges(start, count).tolist() == [first + i for first, length in runs for i in range(length)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
-def test_interleaved_places_fill_the_whole(groups):
-    """Both parts together fill each place once, and a group's parts are contiguous."""
-    counts = [np.array([pair[i] for pair in groups], np.int64) for i in range(2)]
-    places = interleave(counts)
-    assert sorted(np.concatenate(places).tolist()) == list(range(int(sum(map(np.sum, counts)))))
-    merged = np.empty(sum(map(len, places)), np.int64)
-    for part, place in enumerate(places):
-        merged[place] = np.repeat(np.arange(len(groups)), counts[part]) * 2 + part
-    assert merged.tolist() == sorted(merged.tolist())

@@ -12,24 +12,16 @@ FORK = RecordType("toy.fork", size_bytes=">u8", extents=(EXTENT, 8))
 FILE = RecordType("toy.file", kind="u1", name="V3", data=FORK, tail=(EXTENT, None, 10), flags=("<u2", 4))
 
 
-def test_members_follow_each_other():
-    """1 + 3 bytes, then the fork."""
+def test_places_and_widths():
+    """Members follow each other, with repetitions and nested records."""
+    # 1 + 3 bytes, then the fork.
     assert (FILE.kind.offset, FILE.name.offset, FILE.data.offset) == (0, 1, 4)
-
-
-def test_width_counts_repetitions_and_room():
-    """A fork has 8 + 8 * 8 bytes; the file has 1 + 3 before it, then 10 bytes and 4 flags of 2."""
+    # A fork has 8 + 8 * 8 bytes; the file has 1 + 3 before it, then 10 bytes and 4 flags of 2.
     assert (FORK.width, FILE.width) == (72, 1 + 3 + 72 + 10 + 8)
-
-
-def test_nested_field_has_its_place_in_the_outer_record():
-    """The second number of the fork's first extent is 4 + 8 + 4 bytes in, and repeats every 8 bytes."""
+    # The second number of the fork's first extent is 4 + 8 + 4 bytes in, and repeats every 8 bytes.
     field = FILE.data.extents.num_blocks
     assert (field, field.offset, field.counts, field.strides) == ("data.extents.num_blocks", 16, (8,), (8,))
-
-
-def test_width_of_a_field_ends_with_its_last_item():
-    """Seven strides of 8 bytes, then one number of 4."""
+    # Seven strides of 8 bytes, then one number of 4.
     assert FILE.data.extents.start.width == 7 * 8 + 4
 
 
@@ -47,14 +39,12 @@ def test_fields_are_listed_in_the_order_of_the_disk():
     ]
 
 
-def test_instance_of_a_nested_record_names_its_fields_from_outside():
-    """The formula uses the record's own fields; the prefix locates them."""
+def test_names_of_fields():
+    """Fields are named from outside."""
+    # The formula uses the record's own fields; the prefix locates them.
     end = FILE.tail.end
     assert (end, end.prefix, end.formula({"start": 3, "num_blocks": 4})) == ("tail.end", "tail.", 7)
-
-
-def test_name_and_attribute_are_the_same():
-    """A field is also found by its dotted name."""
+    # A field is also found by its dotted name.
     assert FILE.column("data.size_bytes") is FILE.data.size_bytes
     assert isinstance(FILE.column("flags"), Field)
     assert FILE.flags.scalar == np.dtype("<u2")

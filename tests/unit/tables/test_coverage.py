@@ -41,12 +41,10 @@ def test_the_witness_that_says_least_counts(found, coverage):
     assert coverage_of([found]) == coverage
 
 
-def test_an_error_outside_of_the_volumes_makes_it_unknown():
-    """The size of a volume that could not be opened is unknown."""
+def test_coverage_of_an_image():
+    """Volumes sum up, unless an error is outside of them."""
+    # The size of a volume that could not be opened is unknown.
     assert coverage_of([volume(100, 100)], 1) is None
     assert coverage_of([], 1) is None
-
-
-def test_volumes_sum_up():
-    """Volumes are weighted by size."""
+    # Volumes are weighted by size.
     assert coverage_of([volume(100, 100), volume(300, 200)]) == pytest.approx(0.75)

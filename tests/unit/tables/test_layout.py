@@ -32,23 +32,17 @@ from tests.layouts import layout
 REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "length_bytes": np.array([3, 4])}
 
 
-def test_every_table_can_be_empty():
-    """An empty table has the columns and types of the schema."""
+def test_addresses_and_rows_that_are_none():
+    """Empty tables keep their columns, and what is none becomes null."""
     for name, columns in TABLES.items():
         frame = build_table(name, {}).frame
         assert frame.columns == [column.name for column in columns]
         assert frame.height == 0
-
-
-def test_negative_address_becomes_null():
-    """A hole has no address, so it is null."""
+    # A hole has no address, so it is null.
     frame = build_table("regions", {**REGION, "image_offset": np.array([-1, 5])}).frame
     assert frame["image_offset"].to_list() == [None, 5]
     assert frame["type"].cast(pl.String).to_list() == ["a", "b"]
-
-
-def test_no_row_becomes_null():
-    """A missing reference is null, never a number."""
+    # A missing reference is null, never a number.
     columns = {"node_row": np.array([NULL_ROW, 1], np.uint32), "device": 0}
     frame = build_table(
         "node_fragments", {**columns, "image_offset": np.array([1, 2]), "length_bytes": np.array([1, 1])}
@@ -63,8 +57,9 @@ def test_wrong_columns_are_refused(change):
         build_table("regions", {**REGION, "image_offset": np.array([0, 5]), **change})
 
 
-def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
-    """It is checked, converted and sliced like any other, and is not made for other columns."""
+def test_columns_are_made_once():
+    """Columns are made once, and rows that follow are no copy."""
+    # It is checked, converted and sliced like any other, and is not made for other columns.
     asked = []
 
     def make():
@@ -79,10 +74,7 @@ def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
     assert len(asked) == 1
     with pytest.raises(ValueError, match="different lengths"):
         build_table("regions", {**REGION, "image_offset": LazyColumn(3, make)})
-
-
-def test_rows_that_follow_one_another_are_no_copy():
-    """The middle two of four rows share memory, which is read-only; other selections are copied."""
+    # The middle two of four rows share memory, which is read-only; other selections are copied.
     lengths = np.array([3, 4, 5, 6])
     columns = {"device": 0, "volume": 0, "type": "a", "owner": ["a", "b", "c", "d"], "image_offset": lengths * 100}
     table = build_table("regions", {**columns, "length_bytes": lengths})
@@ -97,14 +89,12 @@ def test_rows_that_follow_one_another_are_no_copy():
     assert len(table.take(np.zeros(4, np.bool_))) == 0
 
 
-def test_missing_column_is_refused():
-    """A reader cannot forget a column."""
+def test_columns_that_cannot_be_are_refused():
+    """A missing column, and numbers beyond it."""
+    # A reader cannot forget a column.
     with pytest.raises(ValueError, match="image_offset"):
         build_table("regions", REGION)
-
-
-def test_numbers_beyond_their_column_are_refused():
-    """A number that does not fit into signed 64 bits is an error of the caller, never another number."""
+    # A number that does not fit into signed 64 bits is an error of the caller, never another number.
     with pytest.raises(ValueError, match="image_offset"):
         build_table("regions", {**REGION, "image_offset": np.array([0, 2**63], np.uint64)})
 
@@ -136,8 +126,9 @@ def test_a_table_is_the_same_as_arrays_and_as_a_frame():
         assert back[name].to_list() == made[name].to_list() == frame[name].to_physical().to_list()
 
 
-def test_tables_one_below_the_other_keep_their_words():
-    """The second table has its words in another order."""
+def test_words_of_tables():
+    """Words are numbered by rows, each once."""
+    # The second table has its words in another order.
     first, second = (
         build_table("regions", {**REGION, "type": ([0, 1], words), "image_offset": [1, -1]})
         for words in (("a", "b"), ("b", "c"))
@@ -149,32 +140,24 @@ def test_tables_one_below_the_other_keep_their_words():
         [False, False, False, True],
     ]
     assert both["image_offset"].to_list() == [1, None, 1, None]
-
-
-def test_two_equal_words_are_one():
-    """An attribute can have the name of a fork."""
+    # An attribute can have the name of a fork.
     words = build_table("regions", {**REGION, "type": ([0, 1], ("data", "data")), "image_offset": [1, 2]})["type"]
     assert words.equals("data").all()
     assert words.numbered()[1] == ("data",)
-
-
-def test_words_are_numbered_in_the_order_of_their_rows():
-    """The order of codes does not matter; unknown is the empty word."""
+    # The order of codes does not matter; unknown is the empty word.
     words = Values(np.array([1, 0, 0, 1]), np.array([True, False, True, True]), ("a", "b", "never"))
     numbers, found = words.numbered()
     assert (numbers.tolist(), found) == ([0, 1, 2, 0], ("b", "", "a"))
 
 
-def test_a_layout_shows_frames_of_what_it_was_given():
-    """Both tables and frames are accepted; unchanged parts are not rebuilt."""
+def test_frames_and_findings_come_back():
+    """Frames and findings are those that were given."""
+    # Both tables and frames are accepted; unchanged parts are not rebuilt.
     made = layout(regions={**REGION, "image_offset": [1, 2]})
     assert made.changed(regions=made.regions.head(1)).columns("regions")["length_bytes"].to_list() == [3]
     assert replace(made, free=made.free).regions is made.regions
     assert made.changed(facts=made.facts).columns("nodes") is made.columns("nodes")
-
-
-def test_findings_come_back_from_their_table():
-    """Findings are restored row by row, including unknown values."""
+    # Findings are restored row by row, including unknown values.
     found = (
         Finding("node-invalid", "error", "node 1", None, "one"),
         Finding("truncated", "info", "node 2", 7, "two", "x", "y", 1),

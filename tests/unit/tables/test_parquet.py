@@ -63,17 +63,15 @@ def test_every_byte_of_the_footer_may_be_wrong(table):
     assert refused > 20
 
 
-def test_headers_that_nest_without_end(table):
-    """Nested structures are read to a depth that no valid file has."""
+def test_files_that_nest_or_claim_too_much(table):
+    """Both are one error."""
+    # Nested structures are read to a depth that no valid file has.
     start, stop = footer(table)
     sound = table.read_bytes()
     table.write_bytes(sound[:start] + b"\x1c" * (stop - start) + sound[stop:])
     with pytest.raises(ValueError, match="too deeply"):
         read_claims(table)
-
-
-def test_a_list_that_claims_more_than_the_file_holds(table):
-    """A list of 2**60 values is refused before memory is allocated for it."""
+    # A list of 2**60 values is refused before memory is allocated for it.
     start, stop = footer(table)
     sound = table.read_bytes()
     head = b"\x19\xfc" + b"\xff" * 8 + b"\x0f"

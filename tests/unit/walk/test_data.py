@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from layoutscope.errors import UsageError
 from layoutscope.walk import Work, host_profile, random_records, trace
 from layoutscope.walk.readahead import FileMap, ReadAhead, send, sequential_windows
+from tests.cases import for_each
 
 KIB = 1024
 
@@ -36,13 +37,20 @@ def test_file_is_read_in_windows_of_128_kib(hfs_file):
     """300 KiB are two windows of 128 KiB and one of 44 KiB; space allocated after the end is not read."""
     result = reads(trace(hfs_file.layout(), order="read", work=Work(file_id=17)))
     assert result[-3:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
-
-
-def test_read_looks_the_file_up_first(hfs_file):
-    """The thread record of b is on leaf 4, which is read in two pages before the data."""
+    # The thread record of b is on leaf 4, which is read in two pages before the data.
     result = trace(hfs_file.layout(), order="read", work=Work(file_id=17))
     assert result.image_offset[:2].tolist() == [0x40000, 0x41000]
     assert [result.trees[code] for code in result.tree] == ["catalog"] * 2 + ["data"] * 3
+    # With windows of 1 MiB the 300 KiB are one request.
+    result = trace(hfs_file.layout(), order="read", host=host_profile("macos"), work=Work(file_id=17))
+    assert reads(result) == [(0x1000000, 300 * KIB)]
+    # Two records of 16 KiB far apart are two requests of 16 KiB.
+    records = np.array([64 * KIB, 240 * KIB])
+    result = trace(hfs_file.layout(), order="read", work=Work(file_id=17, records=records, record_bytes=16 * KIB))
+    assert reads(result)[2:] == [(0x1010000, 16 * KIB), (0x103C000, 16 * KIB)]
+    # A number that no directory lists is an error of usage.
+    with pytest.raises(UsageError, match="999"):
+        trace(hfs_file.layout(), order="read", work=Work(file_id=999))
 
 
 def test_holes_are_not_read(hfs_plan):
@@ -67,11 +75,17 @@ def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
     assert result[2:] == [(0x1000000, 131072), (0x60000, 4096), (0x2000000, 131072)]
 
 
-def test_copy_reads_a_file_in_its_turn(hfs_file):
-    """Attributes of the root's entries are read (3, 4), then a is walked with its x (5), then b is read, as in fts."""
+def test_files_in_the_turn_of_a_copy(hfs_file):
+    """Files are read in the order of the walk, each once."""
+    # Attributes of the root's entries are read (3, 4), then a is walked with its x (5), then b is read, as in fts.
     result = trace(hfs_file.layout(), order="copy")
     assert (result.image_offset[::2] // 0x10000).tolist()[:3] == [3, 4, 5]
     assert reads(result)[6:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
+    # Another name of the same file finds its data in the cache.
+    once = len(trace(hfs_file.layout(), order="copy"))
+    hfs_file.entry(16, 17, "link", leaf=3, inode=2, thread=4, size_bytes=300 * KIB)
+    hfs_file.entries[1]["valence"] = 2
+    assert len(trace(hfs_file.layout(), order="copy")) == once
 
 
 @pytest.mark.parametrize("order", ["copy", "archive"])
@@ -87,27 +101,6 @@ def test_data_that_a_cache_has_lost_are_read_again(hfs_file, order):
 def test_copy_of_empty_files_is_the_walk_alone(hfs_plan):
     """If no file has data, copy reads the same as fts, in any order."""
     assert sorted(reads(trace(hfs_plan.layout(), order="copy"))) == sorted(reads(trace(hfs_plan.layout(), order="fts")))
-
-
-def test_second_link_to_a_file_is_not_read_again(hfs_file):
-    """Another name of the same file finds its data in the cache."""
-    once = len(trace(hfs_file.layout(), order="copy"))
-    hfs_file.entry(16, 17, "link", leaf=3, inode=2, thread=4, size_bytes=300 * KIB)
-    hfs_file.entries[1]["valence"] = 2
-    assert len(trace(hfs_file.layout(), order="copy")) == once
-
-
-def test_random_records_are_read_alone(hfs_file):
-    """Two records of 16 KiB far apart are two requests of 16 KiB."""
-    records = np.array([64 * KIB, 240 * KIB])
-    result = trace(hfs_file.layout(), order="read", work=Work(file_id=17, records=records, record_bytes=16 * KIB))
-    assert reads(result)[2:] == [(0x1010000, 16 * KIB), (0x103C000, 16 * KIB)]
-
-
-def test_unknown_file_is_refused(hfs_file):
-    """A number that no directory lists is an error of usage."""
-    with pytest.raises(UsageError, match="999"):
-        trace(hfs_file.layout(), order="read", work=Work(file_id=999))
 
 
 @pytest.fixture
@@ -140,19 +133,22 @@ def test_compressed_apfs_file_is_read_from_its_other_fork(apfs_plan):
     assert (result.image_offset[is_data].tolist(), result.length_bytes[is_data].tolist()) == ([0x900000], [12288])
 
 
-def test_reader_from_the_beginning_gets_full_windows():
-    """Steps of 128 KiB from the start give windows of 32 pages, each requested at the previous one's mark."""
-    state = ReadAhead(100 * 4096, 32)
-    state.read(0, 32 * 4096)
-    state.read(32 * 4096, 32 * 4096)
-    assert state.windows == [(0, 32), (32, 64), (64, 96)]
-
-
-def test_random_read_fetches_just_its_pages():
-    """A read without cached pages before it fetches its 4 pages."""
-    state = ReadAhead(1000 * 4096, 32)
-    state.read(400 * 4096, 4 * 4096)
-    assert state.windows == [(400, 404)]
+@for_each(
+    "pages, options, steps, expected",
+    [
+        # Steps of 128 KiB from the start give windows of 32 pages, each requested at the previous one's mark.
+        (100, {}, [(0, 32), (32, 32)], [(0, 32), (32, 64), (64, 96)]),
+        # A read without cached pages before it fetches its 4 pages.
+        (1000, {}, [(400, 4)], [(400, 404)]),
+        # Without detection, successive reads never fetch more than the record.
+        (1000, {"detects_streams": False}, [(400, 4), (404, 4), (408, 4)], [(400, 404), (404, 408), (408, 412)]),
+    ],
+)
+def test_windows_that_a_reader_gets(pages, options, steps, expected):
+    state = ReadAhead(pages * 4096, 32, **options)
+    for page, count in steps:
+        state.read(page * 4096, count * 4096)
+    assert state.windows == expected
 
 
 def test_read_behind_enough_cached_pages_is_taken_for_a_stream():
@@ -168,88 +164,64 @@ def test_read_behind_enough_cached_pages_is_taken_for_a_stream():
     assert state.windows == [(408, 420)]
 
 
-def test_host_without_stream_detection_reads_what_is_asked_for():
-    """Without detection, the same reads never fetch more than the record."""
-    state = ReadAhead(1000 * 4096, 32, detects_streams=False)
-    for page in (400, 404, 408):
-        state.read(page * 4096, 4 * 4096)
-    assert state.windows == [(400, 404), (404, 408), (408, 412)]
+@for_each(
+    "offsets, lengths, windows, more, expected",
+    [
+        # A window with ascending pieces keeps its order; pieces that touch on disk are one request.
+        ([100, 200, 300], [50, 100, 10], [0, 0, 0], {}, [(100, 50), (200, 110)]),
+        # Contiguous pieces of different windows stay two requests.
+        ([100, 200], [100, 100], [0, 1], {}, [(100, 100), (200, 100)]),
+        # From the oldest upwards (500, 700), then from the oldest that remains (100, 300).
+        ([500, 100, 700, 300], [10] * 4, [0] * 4, {}, [(500, 10), (700, 10), (100, 10), (300, 10)]),
+        # A piece that ends where the previous one begins joins it, and one that begins where an older one ends.
+        ([100, 210, 200], [10, 10, 10], [0, 0, 0], {}, [(100, 10), (200, 20)]),
+        ([100, 300, 110], [10, 10, 10], [0, 0, 0], {}, [(100, 20), (300, 10)]),
+        # On HFS+, both pieces before the node at 200 are sent with it in queue order; the third goes later.
+        ([300, 100, 200, 50], [10] * 4, [0] * 4, {"waiting": [2]}, [(300, 10), (100, 10), (200, 10), (50, 10)]),
+        # On APFS, the piece before the node waits for the next one, which continues it.
+        ([300, 100, 200, 110], [10] * 4, [0] * 4, {"waiting": [2], "holds_last": True},
+         [(300, 10), (200, 10), (100, 20)]),
+        # A hole at the end is looked up at 900: 500 and 900 go upwards, then 100; the piece at 300 is held.
+        ([500, 100, 300, 900], [10] * 4, [0] * 4, {"waiting": [3], "holds_last": True},
+         [(500, 10), (900, 10), (100, 10), (300, 10)]),
+        # After 32 pieces from 5,000 up, a node at 5,500 comes last; after 31, it is sent in order.
+        ([5000, *range(6000, 9100, 100), 5500], [10] * 33, [0] * 33, {"waiting": [32]},
+         [(offset, 10) for offset in (5000, *range(6000, 9100, 100), 5500)]),
+        ([5000, *range(6000, 9000, 100), 5500], [10] * 32, [0] * 32, {"waiting": [31]},
+         [(offset, 10) for offset in (5000, 5500, *range(6000, 9000, 100))]),
+        # Two contiguous pieces of 100 bytes become 80, 80 and 40 with a maximum request of 80 bytes.
+        ([100, 200], [100, 100], [0, 0], {"largest_bytes": 80}, [(100, 80), (180, 80), (260, 40)]),
+        # Without a queue, the order of the file is kept.
+        ([500, 100], [10, 10], [0, 0], {"sorts": False}, [(500, 10), (100, 10)]),
+    ],
+)  # fmt: skip
+def test_pieces_of_a_window_are_sent_in_the_order_of_the_queue(offsets, lengths, windows, more, expected):
+    assert sent(offsets, lengths, windows, **more) == expected
 
 
-def test_ascending_pieces_are_sent_as_they_are():
-    """A window with ascending pieces keeps its order; pieces that touch on disk are one request."""
-    assert sent([100, 200, 300], [50, 100, 10], [0, 0, 0]) == [(100, 50), (200, 110)]
-
-
-def test_windows_are_not_merged_with_each_other():
-    """Contiguous pieces of different windows stay two requests."""
-    assert sent([100, 200], [100, 100], [0, 1]) == [(100, 100), (200, 100)]
-
-
-def test_oldest_piece_goes_first_then_upwards():
-    """500, 100, 700, 300: from the oldest upwards (500, 700), then from the oldest that remains (100, 300)."""
-    assert [offset for offset, _ in sent([500, 100, 700, 300], [10] * 4, [0] * 4)] == [500, 700, 100, 300]
-
-
-def test_piece_before_the_one_queued_last_is_merged_in_front():
-    """A piece that ends where the previous one begins joins it: 200 to 220."""
-    assert sent([100, 210, 200], [10, 10, 10], [0, 0, 0]) == [(100, 10), (200, 20)]
-
-
-def test_piece_is_merged_behind_an_older_one():
-    """A later piece that begins where an older one ends joins it, even with others between them in the file."""
-    assert sent([100, 300, 110], [10, 10, 10], [0, 0, 0]) == [(100, 20), (300, 10)]
-
-
-def test_metadata_in_a_window_sends_what_waits():
-    """On HFS+, both pieces before the node are sent with it in queue order; the third goes later."""
-    assert [offset for offset, _ in sent([300, 100, 200, 50], [10] * 4, [0] * 4, waiting=[2])] == [300, 100, 200, 50]
-
-
-def test_apfs_holds_the_piece_just_before_metadata():
-    """On APFS, the piece before the node waits for the next one, which continues it."""
-    found = sent([300, 100, 200, 110], [10] * 4, [0] * 4, waiting=[2], holds_last=True)
-    assert found == [(300, 10), (200, 10), (100, 20)]
-
-
-def test_metadata_behind_the_last_piece_of_a_window_sends_what_waits():
-    """A hole at the end is looked up at 900: 500 and 900 go upwards, then 100; the piece at 300 is held."""
-    found = sent([500, 100, 300, 900], [10] * 4, [0] * 4, waiting=[3], holds_last=True)
-    assert [offset for offset, _ in found] == [500, 900, 100, 300]
-
-
-def test_metadata_that_finds_the_queue_full_goes_alone():
-    """After 32 pieces from 5,000 up, a node at 5,500 comes last; after 31, it is sent in order."""
-    offsets = [5000, *range(6000, 9100, 100)]
-    assert len(offsets) == 32
-    full = [*offsets, 5500]
-    assert [offset for offset, _ in sent(full, [10] * 33, [0] * 33, waiting=[32])] == full
-    fewer = [*offsets[:-1], 5500]
-    assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32, waiting=[31])] == sorted(fewer)
-
-
-def test_macos_reads_larger_windows(hfs_file):
-    """With windows of 1 MiB the 300 KiB are one request."""
-    result = trace(hfs_file.layout(), order="read", host=host_profile("macos"), work=Work(file_id=17))
-    assert reads(result) == [(0x1000000, 300 * KIB)]
-
-
-def test_random_records_are_whole_records_of_the_file():
-    """A file of 10.5 records gives ten offsets; one shorter than a record gives none."""
+def test_windows_at_their_limits():
+    """Records, windows and queues at their limits."""
+    # A file of 10.5 records gives ten offsets; one shorter than a record gives none.
     drawn = random_records(10 * 4096 + 2048, 500, 4096, seed=7)
     assert set(drawn.tolist()) == {4096 * place for place in range(10)}
     with pytest.raises(ValueError, match="no record"):
         random_records(100, 1, 4096, seed=7)
-
-
-def test_request_is_cut_at_what_the_drive_takes():
-    """Two contiguous pieces of 100 bytes become 80, 80 and 40 with a maximum request of 80 bytes."""
-    assert sent([100, 200], [100, 100], [0, 0], largest_bytes=80) == [(100, 80), (180, 80), (260, 40)]
-
-
-def test_without_a_queue_the_order_of_the_file_is_kept():
-    """500 comes before 100, as in the file."""
-    assert sent([500, 100], [10, 10], [0, 0], sorts=False) == [(500, 10), (100, 10)]
+    # A read of 49 pages from the start has a window of 49 pages, and at its mark another of 49.
+    state = ReadAhead(1000 * 4096, 32, optimal_pages=320)
+    state.read(0, 49 * 4096)
+    assert state.windows == [(0, 49), (49, 98)]
+    # After 32 others from 5,000 up, a piece at 5,500 comes last; after 31, it is sent in order.
+    offsets = [5000, *range(6000, 9100, 100)]
+    assert len(offsets) == 32
+    later = [*offsets, 5500]
+    assert [offset for offset, _ in sent(later, [10] * 33, [0] * 33)] == later
+    fewer = [*offsets[:-1], 5500]
+    assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32)] == sorted(fewer)
+    # Linux 6.1, get_next_ra_size: below 1/16 of the limit times 4, up to half of it times 2, then the limit.
+    # Of 64 pages a sixteenth is 4, so windows of 4 double at once: 4, 8, 16, 32. Of 128 pages it is 8: 4, 16, 32,
+    # 64.
+    assert windows_up_to(64) == [4, 8, 16, 32]
+    assert windows_up_to(128) == [4, 16, 32, 64]
 
 
 def test_file_ends_with_its_last_block(plan):
@@ -293,32 +265,6 @@ def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):
     made.entry(2, 16, "f", leaf=0, thread=0, size_bytes=4096)
     made.extent(16, 0, 0x20000, 4096, node=leaf)
     assert reads(trace(made.layout(), order="copy")) == [(0x20000, 4096)]
-
-
-def test_long_read_gets_windows_of_its_own_length():
-    """A read of 49 pages from the start has a window of 49 pages, and at its mark another of 49."""
-    state = ReadAhead(1000 * 4096, 32, optimal_pages=320)
-    state.read(0, 49 * 4096)
-    assert state.windows == [(0, 49), (49, 98)]
-
-
-def test_queue_is_sent_when_it_holds_32_requests():
-    """After 32 others from 5,000 up, a piece at 5,500 comes last; after 31, it is sent in order."""
-    offsets = [5000, *range(6000, 9100, 100)]
-    assert len(offsets) == 32
-    later = [*offsets, 5500]
-    assert [offset for offset, _ in sent(later, [10] * 33, [0] * 33)] == later
-    fewer = [*offsets[:-1], 5500]
-    assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32)] == sorted(fewer)
-
-
-def test_windows_grow_by_four_below_a_sixteenth_of_the_limit():
-    """Linux 6.1, get_next_ra_size: below 1/16 of the limit times 4, up to half of it times 2, then the limit.
-
-    Of 64 pages a sixteenth is 4, so windows of 4 double at once: 4, 8, 16, 32. Of 128 pages it is 8: 4, 16, 32, 64.
-    """
-    assert windows_up_to(64) == [4, 8, 16, 32]
-    assert windows_up_to(128) == [4, 16, 32, 64]
 
 
 def windows_up_to(limit: int) -> list[int]:

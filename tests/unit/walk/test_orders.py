@@ -8,6 +8,7 @@ from layoutscope.walk.cache import select_spared
 from layoutscope.walk.directories import entries_on_paths, share_still_cached
 from layoutscope.walk.host import property_values
 from layoutscope.walk.orders import ORDERS, model_of
+from tests.cases import for_each
 from tests.unit.walk.conftest import rows_read
 
 
@@ -15,43 +16,47 @@ def causes(result) -> list[str]:
     return [result.causes[code] for code in result.cause]
 
 
-def test_linux_hfsplus_looks_each_inode_up_by_its_thread_record(hfs_plan):
-    """After the listing, each entry's thread leaf is read: a's (3), b's (4), then x's in a (5)."""
+@for_each(
+    "order, work, expected",
+    [
+        # After the listing, each entry's thread leaf is read: a's (3), b's (4), then x's in a (5). The mount has read
+        # header, root node and root records, rows 0 to 2.
+        ("fts", {}, [3, 4, 5]),
+        ("fts", {"warm": True}, []),
+        # Leaves 4 and 5 hold threads of files, which are not needed.
+        ("fts", {"stat": False}, [3]),
+        # The path to a is looked up first (its thread on 3), then x's thread (5); b is not read.
+        ("fts", {"start_directory_id": 16}, [3, 5]),
+        ("names", {}, [3]),
+        # The thread of b comes first, then a's and x's; a second use of a costs nothing.
+        ("paths", {"paths": ["b", "a/x", "a"]}, [4, 3, 5]),
+        # Leaves come in key order; leaf 2 is cached.
+        ("catalog", {}, [3, 4, 5]),
+    ],
+)
+def test_leaves_that_linux_reads_of_hfsplus(hfs_plan, order, work, expected):
+    assert rows_read(trace(hfs_plan.layout(), order=order, work=Work(**work))) == expected
+
+
+def test_counts_and_loops_of_damaged_directories(hfs_plan):
+    """A directory that contains its own ancestor is walked once; with a valence of 1, the listing ends before b."""
+    hfs_plan.entry(16, 16, "again", leaf=3, thread=3, kind="directory", valence=1)
     assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
+    hfs_plan.entries[0]["valence"] = 1
+    assert rows_read(trace(hfs_plan.layout())) == [3, 5]
 
 
-def test_linux_reads_nodes_in_pages(hfs_plan):
-    """A node of 8 KiB takes two contiguous requests of 4 KiB."""
+def test_nodes_are_read_as_each_system_reads_them(hfs_plan):
+    """Linux reads pages, macOS whole nodes."""
+    # A node of 8 KiB takes two contiguous requests of 4 KiB.
     result = trace(hfs_plan.layout())
     assert result.length_bytes.tolist() == [4096] * 6
     assert result.image_offset.tolist() == [0x30000, 0x31000, 0x40000, 0x41000, 0x50000, 0x51000]
-
-
-def test_macos_reads_whole_nodes_and_no_thread_records(hfs_plan):
-    """Only leaf 3 with a's entries remains to be read, in one request."""
+    # Only leaf 3 with a's entries remains to be read, in one request.
     result = trace(hfs_plan.layout(), host="macos")
     assert (result.image_offset.tolist(), result.length_bytes.tolist()) == ([0x30000], [8192])
-
-
-def test_the_mount_has_read_header_root_node_and_root_records(hfs_plan):
-    """Rows 0, 1 and 2 are never read by a walk."""
-    assert not set(rows_read(trace(hfs_plan.layout()))) & {0, 1, 2}
-
-
-def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
-    """Threads of a and b are charged to the root (2), x's to a (16)."""
-    assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
-
-
-def test_nostat_looks_directories_up_only(hfs_plan):
-    """Leaves 4 and 5 hold threads of files, which are not needed."""
-    assert rows_read(trace(hfs_plan.layout(), work=Work(stat=False))) == [3]
-
-
-def test_hfsplus_listing_stops_at_the_valence(hfs_plan):
-    """With a valence of 1, the root's listing ends before b, so its thread (4) is not read."""
-    hfs_plan.entries[0]["valence"] = 1
-    assert rows_read(trace(hfs_plan.layout())) == [3, 5]
+    # On macOS each of the three leaves costs its 10 us once.
+    assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
 
 
 def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
@@ -59,10 +64,7 @@ def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
     result = trace(apfs_plan.layout())
     assert rows_read(result) == [5, 2, 7, 6]
     assert causes(result) == ["inode", "omap", "dstream", "inode"]
-
-
-def test_driver_without_dstream_lookup_leaves_its_leaf_alone(apfs_plan):
-    """Without the search for data-stream records, leaf 7 is never read."""
+    # Without the search for data-stream records, leaf 7 is never read.
     host = host_profile("linux", apfs_looks_up_dstream=False)
     assert rows_read(trace(apfs_plan.layout(), host=host)) == [5, 2, 6]
 
@@ -82,45 +84,48 @@ def test_index_nodes_and_maps_come_before_their_leaf(plan):
     assert causes(result) == ["omap", "index", "omap", "list"]
 
 
-def test_hfsplus_chain_needs_no_index_node_until_a_search_does(plan):
-    """A listing follows the chain to leaf 4; index node 2 above it is read for the second name's look-up."""
+TWO_LEVELS = [(1, None), *[(0, 0)] * 4]
+THREE_LEVELS = [(2, None), (1, 0), (1, 0), (0, 1), (0, 2), (0, 2)]
+LONG_NAMES = [f"{number:0232}" for number in range(200)]
+
+
+@for_each(
+    "tree, names, leaf_of, order, expected, why",
+    [
+        # The chain leads to leaf 4 without the index node 2 above it, which the second name's look-up reads.
+        (THREE_LEVELS, "ab", lambda at: (3 + at, 3 + at), "fts", [4, 2], ["next", "index"]),
+        # Of 1,400 24-byte entries, 1,363 fit into 32 KiB less 48; their stat reads (2) come before leaf 3.
+        (
+            TWO_LEVELS,
+            [f"{number:04}" for number in range(1400)],
+            lambda at: (1 if at <= 1363 else 3, 2 if at < 1363 else 4),
+            *("fts", [2, 3, 4], None),
+        ),
+        # Names of 232 bytes take 256 each: 127 fit, and leaf 3 with the rest is listed after their stat reads.
+        (TWO_LEVELS, LONG_NAMES, lambda at: (1 if at <= 127 else 3, 2 if at < 127 else 4), "fts", [2, 3, 4], None),
+        # The second buffer begins with a search via index node 2 to leaf 4 for the entry that did not fit.
+        (
+            THREE_LEVELS,
+            LONG_NAMES,
+            lambda at: (3 if at < 100 else 4 if at < 128 else 5, 3),
+            *("names", [4, 2, 5], ["next", "index", "next"]),
+        ),
+    ],
+)
+def test_listings_of_hfsplus_go_on_by_chain_and_search(plan, tree, names, leaf_of, order, expected, why):
+    """The first leaf lists the root; each name has the leaves of its entry and of its thread."""
     made = plan("hfsplus")
-    made.node("catalog", 2, 0, rank=0)
-    made.node("catalog", 1, 0x10000, parent=0)
-    made.node("catalog", 1, 0x20000, parent=0, rank=1)
-    made.node("catalog", 0, 0x30000, parent=1)
-    made.node("catalog", 0, 0x40000, parent=2, rank=1)
-    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=2, listing_node_row=3)
-    made.entry(2, 16, "a", leaf=3, thread=3)
-    made.entry(2, 17, "b", leaf=4, thread=4)
+    for row, (level, parent) in enumerate(tree):
+        made.node("catalog", level, row * 0x10000, parent=parent, rank=[above for above, _ in tree[:row]].count(level))
+    first = [level for level, _ in tree].index(0)
+    made.entry(*(1, 2, "root"), leaf=first, thread=first, kind="directory", valence=len(names), listing_node_row=first)
+    for number, name in enumerate(names):
+        leaf, thread = leaf_of(number)
+        made.entry(2, 16 + number, name, leaf=leaf, thread=thread)
     made.case_sensitive = True
-    result = trace(made.layout())
-    assert rows_read(result) == [4, 2]
-    assert causes(result) == ["next", "index"]
-
-
-def test_large_directory_alternates_listing_and_stat(plan):
-    """Of 1,400 24-byte entries, 1,363 fit into 32 KiB less 48; their stat reads (2) come before leaf 3."""
-    made = plan("hfsplus")
-    made.node("catalog", 1, 0)
-    for row in range(1, 5):
-        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
-    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=1400, listing_node_row=1)
-    for number in range(1400):
-        made.entry(2, 16 + number, f"{number:04}", leaf=1 if number <= 1363 else 3, thread=2 if number < 1363 else 4)
-    made.case_sensitive = True
-    assert (32768 - 48) // 24 == 1363
-    assert rows_read(trace(made.layout())) == [2, 3, 4]
-
-
-def test_names_lists_a_sub_directory_right_after_it_is_looked_up(hfs_plan):
-    """Only a's thread record, on leaf 3, is read; files are not looked up."""
-    assert rows_read(trace(hfs_plan.layout(), order="names")) == [3]
-
-
-def test_paths_looks_up_each_component_once(hfs_plan):
-    """The thread of b comes first, then a's and x's; a second use of a costs nothing."""
-    assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["b", "a/x", "a"]))) == [4, 3, 5]
+    result = trace(made.layout(), order=order)
+    assert rows_read(result) == expected
+    assert why is None or causes(result) == why
 
 
 def test_paths_compare_names_as_the_volume_does(hfs_plan):
@@ -173,17 +178,6 @@ def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, 
     assert " ".join(found) == finds
 
 
-def test_walk_can_start_at_a_directory(hfs_plan):
-    """The path to a is looked up first (its thread on 3), then x's thread (5); b is not read."""
-    assert rows_read(trace(hfs_plan.layout(), work=Work(start_directory_id=16))) == [3, 5]
-
-
-def test_catalog_reads_leaves_along_the_chain(hfs_plan):
-    """Leaves 3, 4, 5 come in key order; leaf 2 is cached. On macOS each of them costs its 10 us once."""
-    assert rows_read(trace(hfs_plan.layout(), order="catalog")) == [3, 4, 5]
-    assert trace(hfs_plan.layout(), order="catalog", host="macos").host_us == pytest.approx(30)
-
-
 @pytest.mark.parametrize("order", ["catalog", "searchfs"])
 def test_a_search_reads_no_leaf_of_another_state(apfs_plan, order):
     """A leaf of a snapshot only, and an unreferenced one, are not part of the tree."""
@@ -202,11 +196,6 @@ def test_searchfs_reads_all_nodes_in_chunks(plan):
     assert result.length_bytes.tolist() == [32768, 32768, 16384]
     assert result.image_offset.tolist() == [0x10000, 0x18000, 0x20000]
     assert result.think_us.tolist() == [40, 40, 20]
-
-
-def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
-    """The reads of the uncounted pass are cached."""
-    assert len(trace(hfs_plan.layout(), work=Work(warm=True))) == 0
 
 
 def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
@@ -287,8 +276,9 @@ def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
     assert result.after_us == pytest.approx(3 * 15 + (3 * (7 + 2 * 6) if room < 3 else 0))
 
 
-def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
-    """A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth."""
+def test_names_that_are_cached(apfs_plan):
+    """Kept names save their search and its lock."""
+    # A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth.
     layout = apfs_plan.layout()
     took = []
     for keeps in (0.0, 1.0):
@@ -300,10 +290,7 @@ def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
     assert 0.2 < share < 0.21
     assert share_still_cached(101, 100) > 0.95
     assert share_still_cached(10**9, 100) < 1e-6
-
-
-def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
-    """Four contending threads take 3 times as long for searches, but not for hits of the name cache."""
+    # Four contending threads take 3 times as long for searches, but not for hits of the name cache.
     paths = ["a/x", "b"]
     cold, warm = (
         trace(
@@ -316,37 +303,51 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
     assert warm.host_us == pytest.approx(3 * 15)
 
 
-@pytest.mark.parametrize("order", ["fsck", "searchfs"])
-def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
-    """Neither a warm start nor a second pass is modelled for these orders."""
-    with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, work=Work(warm=True))
-    with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, work=Work(passes=2))
-
-
-@pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
-def test_large_cache_reads_what_an_unlimited_one_does(request, name):
-    """A cache that never fills has the same reads, order and causes."""
-    layout = request.getfixturevalue(name).layout()
-    free, limited = trace(layout), trace(layout, host=host_profile("linux", cache_bytes=2**30))
-    assert np.array_equal(free.image_offset, limited.image_offset)
-    assert np.array_equal(free.cause, limited.cause)
-    assert (free.think_us.sum(), free.after_us) == pytest.approx((limited.think_us.sum(), limited.after_us))
+@for_each(
+    "options, error, words",
+    [
+        # Neither a warm start nor a second pass is modelled for orders that are done once.
+        *(
+            ({"order": order, "work": Work(**work)}, ValueError, "done once")
+            for order in ("fsck", "searchfs")
+            for work in ({"warm": True}, {"passes": 2})
+        ),
+        ({"order": "sideways"}, KeyError, "sideways"),
+        ({"order": "paths"}, ValueError, "paths"),
+        ({"order": "read"}, ValueError, "file"),
+    ],
+)
+def test_orders_that_are_refused(hfs_plan, options, error, words):
+    with pytest.raises(error, match=words):
+        trace(hfs_plan.layout(), **options)
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
 def test_reads_fall_as_the_cache_grows(request, name):
-    """With LRU, a larger cache never reads more."""
+    """With LRU, a larger cache never reads more; one that never fills has the reads and times of an unlimited one."""
     layout = request.getfixturevalue(name).layout()
-    sizes = [2**13, 2**14, 2**15, 2**16, 2**20]
-    counts = [len(trace(layout, host=host_profile("linux", cache_bytes=size))) for size in sizes]
+    sizes = [2**13, 2**14, 2**15, 2**16, 2**20, 2**30]
+    limited = [trace(layout, host=host_profile("linux", cache_bytes=size)) for size in sizes]
+    counts = [len(each) for each in limited]
     assert counts == sorted(counts, reverse=True)
+    free = trace(layout)
+    assert np.array_equal(free.image_offset, limited[-1].image_offset)
+    assert np.array_equal(free.cause, limited[-1].cause)
+    assert (free.think_us.sum(), free.after_us) == pytest.approx((limited[-1].think_us.sum(), limited[-1].after_us))
 
 
 def test_host_time_is_that_of_the_entries(hfs_plan):
     """Three entries cost 8 us each, and the last one, x, is looked up by name before the last read."""
     assert trace(hfs_plan.layout()).think_us.sum() == pytest.approx(3 * 8)
+    # Warm, three entries at 8 us are 24 us; for names only, 3 us and the look-up of one directory, 7 us.
+    assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
+    assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
+    # Threads of a and b are charged to the root (2), x's to a (16).
+    assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
+    # A warm pass with a small cache costs as much as the cold one: 24 us in all, before and after its reads.
+    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
+    for warm in (False, True):
+        assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
 
 
 def test_empty_volume_has_nothing_to_read(plan):
@@ -356,28 +357,6 @@ def test_empty_volume_has_nothing_to_read(plan):
     made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=0, listing_node_row=0)
     for order in ("fts", "readdir-stat", "bulk", "names", "catalog", "copy", "find", "ls", "archive", "git-status"):
         assert len(trace(made.layout(), order=order)) == 0
-
-
-def test_loop_of_directories_ends(hfs_plan):
-    """A directory that contains its own ancestor is walked once."""
-    hfs_plan.entry(16, 16, "again", leaf=3, thread=3, kind="directory", valence=1)
-    assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
-
-
-def test_unknown_order_is_refused(hfs_plan):
-    """An unknown order raises KeyError; an order without its input raises ValueError."""
-    with pytest.raises(KeyError):
-        trace(hfs_plan.layout(), order="sideways")
-    with pytest.raises(ValueError, match="paths"):
-        trace(hfs_plan.layout(), order="paths")
-    with pytest.raises(ValueError, match="file"):
-        trace(hfs_plan.layout(), order="read")
-
-
-def test_host_time_counts_what_no_read_follows(hfs_plan):
-    """Warm, three entries at 8 us are 24 us; for names only, 3 us and the look-up of one directory, 7 us."""
-    assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
-    assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
 
 
 def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
@@ -394,13 +373,6 @@ def test_each_way_to_attributes_has_its_cost(hfs_plan, apfs_plan):
             assert trace(plan.layout(), order=order, host="linux", work=warm).host_us == pytest.approx(3 * 8)
 
 
-def test_host_time_of_a_pass_is_its_own(hfs_plan):
-    """A warm pass with a small cache costs as much as the cold one: 24 us in all, before and after its reads."""
-    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
-    for warm in (False, True):
-        assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
-
-
 def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):
     """Leaf 6 begins with a's only record, so the listing of a ends in leaf 5 before it."""
     apfs_plan.entries[3] |= {"entry_node_row": 6, "inode_node_row": 7}
@@ -415,38 +387,6 @@ def test_threads_take_slices_of_the_list_in_step(hfs_plan):
     result = trace(hfs_plan.layout(), order="paths", host=host, work=Work(paths=["b", "b", "a/x", "a"]))
     assert rows_read(result) == [4, 3, 5]
     assert result.issuer.tolist() == [0, 0, 1, 1, 1, 1]
-
-
-def test_long_names_fill_a_buffer_sooner(plan):
-    """Names of 232 bytes take 256 each: 127 fit, so leaf 3 with the rest is listed after their stat reads."""
-    made = plan("hfsplus")
-    made.node("catalog", 1, 0)
-    for row in range(1, 5):
-        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
-    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=200, listing_node_row=1)
-    for number in range(200):
-        made.entry(2, 16 + number, f"{number:0232}", leaf=1 if number <= 127 else 3, thread=2 if number < 127 else 4)
-    made.case_sensitive = True
-    assert (32768 - 48) // 256 == 127
-    assert rows_read(trace(made.layout())) == [2, 3, 4]
-
-
-def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
-    """With 232-byte names, 127 per buffer, the second buffer begins with a search via index node 2 to leaf 4."""
-    made = plan("hfsplus")
-    made.node("catalog", 2, 0)
-    made.node("catalog", 1, 0x10000, parent=0)
-    made.node("catalog", 1, 0x20000, parent=0, rank=1)
-    made.node("catalog", 0, 0x30000, parent=1)
-    for row in range(4, 6):
-        made.node("catalog", 0, row * 0x10000, parent=2, rank=row - 3)
-    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=200, listing_node_row=3)
-    for number in range(200):
-        made.entry(2, 16 + number, f"{number:0232}", leaf=3 if number < 100 else 4 if number < 128 else 5, thread=3)
-    made.case_sensitive = True
-    result = trace(made.layout(), order="names")
-    assert rows_read(result) == [4, 2, 5]
-    assert causes(result) == ["next", "index", "next"]
 
 
 def test_nodes_of_hfsplus_have_room_of_their_own_on_macos(hfs_plan):

@@ -29,14 +29,11 @@ def tree(plan):
     return made.layout()
 
 
-def test_find_asks_for_directories_alone(hfs_plan):
+def test_find_asks_for_directories_alone(hfs_plan, tree):
     """Leaves 4 and 5 hold the threads of files, which du looks up and find does not."""
     assert rows_read(trace(hfs_plan.layout(), order="find")) == [3]
     assert rows_read(trace(hfs_plan.layout(), order="du")) == [3, 5, 4]
-
-
-def test_find_on_macos_gets_the_link_count_with_the_names(tree):
-    """Apple's fts requests it with any options (Libc fts.c), so find and FTS_NOSTAT read inodes, like du."""
+    # Apple's fts requests it with any options (Libc fts.c), so find and FTS_NOSTAT read inodes, like du.
     added = trace(tree, order="du", host="macos")
     for found in (
         trace(tree, order="find", host="macos"),
@@ -46,24 +43,20 @@ def test_find_on_macos_gets_the_link_count_with_the_names(tree):
         assert found.host_us == added.host_us
 
 
-def test_ls_goes_down_by_name_and_one_folder_does_not(tree):
-    """In byte order .git (5, 8) comes before a (3, 6) and a-b (4, 7); attributes of all directories are read before."""
+def test_programs_list_in_their_orders(tree):
+    """Programs sort and descend by their own rules."""
+    # In byte order .git (5, 8) comes before a (3, 6) and a-b (4, 7); attributes of all directories are read before.
     assert rows_read(trace(tree, order="ls")) == [3, 4, 5, 8, 6, 7]
     assert rows_read(trace(tree, order="ls-folder")) == [3, 4, 5]
     assert rows_read(trace(tree, order="ls-folder", work=Work(start_directory_id=16))) == [3, 6]
-
-
-def test_rsync_sorts_directories_with_a_slash_and_ls_without(tree):
-    """a-b comes before a/, but after a."""
+    # a-b comes before a/, but after a.
     assert rows_read(trace(tree, order="backup")) == [3, 4, 5, 8, 7, 6]
-
-
-def test_time_machine_gets_attributes_with_the_names(tree):
-    """On macOS a backup uses getattrlistbulk on every folder; on Linux rsync stats entry by entry."""
-    made, bulk = trace(tree, order="backup", host="macos"), trace(tree, order="bulk", host="macos")
-    assert made.image_offset.tolist() == bulk.image_offset.tolist()
-    assert made.host_us == bulk.host_us
-    assert trace(tree, order="backup").image_offset.tolist() != made.image_offset.tolist()
+    # a-b/g comes before a/f; .git (5) and its contents (8) are not looked up, and .git is not listed.
+    assert rows_read(trace(tree, order="git-status")) == [4, 7, 3, 6]
+    # MacOS reads the catalog's nodes by number; Linux has no such call and uses find.
+    for host, other in (("macos", "searchfs"), ("linux", "find")):
+        made, same = trace(tree, order="search", host=host), trace(tree, order=other, host=host)
+        assert made.image_offset.tolist() == same.image_offset.tolist()
 
 
 def test_folders_that_changed_are_looked_up_and_listed(tree):
@@ -71,24 +64,14 @@ def test_folders_that_changed_are_looked_up_and_listed(tree):
     read = trace(tree, order="backup-events", host="macos", work=Work(paths=["a-b", "/.git/"]))
     assert rows_read(read) == [4, 7, 5, 8]
     assert rows_read(trace(tree, order="backup-events", host="macos", work=Work(paths=["nowhere", "a/f"]))) == [6]
-
-
-def test_all_folders_that_changed_are_the_whole_walk(tree):
-    """If every folder is named, the root first, the leaves are those of a walk without a record."""
+    # If every folder is named, the root first, the leaves are those of a walk without a record.
     read = trace(tree, order="backup-events", host="macos", work=Work(paths=["/", "a", "a-b", ".git"]))
     assert set(rows_read(read)) == set(rows_read(trace(tree, order="backup", host="macos")))
-
-
-def test_git_sorts_whole_paths_and_leaves_its_own_directory_to_itself(tree):
-    """a-b/g comes before a/f; .git (5) and its contents (8) are not looked up, and .git is not listed."""
-    assert rows_read(trace(tree, order="git-status")) == [4, 7, 3, 6]
-
-
-def test_a_search_is_what_each_host_has_for_it(tree):
-    """MacOS reads the catalog's nodes by number; Linux has no such call and uses find."""
-    for host, other in (("macos", "searchfs"), ("linux", "find")):
-        made, same = trace(tree, order="search", host=host), trace(tree, order=other, host=host)
-        assert made.image_offset.tolist() == same.image_offset.tolist()
+    # On macOS a backup uses getattrlistbulk on every folder; on Linux rsync stats entry by entry.
+    made, bulk = trace(tree, order="backup", host="macos"), trace(tree, order="bulk", host="macos")
+    assert made.image_offset.tolist() == bulk.image_offset.tolist()
+    assert made.host_us == bulk.host_us
+    assert trace(tree, order="backup").image_offset.tolist() != made.image_offset.tolist()
 
 
 def map_of(sizes, packed=()):
@@ -108,19 +91,13 @@ def test_windows_grow_from_what_the_first_read_asks_for():
         assert (begin // page).tolist() == edges
         assert np.minimum(end // page, 100).tolist() == [*edges[1:], 100]
         assert not file.any()
-
-
-def test_windows_of_several_files_are_their_own():
-    """A small file, a compressed one that is read at once, and one that starts with a larger window."""
+    # A small file, a compressed one that is read at once, and one that starts with a larger window.
     page = 4096
     files = map_of([3 * page, 50 * page, 10 * page], packed=[1])
     file, begin, end = growing_windows(files, 32 * page, np.array([1, 1, 3 * page]))
     found = list(zip(file.tolist(), (begin // page).tolist(), np.minimum(end // page, 63).tolist(), strict=True))
     assert found == [(0, 0, 3), (1, 3, 53), (2, 53, 61), (2, 61, 63)]
-
-
-def test_windows_of_large_reads_are_all_of_one_size():
-    """They are aligned to the start of the file, and the last one ends with the file."""
+    # They are aligned to the start of the file, and the last one ends with the file.
     page = 4096
     file, begin, end = sequential_windows(map_of([page, 70 * page]), 32 * page)
     assert file.tolist() == [0, 1, 1, 1]

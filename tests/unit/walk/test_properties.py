@@ -49,6 +49,5 @@ def test_what_a_property_cannot_be_is_refused(name, text, reason):
 
 
 def test_every_property_has_its_source():
-    """Every property that can be set has a source."""
     assert set(property_values(LINUX)) == set(sources())
     assert all(len(source) == len(HOSTS) for source in sources().values())

@@ -29,10 +29,7 @@ def split_node(plan):
 def test_split_node_is_cut_at_its_pages(split_node):
     """The first page is 512 bytes at one place and 3584 at the other; the second page is the next 4096 bytes."""
     assert pieces(split_node, 0) == [(0x10200, 512), (0x50000, 3584), (0x50E00, 4096)]
-
-
-def test_split_node_is_two_requests_where_nodes_are_read_whole(split_node):
-    """One request for each piece."""
+    # One request for each piece.
     assert pieces(split_node, 0, "macos") == [(0x10200, 512), (0x50000, 7680)]
 
 

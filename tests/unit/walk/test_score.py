@@ -12,38 +12,25 @@ def reads(*blocks, length=4096) -> AccessTrace:
     return AccessTrace.from_reads(offsets, np.full(len(blocks), length, np.int64))
 
 
-def test_equal_traces_agree_fully():
-    """All blocks and all pairs are shared."""
+def test_scores_of_traces():
+    """Blocks are counted once, and order in pairs."""
+    # All blocks and all pairs are shared.
     result = score(reads(3, 1, 2), reads(3, 1, 2))
     assert (result.block_share, result.extra_share, result.pair_share) == (1.0, 0.0, 1.0)
-
-
-def test_order_counts_in_pairs_only():
-    """1 2 3 4 and 1 2 4 3 share all blocks, but only one of three steps (1 to 2) is predicted."""
+    # 1 2 3 4 and 1 2 4 3 share all blocks, but only one of three steps (1 to 2) is predicted.
     result = score(reads(1, 2, 3, 4), reads(1, 2, 4, 3))
     assert (result.block_share, result.pair_share) == (1.0, pytest.approx(1 / 3))
-
-
-def test_missed_and_extra_blocks_are_counted_over_the_real_ones():
-    """Three of four real blocks are predicted, and one of the four predicted blocks is not real."""
     result = score(reads(1, 2, 3, 4), reads(1, 2, 3, 9))
     assert (result.block_share, result.extra_share) == (0.75, 0.25)
-
-
-def test_repeated_reads_count_once():
-    """Only the first read of a block matters."""
+    # Only the first read of a block matters.
     assert first_blocks(reads(5, 6, 5, 7, 6), 4096).tolist() == [5, 6, 7]
-
-
-def test_large_reads_are_cut_into_blocks():
-    """One read of 8 KiB equals two of 4 KiB."""
+    # One read of 8 KiB equals two of 4 KiB.
     assert score(reads(4, length=8192), reads(4, 5)).pair_share == 1.0
-
-
-def test_blocks_shrink_to_the_alignment_of_the_reads():
-    """A read of 512 bytes at 1024 requires blocks of 512 bytes."""
+    # A read of 512 bytes at 1024 requires blocks of 512 bytes.
     odd = AccessTrace.from_reads(np.array([1024]), np.array([512]))
     assert block_size(odd, reads(0)) == 512
+    # Nothing was read and nothing was predicted.
+    assert score(reads(), reads()).pair_share == 1.0
 
 
 def test_differences_are_told_by_tree(hfs_plan):
@@ -54,8 +41,3 @@ def test_differences_are_told_by_tree(hfs_plan):
     result = score(real, predicted, layout)
     assert result.missed == {"unknown": 1}
     assert result.extra == {"catalog leaf": 2}
-
-
-def test_empty_traces_agree():
-    """Nothing was read and nothing was predicted."""
-    assert score(reads(), reads()).pair_share == 1.0

@@ -21,10 +21,14 @@ from layoutscope.walk.host import host_profile
 from tests.unit.walk.conftest import rows_read
 
 
-def test_packed_nodes_lie_in_key_order(apfs_plan):
-    """Fs root, then object map, then leaves 4 to 7 are contiguous from 0: leaf 4 is the fifth block."""
+def test_packed_and_clumped_nodes(apfs_plan):
+    """Packed nodes are in key order, clumped ones keep theirs."""
+    # Fs root, then object map, then leaves 4 to 7 are contiguous from 0: leaf 4 is the fifth block.
     nodes = pack_nodes(apfs_plan.layout()).nodes
     assert nodes["image_offset"].to_list() == [4096, 8192, 12288, 0, 16384, 20480, 24576, 28672]
+    # The eight nodes of the plan are in ascending order, 64 KiB apart; clumped they are 4 KiB apart.
+    nodes = clump_nodes(apfs_plan.layout()).nodes
+    assert nodes["image_offset"].to_list() == [4096 * place for place in range(8)]
 
 
 def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
@@ -38,12 +42,6 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
     assert "overflow" not in {packed.causes[code] for code in packed.cause}
 
 
-def test_clumped_nodes_keep_their_order(apfs_plan):
-    """The eight nodes of the plan are in ascending order, 64 KiB apart; clumped they are 4 KiB apart."""
-    nodes = clump_nodes(apfs_plan.layout()).nodes
-    assert nodes["image_offset"].to_list() == [4096 * place for place in range(8)]
-
-
 @pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
 def test_moving_nodes_does_not_change_what_is_read(apfs_plan, lay_out):
     """The reads have the same number, causes and order; only addresses differ."""
@@ -52,6 +50,9 @@ def test_moving_nodes_does_not_change_what_is_read(apfs_plan, lay_out):
     assert np.array_equal(before.cause, after.cause)
     assert np.array_equal(before.directory_id, after.directory_id)
     assert not np.array_equal(before.image_offset, after.image_offset)
+    # Nodes that are already in place are not changed: the layout is the same.
+    once = lay_out(apfs_plan.layout())
+    assert lay_out(once) is once
 
 
 def test_without_snapshots_map_leaves_merge(apfs_plan):
@@ -64,33 +65,21 @@ def test_without_snapshots_map_leaves_merge(apfs_plan):
     assert 0x20000 not in trace(changed).image_offset
 
 
-@pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
-def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, lay_out):
-    """Nodes that are already in place are not changed: the layout is the same."""
-    once = lay_out(apfs_plan.layout())
-    assert lay_out(once) is once
-
-
-def test_nodes_in_the_order_of_the_walk_are_read_on_and_on(apfs_plan):
-    """Each read begins where the last one ended, except for nodes that the mount has read before."""
+def test_orders_of_nodes(apfs_plan):
+    """Nodes in the order of a work are read on and on."""
+    # Each read begins where the last one ended, except for nodes that the mount has read before.
     layout = apfs_plan.layout()
     reads = trace(lay_in_read_order(layout, trace(layout)))
     ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
     assert (reads.image_offset[1:] == ends).all()
     assert len(reads) == len(trace(layout)) > 2
-
-
-def test_the_order_of_a_work_is_its_own(apfs_plan):
-    """Nodes are placed in the order of the given reads: here from last to first."""
+    # Nodes are placed in the order of the given reads: here from last to first.
     layout = apfs_plan.layout()
     reads = trace(layout)
     back = reads[np.arange(len(reads))[::-1]]
     moved = trace(lay_in_read_order(layout, back))
     assert (np.diff(moved.image_offset) < 0).all()
-
-
-def test_first_reads_of_pages_and_of_several_nodes():
-    """A read within a node counts for it, one of three nodes for all of them; an unread node comes last."""
+    # A read within a node counts for it, one of three nodes for all of them; an unread node comes last.
     reads = AccessTrace.from_reads(np.array([12288, 16384, 4096]), np.array([4096, 24576, 4096]))
     nodes = np.array([0, 8192, 16384, 24576, 32768, 40960])
     turn = first_reads(reads, np.zeros(6, np.uint8), nodes)

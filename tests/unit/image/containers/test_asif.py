@@ -59,8 +59,9 @@ def test_a_disk_reads_back(swapped):
         source.read(source.size_bytes - 1, 2)
 
 
-def test_sectors_that_were_never_written_are_zeros():
-    """In a partial chunk the bitmap decides sector by sector, whatever the file holds."""
+def test_sectors_of_any_state_and_size():
+    """The bitmap decides sector by sector."""
+    # In a partial chunk the bitmap decides sector by sector, whatever the file holds.
     rng = np.random.default_rng(5)
     sectors = [
         noise(SECTOR, 10 + place) if rng.random() < 0.5 else bytes(SECTOR) for place in range(4 * CHUNK // SECTOR)
@@ -70,6 +71,18 @@ def test_sectors_that_were_never_written_are_zeros():
     assert source.read(0, len(disk)) == disk
     for at, length in rng.integers(0, len(disk) // 2, (200, 2)).tolist():
         assert source.read(at, length) == disk[at : at + length]
+    # States 2 and 3 have never been observed, so the contents of such a sector are not guessed.
+    image = asif(Plan(noise(CHUNK), partial=frozenset({0}), with_metadata=False))
+    at = image.index(b"\x55" * (CHUNK // SECTOR // 4))
+    source = open_asif(MemorySource(changed(image, **{f"_{at}": b"\x95"})))
+    assert source.read(4 * SECTOR, SECTOR) == noise(CHUNK)[4 * SECTOR : 5 * SECTOR]
+    with pytest.raises(FormatError) as caught:
+        source.read(0, CHUNK)
+    assert caught.value.image_offset == at
+    # The disk has the sector size of its image, and groups of 16,384 chunks.
+    disk = noise(131_072) + bytes(131_072) + noise(131_072, 4)
+    source = opened(Plan(disk, len_chunk=262_144, len_sector=4096))
+    assert (source.read(0, len(disk)), source.sector_size_bytes) == (disk, 4096)
 
 
 def test_a_volume_in_an_image_is_the_volume(tmp_path):
@@ -174,16 +187,14 @@ def test_a_lost_table_is_never_read(entry):
     assert source.read(2048 * CHUNK, 10) == bytes(10)
 
 
-def test_tables_that_share_a_chunk_are_both_lost():
-    """Nothing shows which of them the chunk belongs to."""
+def test_tables_and_files_that_are_lost():
+    """What is lost counts as never read, and is told."""
+    # Nothing shows which of them the chunk belongs to.
     image = asif(Plan(DISK, more_sectors=200_000))
     table = image[DIRECTORIES[0] + 8 : DIRECTORIES[0] + 16]
     source = open_asif(MemorySource(changed(image, **{f"_{DIRECTORIES[0] + 16}": table})))
     assert source.unread_ranges().tolist() == [[0, source.size_bytes]]
-
-
-def test_a_cut_off_file_lacks_its_last_chunks():
-    """In a truncated copy, everything after the end of the file counts as never read."""
+    # In a truncated copy, everything after the end of the file counts as never read.
     image = asif(Plan(DISK, with_metadata=False))
     order = [image[at : at + CHUNK] for at in range(0, len(image), CHUNK)]
     first = order[0].replace(struct.pack(">QQ", 7, 4), struct.pack(">QQ", 7, 1))
@@ -197,6 +208,14 @@ def test_a_cut_off_file_lacks_its_last_chunks():
     source = open_asif(MemorySource(moved[: -CHUNK - 1]))
     assert source.unread_ranges().tolist() == [[2 * CHUNK, 2 * CHUNK]]
     assert source.read(0, 2 * CHUNK) == DISK[: 2 * CHUNK]
+    # A scan that does not need these chunks still ends with an error, because the file has no chunk 999.
+    image = asif(Plan(DISK))
+    source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", WHOLE | 999)})))
+    (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "error")
+    assert f"which ends at byte {len(image):,}, has none; 32.0 KiB of the disk" in finding.message
+    assert f"the first at byte {3 * CHUNK:,} of it" in finding.message
+    assert open_asif(MemorySource(image)).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -227,24 +246,6 @@ def test_other_versions_are_named(at, value):
         opened(Plan(DISK), **{f"_{at}": value})
 
 
-def test_unknown_states_of_sectors_are_errors():
-    """States 2 and 3 have never been observed, so the contents of such a sector are not guessed."""
-    image = asif(Plan(noise(CHUNK), partial=frozenset({0}), with_metadata=False))
-    at = image.index(b"\x55" * (CHUNK // SECTOR // 4))
-    source = open_asif(MemorySource(changed(image, **{f"_{at}": b"\x95"})))
-    assert source.read(4 * SECTOR, SECTOR) == noise(CHUNK)[4 * SECTOR : 5 * SECTOR]
-    with pytest.raises(FormatError) as caught:
-        source.read(0, CHUNK)
-    assert caught.value.image_offset == at
-
-
-def test_sectors_of_4096_bytes():
-    """The disk has the sector size of its image, and groups of 16,384 chunks."""
-    disk = noise(131_072) + bytes(131_072) + noise(131_072, 4)
-    source = opened(Plan(disk, len_chunk=262_144, len_sector=4096))
-    assert (source.read(0, len(disk)), source.sector_size_bytes) == (disk, 4096)
-
-
 OTHER_READER = """
 import sys
 from dissect.hypervisor.disk.asif import ASIF
@@ -272,14 +273,3 @@ def test_another_reader_sees_the_same(tmp_path, more, swapped):
     theirs = subprocess.run([python, "-c", OTHER_READER, path, str(len(DISK) + 5000)], capture_output=True, check=True)
     with open_image(path) as source:
         assert theirs.stdout[: source.size_bytes] == source.read(0, min(source.size_bytes, len(DISK) + 5000))
-
-
-def test_chunks_that_are_not_read_are_told():
-    """A scan that does not need these chunks still ends with an error, because the file has no chunk 999."""
-    image = asif(Plan(DISK))
-    source = open_asif(MemorySource(changed(image, **{f"_{reference(image, 3)}": struct.pack(">Q", WHOLE | 999)})))
-    (finding,) = source.findings
-    assert (finding.code, finding.level) == ("container-invalid", "error")
-    assert f"which ends at byte {len(image):,}, has none; 32.0 KiB of the disk" in finding.message
-    assert f"the first at byte {3 * CHUNK:,} of it" in finding.message
-    assert open_asif(MemorySource(image)).findings == ()

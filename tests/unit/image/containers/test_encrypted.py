@@ -14,6 +14,7 @@ from fixtures.wrappers import encrypted, encrypted_chunks, former_encrypted, spa
 from layoutscope import scan
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.image import open_image
+from tests.cases import for_each
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
 pytest.importorskip("cryptography", reason="the extra 'crypto' is not installed")
@@ -92,20 +93,27 @@ def test_an_image_that_is_cut(tmp_path):
         assert f"{8192 + 10 * 4096 + 100:,}" in finding.message
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
+@for_each(
+    "write, place, value, words",
     [
-        (52, 0, "chunks of 0"),
-        (52, 1 << 21, "chunks of 2,097,152"),
-        (24, 192, "keys of 192 bits"),
-        (4096 + 8, 20_000_000, "takes 20,000,000 rounds"),
-        (4096 + 12, 33, "sizes of a wrapped key"),
-        (4096 + 100, 8192, "sizes of a wrapped key"),
+        (encrypted, 52, 0, "chunks of 0"),
+        (encrypted, 52, 1 << 21, "chunks of 2,097,152"),
+        (encrypted, 24, 192, "keys of 192 bits"),
+        (encrypted, 4096 + 8, 20_000_000, "takes 20,000,000 rounds"),
+        (encrypted, 4096 + 12, 33, "sizes of a wrapped key"),
+        (encrypted, 4096 + 100, 8192, "sizes of a wrapped key"),
+        # Version 1 has a trailer of 1,276 bytes.
+        (former_encrypted, 0x10 - 1276, 0, "chunks of 0"),
+        (former_encrypted, 0x30 - 1276, 20_000_000, "takes 20,000,000 rounds"),
+        (former_encrypted, 0x34 - 1276, 33, "sizes of a wrapped key"),
+        (former_encrypted, 0x88 - 1276, 264, "keys of 1920 bits"),
+        (former_encrypted, 0x1B4 - 1276, 264, "sizes of a wrapped key"),
+        (former_encrypted, 0x1B4 - 1276, 8, "sizes of a wrapped key"),
     ],
 )
-def test_headers_that_cannot_be(tmp_path, place, value, words):
+def test_headers_that_cannot_be(tmp_path, write, place, value, words):
     """One line names the impossible field; no password is tried."""
-    data = bytearray(encrypted(DISK, WORD))
+    data = bytearray(write(DISK, WORD))
     struct.pack_into(">I", data, place, value)
     with pytest.raises(FormatError, match=words):
         open_image(written(tmp_path, data), password=WORD)
@@ -115,25 +123,6 @@ def test_an_image_that_no_password_opens(tmp_path):
     """An image with certificates only is refused."""
     with pytest.raises(UnsupportedError, match="no password opens"):
         open_image(written(tmp_path, encrypted(DISK, WORD, kind=2)), password=WORD)
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
-    [
-        (0x10, 0, "chunks of 0"),
-        (0x30, 20_000_000, "takes 20,000,000 rounds"),
-        (0x34, 33, "sizes of a wrapped key"),
-        (0x88, 264, "keys of 1920 bits"),
-        (0x1B4, 264, "sizes of a wrapped key"),
-        (0x1B4, 8, "sizes of a wrapped key"),
-    ],
-)
-def test_trailers_that_cannot_be(tmp_path, place, value, words):
-    """The same for version 1, whose trailer has 1,276 bytes; no password is tried."""
-    data = bytearray(former_encrypted(DISK, WORD))
-    struct.pack_into(">I", data, len(data) - 1276 + place, value)
-    with pytest.raises(FormatError, match=words):
-        open_image(written(tmp_path, data), password=WORD)
 
 
 def encrypted_bundle(tmp_path, *, chunk=512, key_bits=128):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 
 import numpy as np
 import pytest
@@ -58,10 +57,7 @@ def test_a_sparse_image_of_many_bands():
         assert source.read(0, len(disk)) == disk
         assert source.holes.tolist() == [[len(disk), 4 * MIB - len(disk)]]
         assert source.findings == ()
-
-
-def test_a_sparse_image_of_more_sectors_than_32_bits_count():
-    """If both counts agree in 32 bits, the longer one is right."""
+    # If both counts agree in 32 bits, the longer one is right.
     size = 2**41 + 2**21
     source = unwrap(MemorySource(sparse_image(DISK, size=size)))
     assert source.size_bytes == size
@@ -131,12 +127,12 @@ def test_two_names_for_one_block_are_both_unread():
     struct.pack_into("<I", short, 64 + 4 * 5, 0)
     struct.pack_into("<I", short, 64 + 4 * 1, 0)
     assert unwrap(MemorySource(bytes(short))).findings == ()
-
-
-def test_a_disk_that_was_not_closed():
-    """Parallels flags a disk that is being written to."""
+    # Parallels flags a disk that is being written to.
     (finding,) = unwrap(MemorySource(parallels(DISK, in_use=True))).findings
     assert (finding.code, finding.level) == ("container-invalid", "warning")
+    # They are not a disk without the parent file.
+    with pytest.raises(UnsupportedError, match=r"differences.*VBoxManage"):
+        unwrap(MemorySource(vdi(DISK, kind=4)))
 
 
 @pytest.mark.parametrize(
@@ -157,19 +153,12 @@ def test_headers_that_cannot_be(image):
         unwrap(MemorySource(image))
 
 
-def test_differences_of_a_virtualbox_disk_are_refused():
-    """They are not a disk without the parent file."""
-    with pytest.raises(UnsupportedError, match=r"differences.*VBoxManage"):
-        unwrap(MemorySource(vdi(DISK, kind=4)))
-
-
 @pytest.mark.parametrize("form", ["parallels", "vdi"])
 @pytest.mark.parametrize("options", [[], ["-S", "0"]], ids=["sparse", "all stored"])
-def test_disks_of_qemu(tmp_path, peer, form, options):
+def test_disks_of_qemu(tmp_path, convert, form, options):
     """Data written by QEMU reads back unchanged."""
     (tmp_path / "raw").write_bytes(DISK)
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", form, *options]
-    subprocess.run([*command, tmp_path / "raw", tmp_path / "a"], check=True)
+    convert(tmp_path / "raw", tmp_path / "a", form, *options)
     with open_image(tmp_path / "a") as source:
         assert source.read(0, len(DISK)) == DISK
         assert source.findings == ()
@@ -212,27 +201,22 @@ def test_folders_of_parallels_that_are_refused(tmp_path):
         open_image(path)
 
 
-@pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB])
-def test_a_short_file_of_a_folder_shifts_nothing(tmp_path, lost):
-    """The next part begins at the sector given in the descriptor; missing data counts as never read."""
+@pytest.mark.parametrize("lost", [512, 3 * MIB + 512, 4 * MIB, -4])
+def test_a_short_or_long_file_of_a_folder_shifts_nothing(tmp_path, lost):
+    """The next part begins at the sector given in the descriptor; missing data counts as never read.
+
+    Data beyond its part of the disk is ignored, with a warning; the last part may be longer.
+    """
     path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
-    (path / "first.hds").write_bytes(DISK[: 4 * MIB - lost])
+    (path / "first.hds").write_bytes(DISK[: 4 * MIB - max(lost, 0)] + b"m" * -lost)
     (path / "last.hds").write_bytes(DISK[4 * MIB :])
+    told = ("image-incomplete", "error") if lost > 0 else ("container-invalid", "warning")
     with open_image(path) as source:
+        kept = 4 * MIB - max(lost, 0)
         assert source.size_bytes == len(DISK) == 14337 * 512
-        assert source.read(4 * MIB, len(DISK) - 4 * MIB) == DISK[4 * MIB :]
-        assert source.unread_ranges().tolist() == [[4 * MIB - lost, lost]]
-        assert [(item.code, item.level) for item in source.findings] == [("image-incomplete", "error")]
-
-
-def test_a_long_file_of_a_folder_shifts_nothing(tmp_path):
-    """Data beyond its part of the disk is ignored, with a warning; the last part may be longer."""
-    path = folder(tmp_path / "a.hdd", [(0, 8192, ["first.hds"]), (8192, 14337, ["last.hds"])])
-    (path / "first.hds").write_bytes(DISK[: 4 * MIB] + b"more")
-    (path / "last.hds").write_bytes(DISK[4 * MIB :])
-    with open_image(path) as source:
-        assert source.read(0, len(DISK)) == DISK
-        assert [(item.code, item.level) for item in source.findings] == [("container-invalid", "warning")]
+        assert source.read(0, kept) + source.read(4 * MIB, len(DISK) - 4 * MIB) == DISK[:kept] + DISK[4 * MIB :]
+        assert source.unread_ranges().tolist() == [[kept, lost]] * (lost > 0)
+        assert [(item.code, item.level) for item in source.findings] == [told]
 
 
 @pytest.mark.parametrize("spans", [[(0, 100), (101, 200)], [(1, 100), (100, 200)], [(0, 100), (99, 200)]])

@@ -139,18 +139,16 @@ def test_a_damaged_chunk_counts_as_not_read(chunk):
         source.read(start, 512)
 
 
-def test_the_read_that_finds_a_damaged_chunk_gives_no_zeros():
-    """It fails like all later reads; before it, the damage is not known."""
+def test_damaged_chunks_and_far_places():
+    """Damage gives no zeros, and places have more than 31 bits."""
+    # It fails like all later reads; before it, the damage is not known.
     image = bytearray(expert_witness(DISK)[0])
     image[image.index(b"sectors".ljust(16, b"\0")) + 76 + 50] ^= 0x55
     source = FailingSource(unwrap(MemorySource(bytes(image), "a.E01")))
     with pytest.raises(UnreadError):
         source.read(0, 512)
     assert source.read(CHUNK, 512) == DISK[CHUNK : CHUNK + 512]
-
-
-def test_places_behind_two_gibibytes():
-    """There the highest bit is part of the offset: entries decrease once, and no later chunk is compressed."""
+    # There the highest bit is part of the offset: entries decrease once, and no later chunk is compressed.
     from layoutscope.image.containers.witness import _decode_entries
 
     places = [0x7FFF0000, 0x80000000 | 0x7FFF8004, 0x80000008, 0x80008010]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,17 +10,6 @@ from layoutscope.structs.arrays import order_of, runs_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from layoutscope.structs.arrays import I64, U8
-
-
-def plain_first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
-    """Find first places; the twin of the kernel."""
-    first = np.full(bound, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
-    is_first = np.zeros(len(codes), np.bool_)
-    is_first[first[first >= 0]] = True
-    return np.flatnonzero(is_first)
 
 
 def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -44,12 +33,3 @@ def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int
         return np.empty((0, 2), np.int64)
     inside = state[:-1] == wanted
     return runs_of(edges[:-1][inside], np.diff(edges)[inside])
-
-
-def plain_copy(source: U8, offsets: I64, lengths: I64, places: I64, target: U8) -> None:
-    """Copy pieces in numpy, grouped by length, through views in which row i is the bytes from i on."""
-    for length in sorted(set(lengths.tolist())):
-        chosen = np.flatnonzero(lengths == length)
-        rows = np.ndarray((len(source) - length + 1, length), np.uint8, source, strides=(1, 1))
-        out = np.ndarray((len(target) - length + 1, length), np.uint8, target, strides=(1, 1))
-        out[places[chosen]] = rows[offsets[chosen]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.structs.arrays import ranges, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, _Formulas
+from layoutscope.structs.leaves import NO_LEAF, TEXT_DTYPE, LeafTables, _Traced
 from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -254,5 +254,5 @@ def _recoded(raw: bytes, coding: str) -> bytes:
 
 def _end_of(record_type: RecordType, column: RecordColumn) -> int:
     """Return the distance from a record's start to the end of a column's field."""
-    field = _Formulas(record_type).traced(column).field
+    field = record_type.evaluate(column, _Traced).field
     return field.offset + field.width

@@ -151,21 +151,23 @@ def test_each_block_is_what_the_two_tables_make_of_it(result, later):
     assert {most for _, most in found} >= {"moved-here", "moved-away", "went", "new-data", "old-data", "stayed"}
 
 
-def test_the_sentence_counts_what_the_tables_count(result, later):
-    """Three leaves were moved and one removed, as the first sentence of the picture says."""
+def test_sentences_and_directions_of_a_change(result, later):
+    """Sentences count what the tables count, in both directions."""
+    # Three leaves were moved and one removed, as the first sentence of the picture says.
     disk = _difference(result, later)
     assert "3 nodes of metadata moved, 0 came and 1 went" in disk.story[0]
     assert disk.story[0].startswith("From Monday to Friday, ")
     assert any("file data is gone" in sentence for sentence in disk.story)
-
-
-def test_backwards_what_came_is_what_went(result, later):
-    """In reverse, what exists now is what existed before, unless something else took its place."""
+    # In reverse, what exists now is what existed before, unless something else took its place.
     forth, back = (_difference(*pair) for pair in ((result, later), (later, result)))
     one, other = ({share.item.key: share.size_bytes for share in share_by_change(disk)} for disk in (forth, back))
     assert one["moved-here"] == other["moved-here"] > 0
     assert one["moved-away"] == other["moved-away"] > 0
     assert (one["came"], one["went"] > 0) == (other["went"], other["came"] > 0)
+    # States are named by their properties, not by their images.
+    page = map_page([result, later], difference=True, names=False)
+    assert "From the earlier state to the later state" in page
+    assert Path(result.image.name).stem not in page
 
 
 def test_the_time_is_that_of_all_volumes(tmp_path):
@@ -177,8 +179,9 @@ def test_the_time_is_that_of_all_volumes(tmp_path):
     assert any(sentence.startswith(told) for sentence in _difference(found, found).story)
 
 
-def test_nothing_is_said_to_have_changed_where_nothing_did(result):
-    """A state compared with itself has no changed byte, and the sentence says so."""
+def test_states_that_are_equal_or_unrelated(result):
+    """Nothing changed, or the volume is another one."""
+    # A state compared with itself has no changed byte, and the sentence says so.
     disk = _difference(result, result)
     held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert all(held[item.key] == 0 for item in CHANGES)
@@ -186,6 +189,20 @@ def test_nothing_is_said_to_have_changed_where_nothing_did(result):
     assert disk.story[0].startswith("Nothing moved, came or went between Monday and Friday")
     drawn = figure([disk], [share_by_change(disk)])
     assert {trace["meta"]["role"] for trace in drawn["data"]} == {"data"}
+    # Another identifier, none, another place in the image, one state or three: each is refused with a message.
+    for other in (with_facts(result, uuid="another"), with_facts(result, image_offset=4096)):
+        with pytest.raises(UsageError, match="not two states of one volume"):
+            map_page([result, other], difference=True)
+    nameless = with_facts(result, uuid="")
+    with pytest.raises(UsageError, match="not two states of one volume"):
+        map_page([nameless, nameless], difference=True)
+    for several in ([result], [result] * 3):
+        with pytest.raises(UsageError, match="takes two states"):
+            map_page(several, difference=True)
+    # None of them is red, which is reserved for damage.
+    keys = {role.key for role in ROLES}
+    assert {item.role for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
+    assert "damaged" not in keys
 
 
 def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged(result, later):
@@ -206,30 +223,3 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
     assert any("Unknown for" in sentence for sentence in disk.story)
     same = _difference(blind, blind)
     assert not any(sentence.startswith("Nothing moved") for sentence in same.story)
-
-
-def test_what_is_no_state_of_the_same_volume_is_refused(result):
-    """Another identifier, none, another place in the image, one state or three: each is refused with a message."""
-    for other in (with_facts(result, uuid="another"), with_facts(result, image_offset=4096)):
-        with pytest.raises(UsageError, match="not two states of one volume"):
-            map_page([result, other], difference=True)
-    nameless = with_facts(result, uuid="")
-    with pytest.raises(UsageError, match="not two states of one volume"):
-        map_page([nameless, nameless], difference=True)
-    for several in ([result], [result] * 3):
-        with pytest.raises(UsageError, match="takes two states"):
-            map_page(several, difference=True)
-
-
-def test_without_names_no_file_is_named(result, later):
-    """States are named by their properties, not by their images."""
-    page = map_page([result, later], difference=True, names=False)
-    assert "From the earlier state to the later state" in page
-    assert Path(result.image.name).stem not in page
-
-
-def test_every_change_has_a_role():
-    """None of them is red, which is reserved for damage."""
-    keys = {role.key for role in ROLES}
-    assert {item.role for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
-    assert "damaged" not in keys

@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.report.map import MapDisk, MapWalk
-from layoutscope.report.map.panels import directories, directory_charts
+from layoutscope.report.map.panels import ALL, directories, directory_charts
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -48,63 +48,50 @@ HOME = ((1, 2, "root", "directory", 0), (2, 16, "home", "directory", 0), (16, 20
 WORK = ((1, 2, "root", "directory", 0), (2, 16, "work", "directory", 0), (16, 21, "b", "file", 40))
 
 
-def _boxes(found: dict) -> dict[str, tuple]:
-    return {
-        key: (parent, name, seconds, entries, size)
-        for key, parent, name, seconds, entries, size in zip(
-            *(found[column] for column in ("id", "parent", "name", "seconds", "entries", "bytes")), strict=True
-        )
-    }
-
-
 def test_folders_of_one_number_on_two_volumes_are_two_boxes():
-    """Each has its own volume's name, time, entries and bytes; roots are named after their volumes."""
+    """Each has its own volume's name and time; roots are named after their volumes."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
     walks = [_walk(0, (16, 3.0), (2, 1.0)), _walk(0, (16, 9.0), drive="sata-ssd"), _walk(1, (16, 5.0))]
     called = {0: "Home", 1: "Work"}
     found = directories(MapDisk("both", "", layouts, 0, 4096, 4096, walks, called=called), names=True)
-    assert _boxes(found) == {
-        "0:2": (None, "Home /", 1.0, 1, 0),
-        "0:16": ("0:2", "home", 3.0, 1, 700),
-        "1:2": (None, "Work /", 0.0, 1, 0),
-        "1:16": ("1:2", "work", 5.0, 1, 40),
-    }
-    assert found["whole"] == {"seconds": 9.0, "entries": 4, "bytes": 740}
-    assert (found["shown"], found["total"]) == (4, 4)
+    boxes = [
+        ("0:2", ALL, "Home /", 1.0), ("0:16", "0:2", "home", 3.0),
+        ("1:2", ALL, "Work /", 0.0), ("1:16", "1:2", "work", 5.0),
+    ]  # fmt: skip
+    assert found == (boxes, 9.0, 4)
 
 
 def test_the_root_is_one_box():
     """The root's parent is not a directory; a directory whose entry is lost is not called the root."""
     lost = ((77, 78, "orphan", "file", 9),)
     found = directories(MapDisk("", "", [_layout("Home", *HOME, *lost)], 0, 1, 1, [_walk(0, (16, 1.0))]), names=True)
-    assert _boxes(found) == {
-        "0:2": (None, "/", 0.0, 1, 0),
-        "0:16": ("0:2", "home", 1.0, 1, 700),
-        "0:77": (None, "directory 77", 0.0, 1, 9),
-    }
+    boxes = [("0:2", ALL, "/", 0.0), ("0:16", "0:2", "home", 1.0), ("0:77", ALL, "directory 77", 0.0)]
+    assert found == (boxes, 1.0, 3)
 
 
 def test_no_name_stands_where_names_are_left_out():
     """Directories and volumes are shown by number."""
     layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
     called, walks = {0: "volume 1", 1: "volume 2"}, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]
-    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
-    assert set(found["name"]) == {"volume 1 /", "volume 2 /", "directory 16"}
+    boxes, _, _ = directories(MapDisk("", "", layouts, 0, 4096, 4096, walks, called=called), names=False)
+    assert {name for _, _, name, _ in boxes} == {"volume 1 /", "volume 2 /", "directory 16"}
 
 
 def test_reads_that_no_directory_caused_have_a_box_of_their_own():
     """With that box, all boxes together make up the walk."""
-    found = directories(MapDisk("", "", [_layout("Home", *HOME)], 0, 1, 1, [_walk(0, (0, 2.0), (2, 1.0))]), names=True)
-    assert _boxes(found)["0:0"] == (None, "no directory", 2.0, 0, 0)
-    assert found["whole"]["seconds"] == 3.0
+    disk = MapDisk("", "", [_layout("Home", *HOME)], 0, 1, 1, [_walk(0, (0, 2.0), (2, 1.0))])
+    boxes, seconds, _ = directories(disk, names=True)
+    assert ("0:0", ALL, "no directory", 2.0) in boxes
+    assert seconds == sum(own for *_, own in boxes) == 3.0
 
 
 def test_a_directory_that_lies_in_itself_is_a_top():
     """Damage can create cycles of directories, which no treemap can draw; their descendants become tops as well."""
     circle = ((5, 6, "x", "directory", 0), (6, 5, "y", "directory", 0), (5, 7, "z", "directory", 0))
-    found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
-    parents = dict(zip(found["id"], found["parent"], strict=True))
-    assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, None]
+    disk = MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))])
+    boxes, _, _ = directories(disk, names=True)
+    parents = {box: parent for box, parent, _, _ in boxes}
+    assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [ALL] * 4
 
 
 def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):

@@ -43,16 +43,13 @@ def test_entries_lead_to_those_of_their_directories():
     assert unpacked(packed["above"]) == [-1, 0, 1, 0, -1, -1, 5]
     assert ids(packed["orphan"]) == [1, 99, 1]
     assert unpacked(packed["node"]) == [0, 0, 1, 1, -1, 2, 2]
-
-
-SPELLED = {"b\0d\0": "b\\u0000d\\u0000", "</script>": "<\\u002fscript>", "..": "\\u002e\\u002e"}
-
-
-def test_names_come_back_whatever_they_hold():
-    """Names have any script and length, or are missing; a zero byte (the separator) and a slash are escaped."""
+    # Names have any script and length, or are missing; a zero byte (the separator) and a slash are escaped.
     names = ["", "b\0d\0", "..", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
     told = ["" if name is None else SPELLED.get(name, name) for name in names]
     assert _names({"names": pack_names(TextColumn.of(names))}) == told
+
+
+SPELLED = {"b\0d\0": "b\\u0000d\\u0000", "</script>": "<\\u002fscript>", "..": "\\u002e\\u002e"}
 
 
 @pytest.mark.parametrize("many", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])

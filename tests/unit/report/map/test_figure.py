@@ -58,8 +58,9 @@ def pair():
     return disks([scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")])
 
 
-def test_ink_of_a_role_is_its_share_of_the_bytes(result):
-    """A share of 1.7 % takes 1.7 % of the picture, in the figure and on the page without a script."""
+def test_bars_are_those_of_the_tables(result):
+    """Ink is a share of the bytes."""
+    # A share of 1.7 % takes 1.7 % of the picture, in the figure and on the page without a script.
     disk, shares = _held(result)
     span = scale_of([disk], [shares])
     expected: dict[str, float] = {}
@@ -74,10 +75,7 @@ def test_ink_of_a_role_is_its_share_of_the_bytes(result):
         path = re.search(f'class="fill-{role}" d="([^"]*)"', svg)
         assert path is not None
         assert sum(map(float, WIDTHS.findall(path[1]))) / (100 * BINS) == pytest.approx(share, abs=1e-4)
-
-
-def test_bars_with_metadata_are_those_of_the_tables(result):
-    """A bar contains metadata of the file list exactly where a node is."""
+    # A bar contains metadata of the file list exactly where a node is.
     disk, shares = _held(result)
     (layout,) = [layout for layout in disk.layouts if layout.entries.height]
     tree = {"HFS+": "catalog", "APFS": "fs"}[layout.facts.variant]
@@ -91,7 +89,6 @@ def test_bars_with_metadata_are_those_of_the_tables(result):
 
 
 def test_each_read_is_a_dot_in_its_time(result):
-    """There are as many dots as reads, each at the trace's time and position; a line connects all of them."""
     disk, shares = _held(result)
     walk = disk.walks[0]
     drawn = figure([disk], [shares])
@@ -122,8 +119,9 @@ def test_reads_that_are_left_out_are_said_to_be(result, monkeypatch):
     assert 25 < sum(len(trace["x"]) for trace in dots) <= 50
 
 
-def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
-    """All position axes match, and all time axes; the labels at the ends are the walks' times."""
+def test_axes_and_sentences_of_two_disks(pair):
+    """Axes match, and each drive has its sentence."""
+    # All position axes match, and all time axes; the labels at the ends are the walks' times.
     layout = figure(pair, shares_of(pair))["layout"]
     assert layout["yaxis2"]["matches"] == "y"
     assert layout["xaxis4"]["matches"] == "x2"
@@ -131,6 +129,13 @@ def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
     ends = [note for note in layout["annotations"] if note["name"] == "end"]
     assert [note["x"] for note in ends] == pytest.approx([disk.walks[0].seconds for disk in pair])
     assert [note["text"].partition(",")[0] for note in ends] == ["<b>HFS+: 667 ms</b>", "<b>APFS: 4.55 s</b>"]
+    # Sentence and causes belong to the drive selected in the list.
+    sentences = {drive: headline_of(pair, drive) for drive in drives_of(pair)}
+    assert len(set(sentences.values())) == len(sentences) == 3
+    assert headline_of(pair) == sentences[drives_of(pair)[0]]
+    causes = {drive: cause_of(pair, drive) for drive in sentences}
+    assert "waiting for the platter to turn" in causes["generic-5400-2.5"]
+    assert "platter" not in causes["sata-ssd"]
 
 
 @pytest.mark.parametrize(
@@ -147,25 +152,13 @@ def test_long_times_are_shown_in_minutes_or_hours(pair, monkeypatch, seconds, un
     assert ">min<" in static(pair, shares_of(pair)) or unit != "minutes"
 
 
-def test_nothing_is_unknown_or_damaged_on_a_sound_disk(result):
-    """Both fixtures were read in full, so no word or color says otherwise."""
+def test_damage_is_said_where_it_is(result):
+    """A sound disk has no such word, a damaged one begins with it."""
+    # Both fixtures were read in full, so no word or color says otherwise.
     disk, shares = _held(result)
     page = first_screen([disk], [shares])
     assert all(word not in page for word in ("unknown", "damaged", "locked", 'class="warn"'))
-
-
-def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
-    """Undecipherable data is neither verified nor broken; the page says first that it is locked."""
-    result = scan(reference_image("apple/dissect_encrypted.raw"))
-    disk, shares = _held(result)
-    page = first_screen([disk], [shares])
-    assert "damaged" not in page
-    assert 'class="fill-unknown"' in page
-    assert "is locked" in _h1(page)
-
-
-def test_a_damaged_volume_says_so_before_its_time(result):
-    """The first sentence is about the damage, not about the time for the rest."""
+    # The first sentence is about the damage, not about the time for the rest.
     volume = next(volume for volume in result.parts if volume.layout.entries.height)
     first = volume.layout.nodes.height - 1
     condition = pl.when(pl.col("row") == first).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
@@ -177,6 +170,16 @@ def test_a_damaged_volume_says_so_before_its_time(result):
     page = first_screen([disk], [shares])
     assert re.match(r"At least 31 entries of .* are missing", _h1(page))
     assert "damaged metadata: " in page
+
+
+def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
+    """Undecipherable data is neither verified nor broken; the page says first that it is locked."""
+    result = scan(reference_image("apple/dissect_encrypted.raw"))
+    disk, shares = _held(result)
+    page = first_screen([disk], [shares])
+    assert "damaged" not in page
+    assert 'class="fill-unknown"' in page
+    assert "is locked" in _h1(page)
 
 
 def test_destroyed_nodes_are_marked(tmp_path):
@@ -214,17 +217,15 @@ def test_an_image_that_is_cut_off_says_so_first(tmp_path):
     assert "“Scattered” is damaged: " in page
 
 
-def test_a_disk_that_is_nearly_empty_is_shown_where_it_is_in_use(result):
-    """The axis ends with the used space, or with the disk."""
+def test_axes_end_and_names_are_escaped(result):
+    """The axis ends with the used space, and names are text."""
+    # The axis ends with the used space, or with the disk.
     disk, shares = _held(result)
     larger = replace(disk, size_bytes=16 * disk.size_bytes)
     ends = [figure([one], [shares])["layout"]["yaxis"]["range"][1] for one in (disk, larger)]
     assert ends[0] == disk.size_bytes / 2**20
     assert disk.size_bytes / 2**21 < ends[1] <= ends[0]
-
-
-def test_names_are_escaped(result):
-    """A name is plain text in the sentence, above the row and in Plotly labels."""
+    # A name is plain text in the sentence, above the row and in Plotly labels.
     disk, shares = _held(result)
     bad = "<b>&\"'"
     disk = replace(disk, title=bad, kind=bad, warnings=(bad,), story=(bad,))
@@ -278,16 +279,6 @@ def test_volumes_of_a_disk_are_walked_one_after_the_other(tmp_path):
     x = np.sort(np.concatenate([trace["x"] for trace in drawn["data"] if trace["meta"]["part"] == "dots"]))
     expected = np.concatenate([walks[0].begin_s, walks[0].seconds + walks[1].begin_s])
     assert np.allclose(x, np.sort(expected))
-
-
-def test_every_drive_has_its_own_sentence(pair):
-    """Sentence and causes belong to the drive selected in the list."""
-    sentences = {drive: headline_of(pair, drive) for drive in drives_of(pair)}
-    assert len(set(sentences.values())) == len(sentences) == 3
-    assert headline_of(pair) == sentences[drives_of(pair)[0]]
-    causes = {drive: cause_of(pair, drive) for drive in sentences}
-    assert "waiting for the platter to turn" in causes["generic-5400-2.5"]
-    assert "platter" not in causes["sata-ssd"]
 
 
 def test_the_map_names_the_remedy_that_the_report_lists_first(result):

@@ -32,10 +32,7 @@ def test_a_read_is_charged_to_the_nodes_that_it_brings_in_by_their_bytes():
     place = np.array([0, 6144, 65536, -1])
     charged = node_seconds(place, nodes, [walk((0, 8192, 0.006), (6144, 512, 0.001), (90000, 4096, 0.5))])
     assert charged.tolist() == pytest.approx([0.004, 0.003, 0.0, 0.0])
-
-
-def test_a_node_of_several_rows_costs_the_same_in_each_and_other_drives_charge_nothing():
-    """Volumes of a container have one row each for a shared node; only walks of the first drive are added."""
+    # Volumes of a container have one row each for a shared node; only walks of the first drive are added.
     walks = [walk((0, 4096, 0.5)), walk((0, 4096, 0.25)), walk((0, 4096, 9.0), drive="quick")]
     assert node_seconds(np.array([0, 0]), segments((0, 4096, 0, 1)), walks).tolist() == [0.75, 0.75]
     assert node_seconds(np.array([0]), segments((0, 4096, 0, 1)), []).tolist() == [0.0]

@@ -29,20 +29,14 @@ def result():
     return scan(IMAGE)
 
 
-def test_same_input_gives_the_same_bytes(result):
+def test_a_page_is_deterministic_and_inert(result):
     """Two scans of one image give the same page, byte for byte."""
     assert map_page([result]) == map_page([scan(IMAGE)])
-
-
-def test_page_fetches_nothing(result):
-    """Its policy forbids every origin, and no element names one."""
+    # Its policy forbids every origin, and no element names one.
     page = map_page([result])
     assert "default-src 'none'" in page
     assert re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", page) == []
-
-
-def test_names_can_be_left_out(result):
-    """Without names, the page has neither the volume's name nor a file's."""
+    # Without names, the page has neither the volume's name nor a file's.
     page = map_page([result], names=False)
     name = result.parts[0].layout.facts.name
     assert name not in page.split('id="plotly"')[0]
@@ -69,26 +63,20 @@ def test_snapshots_are_named_with_their_newest_transaction():
     assert disks([scanned], names=False)[0].states == [("snapshot 1", newest)]
 
 
-def test_json_cannot_end_its_element():
-    """Angle brackets and ampersands are escaped within the data."""
-    assert set("<>&") & set(pyramid.script_json({"name": "</script><!--&"})) == set()
-
-
-def test_digits_are_bytes_again_and_act_nowhere():
+def test_snapshots_and_digits_of_a_page():
     """Any bytes of any length survive; no digit can end a string, a script or an element."""
     assert len(set(pyramid.ALPHABET)) == 85
     assert not set(pyramid.ALPHABET) & set("\"'`<>&\\ \n")
     data = np.random.default_rng(3).integers(0, 256, 1003, np.uint8).tobytes()
     assert all(bytes_of(pyramid.characters(data[:size])) == data[:size] for size in (0, 1, 2, 3, 4, 5, 1003))
     assert bytes_of(pyramid.characters(b"\xff" * 8)) == b"\xff" * 8
-
-
-def test_both_scripts_have_the_same_digits():
-    """The page's unpacker in TypeScript has its own copy of the digits."""
+    # The page's unpacker in TypeScript has its own copy of the digits.
     from layoutscope.report.map.page import asset
 
     assert json.dumps(pyramid.ALPHABET) in asset("boot.js")
     assert json.dumps(pyramid.ALPHABET) in asset("page.js")
+    # Angle brackets and ampersands are escaped within the data.
+    assert set("<>&") & set(pyramid.script_json({"name": "</script><!--&"})) == set()
 
 
 @pytest.mark.parametrize("values", [[0, 255], [0, 65535], [-5, 70000], [0, 2**40], []])
@@ -148,7 +136,6 @@ def test_pages_of_curves_need_no_package_that_may_be_missing(tmp_path):
 
 
 def test_a_page_over_a_batch_says_what_it_lacks():
-    """The page lists what the batch lacks, not what a query would."""
     script = (
         "import sys; sys.modules['duckdb'] = None\n"
         "from layoutscope.errors import UnsupportedError; from layoutscope.fleet.query import duckdb\n"

@@ -32,7 +32,7 @@ def devices(tmp_path_factory):
     return disks([scan(folder / "main.img", second=folder / "second.img")])
 
 
-def test_the_slowest_volume_is_the_first(devices):
+def test_devices_and_volumes_of_a_set(devices):
     """The top sentence is about it, and its walk is drawn first."""
     main, _ = devices
     seconds = {walk.name: walk.seconds for walk in first_walks(main)}
@@ -42,6 +42,13 @@ def test_the_slowest_volume_is_the_first(devices):
     assert "<h1>OK: listing all files of “Slow” takes" in page
     labels = [note["text"] for note in figure(devices, shares_of(devices))["layout"]["annotations"]]
     assert sum(f": {format_seconds(sum(seconds.values()))}</b>" in label for label in labels) == len(devices)
+    # If a walk reads nothing from a device, nothing is drawn there.
+    for disk in devices:
+        for walk in disk.walks:
+            panel = walk_panel(walk, disk, next(n for n, one in enumerate(disk.walks) if one.trace is walk.trace))
+            own = walk.trace.device == disk.device
+            assert panel["reads"] == own.sum()
+    assert not (devices[1].walks[-1].trace.device == 1).any()
 
 
 def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
@@ -63,29 +70,23 @@ def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
     assert 'id="drive"' not in page
 
 
-def test_a_volume_alone_is_not_named():
-    """With one volume, the drives need no volume name."""
+def test_volumes_and_transactions_without_names():
+    """Neither a lone volume nor a denied transaction is named."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
     assert {walk.name for walk in disk.walks} == {""}
     assert not disk.story[0].startswith("“")
-
-
-def test_a_device_shows_its_own_reads_alone(devices):
-    """If a walk reads nothing from a device, nothing is drawn there."""
-    for disk in devices:
-        for walk in disk.walks:
-            panel = walk_panel(walk, disk, next(n for n, one in enumerate(disk.walks) if one.trace is walk.trace))
-            own = walk.trace.device == disk.device
-            assert panel["reads"] == own.sum()
-    assert not (devices[1].walks[-1].trace.device == 1).any()
+    # An unverified node shows no age, whatever its bytes are.
+    nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], condition=["sound", "damaged", "sound"])).columns("nodes")
+    assert verified_xids(nodes).tolist() == [5, 0, 7]
 
 
 def _counts(chart) -> list[int]:
     return chart["data"][0]["y"]
 
 
-def test_distances_are_within_a_device(devices):
-    """A file with inode and data on two devices has no distance; all others have one."""
+def test_distances_of_order(devices):
+    """Distances are within a device, on one scale."""
+    # A file with inode and data on two devices has no distance; all others have one.
     for disk, charts in zip(devices, charts_of(devices, names=True), strict=True):
         expected = 0
         for one in disk.layouts:
@@ -100,10 +101,7 @@ def test_distances_are_within_a_device(devices):
             expected += starts["file_id"].n_unique()
         found = [sum(_counts(chart)) for chart in charts["distances"] if "inode" in chart["title"]]
         assert found == [expected] * bool(expected)
-
-
-def test_all_disks_have_one_scale_of_distances():
-    """Every read but the first has a distance; the bars of two disks have the same power-of-two bins."""
+    # Every read but the first has a distance; the bars of two disks have the same power-of-two bins.
     pair = disks([scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")])
     charts = [one["distances"] for one in charts_of(pair, names=True)]
     axes = [chart["data"][0]["x"] for one in charts for chart in one]
@@ -119,12 +117,6 @@ def test_all_disks_have_one_scale_of_distances():
         drawn = _counts(seeks)[1:]
         first = next(place for place, count in enumerate(drawn) if count)
         assert drawn[first : first + len(counts)] == counts
-
-
-def test_what_a_checksum_denies_has_no_transaction():
-    """An unverified node shows no age, whatever its bytes are."""
-    nodes = layout(nodes=leaves(1, 2, 3, xid=[5, 2**63, 7], condition=["sound", "damaged", "sound"])).columns("nodes")
-    assert verified_xids(nodes).tolist() == [5, 0, 7]
 
 
 def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
@@ -181,5 +173,5 @@ def test_volumes_of_one_name_are_told_apart(tmp_path):
         (disk,) = disks([replace(result, parts=tuple(same))], names=names)
         assert list(disk.called.values()) == called
         assert {walk.name for walk in disk.walks} == set(called[:2])
-        tops = [name for name in directories(disk, names=names)["name"] if name.endswith(" /")]
+        tops = [name for _, _, name, _ in directories(disk, names=names)[0] if name.endswith(" /")]
         assert tops == [f"{name} /" for name in called[:2]]

@@ -51,20 +51,14 @@ def test_each_byte_is_of_one_class():
         [],
         [],
     ]
-
-
-def test_what_no_table_tells_of_is_unknown_and_the_rest_of_a_headers_block_is_not():
-    """Block 0 has a header of 50 bytes, block 1 nothing known; the rest is free."""
+    # Block 0 has a header of 50 bytes, block 1 nothing known; the rest is free.
     shares = shared((0, 50, OTHER), (200, 200, FREE))
     assert {share.item.key: share.size_bytes for share in shares if share.size_bytes} == {
         "region": 100,
         "unclaimed": 100,
         "free": 200,
     }
-
-
-def test_stretches_outside_the_range_are_cut():
-    """An extent that a fault places past the end of the volume does not extend the range."""
+    # An extent that a fault places past the end of the volume does not extend the range.
     shares = shared((300, 1000, DATA), (0, 300, FREE))
     assert sum(share.size_bytes for share in shares) == 400
 
@@ -76,10 +70,7 @@ def test_cells_count_by_hand():
     assert first.tolist() == [0, 1, 3]
     assert count.tolist() == [1, 2, 1]
     assert held.tolist() == [3, 8, 6]
-
-
-def test_wider_cells_hold_the_sums_where_the_budget_is_short():
-    """For any budget, the cells of each class add up to its bytes, and cells are power-of-two numbers of blocks."""
+    # For any budget, the cells of each class add up to its bytes, and cells are power-of-two numbers of blocks.
     rows = [(at * 12288, 4096, DATA if at % 2 else FS) for at in range(1000)]
     shares = shared(*rows, size=12288 * 1000, block=4096)
     for budget in (10, 100, 1000):
@@ -99,10 +90,7 @@ def test_bytes_between_edges_are_arithmetic():
     assert held[DATA].tolist() == [0, 50, 100, 0]
     assert held[FREE].tolist() == [0, 0, 0, 25]
     assert held[UNKNOWN].tolist() == [50, 50, 0, 75]
-
-
-def test_used_span_leaves_out_a_lone_header_at_the_end():
-    """A header copy at the far end does not stretch the first view."""
+    # A header copy at the far end does not stretch the first view.
     shares = shared((0, 10**6, DATA), (10**6, 10**9, FREE), (10**9 + 10**6, 512, OTHER), size=10**9 + 10**6 + 512)
     assert used_span(shares) == 10**6
 

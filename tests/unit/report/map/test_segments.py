@@ -17,20 +17,14 @@ def segments(*rows: tuple[int, int, int, int]) -> Segments:
     return Segments(start, length, code.astype(np.uint8), owner, CLASSES)
 
 
-def test_touching_stretches_of_one_owner_join():
+def test_stretches_join_and_nodes_stay_apart():
     """Two contiguous extents of a file are one segment; the next file's extent starts a new one."""
     joined = merge_touching(segments((0, 10, 1, -7), (10, 10, 1, -7), (20, 10, 1, -8), (40, 10, 1, -8)))
     assert joined.start.tolist() == [0, 20, 40]
     assert joined.length.tolist() == [20, 10, 10]
-
-
-def test_nodes_stay_apart():
-    """Contiguous nodes remain separate."""
+    # Contiguous nodes remain separate.
     assert len(merge_touching(segments((0, 4096, 0, 1), (4096, 4096, 0, 2)))) == 2
-
-
-def test_tiles_hold_all_segments_once():
-    """Tiles are consecutive, and each has the byte range of its segments."""
+    # Tiles are consecutive, and each has the byte range of its segments.
     count = TILE_SEGMENTS + 5
     made = tiles(segments(*((at * 8192, 4096, 0, at + 1) for at in range(count))))
     assert [tile["start"]["n"] for tile in made] == [TILE_SEGMENTS, 5]

@@ -31,15 +31,9 @@ def test_every_count_stands_with_its_size_and_share():
     assert line.split()[4:] == ["30", "120", "KiB", "30.0", "%"]
     assert all(name in text for name in BLOCK_ROWS.values())
     assert "every used block belongs to something" in text
-
-
-def test_what_does_not_agree_is_counted():
-    """Blocks that are used but unclaimed, or claimed but free, are counted as a discrepancy."""
+    # Blocks that are used but unclaimed, or claimed but free, are counted as a discrepancy.
     assert "5 blocks do not agree" in shown(**balance(**{"unclaimed blocks": 3, "claimed but free blocks": 2}))
-
-
-def test_a_volume_has_no_balance():
-    """Facts without counts of blocks give no table."""
+    # Facts without counts of blocks give no table.
     assert shown(role="data").strip() == ""
 
 

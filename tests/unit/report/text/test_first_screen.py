@@ -44,8 +44,9 @@ def changed(result, number=-1, **changes):
     return replace(result, parts=tuple(volumes))
 
 
-def test_sections_come_in_their_order(results):
-    """Identity, verdict, times, causes, remedies, metadata places, coverage, next steps."""
+def test_sections_and_times(results):
+    """Sections in their order, times with their ranges."""
+    # Identity, verdict, times, causes, remedies, metadata places, coverage, next steps.
     text = shown(results[APFS])
     heads = (
         "apfs-scattered",
@@ -58,10 +59,7 @@ def test_sections_come_in_their_order(results):
     heads = (*heads, "Metadata: ", "No damage found. Full check: layoutscope check", "See also: layoutscope map")
     assert [text.index(head) for head in heads] == sorted(text.index(head) for head in heads)
     assert "UUID" not in text
-
-
-def test_times_are_medians_in_two_digits_with_their_ranges(results):
-    """The numbers next to each drive are those of its prediction."""
+    # The numbers next to each drive are those of its prediction.
     first, *_ = predictions = results[APFS].parts[-1].predictions
     text = shown(results[APFS])
     for item in predictions:
@@ -73,17 +71,15 @@ def test_times_are_medians_in_two_digits_with_their_ranges(results):
     assert f"SLOW on hard disks: listing all files takes {disks}, on a SATA SSD" in text
 
 
-def test_a_bar_is_as_long_as_its_share(results):
-    """Thirteen marks are the whole time: half of it has six, a tenth has one."""
+def test_bars_and_remedies(results):
+    """Bars are shares, and what can be bought comes first."""
+    # Thirteen marks are the whole time: half of it has six, a tenth has one.
     causes = (Cause(Why.ORDER, 0.0, 0.999), Cause(Why.STAT, 50.0, 0.5), Cause(Why.FILL, 90.0, 0.1))
     verdict = replace(results[APFS].parts[-1].verdict, causes=causes)
     lines = shown(changed(results[APFS], verdict=verdict)).splitlines()
     bars = [line for line in lines if "█" in line and "%" in line]
     assert [(line.split()[0], line.count("█")) for line in bars] == [("99", 13), ("50", 6), ("10", 1)]
-
-
-def test_what_a_reader_can_do_comes_before_what_software_can(results):
-    """Remedies that can be bought come first, however much a program saves; the rest is marked."""
+    # Remedies that can be bought come first, however much a program saves; the rest is marked.
     verdict = results[APFS].parts[-1].verdict
     remedies = (Remedy("a", 0.1, 0.98, "A"), Remedy("b", 0.2, 0.95, "B", is_bought=True), Remedy("c", 0.3, 0.9, "C"))
     text = shown(changed(results[APFS], verdict=replace(verdict, remedies=remedies)))
@@ -99,6 +95,14 @@ def test_a_quick_walk_is_neither_explained_nor_remedied(results):
         assert words in slow
     assert "OK: listing all files takes about" in quick
     assert "OK" not in slow
+    # Twelve seconds with causes of at most 49 % are not due to the layout.
+    volume = results[APFS].parts[-1]
+    verdict = replace(volume.verdict, seconds=12.0, causes=(Cause(Why.FILL, 6.1, 0.49),))
+    first = replace(volume.predictions[0], seconds=12.0)
+    text = shown(changed(results[APFS], verdict=verdict, predictions=(first, *volume.predictions[1:])))
+    assert "OK: listing all files takes about 12 s on a 2.5-inch disk (5400 rpm). No single" in text
+    assert "SLOW" not in text
+    assert "Why (" in text
 
 
 @pytest.mark.parametrize(("high", "words"), [(0.9, "Nothing to improve."), (2.0, ", and up to 2.0 s on some of them.")])
@@ -110,19 +114,9 @@ def test_a_short_time_is_not_called_short_on_every_drive(results, high, words):
     assert words in " ".join(text.split())
 
 
-def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
-    """Twelve seconds with causes of at most 49 % are not due to the layout."""
-    volume = results[APFS].parts[-1]
-    verdict = replace(volume.verdict, seconds=12.0, causes=(Cause(Why.FILL, 6.1, 0.49),))
-    first = replace(volume.predictions[0], seconds=12.0)
-    text = shown(changed(results[APFS], verdict=verdict, predictions=(first, *volume.predictions[1:])))
-    assert "OK: listing all files takes about 12 s on a 2.5-inch disk (5400 rpm). No single" in text
-    assert "SLOW" not in text
-    assert "Why (" in text
-
-
-def test_a_long_name_does_not_hide_what_follows_it(results):
-    """The end of a name of 255 characters is cut off; size and counts stay."""
+def test_names_and_notes_of_the_volume(results):
+    """A long name is cut, and a note comes before the verdict."""
+    # The end of a name of 255 characters is cut off; size and counts stay.
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
@@ -132,10 +126,7 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
     assert text.splitlines()[1].endswith('nnn..." (snapshot kept), 256 MiB, 3,892 files, 304 folders')
     assert "1 snapshot" not in text
     assert "304 folders, 1 snapshot\n" in shown(results[APFS])
-
-
-def test_a_note_of_the_volume_is_shown(results):
-    """An unclean unmount is shown before the verdict."""
+    # An unclean unmount is shown before the verdict.
     volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"note": "not cleanly unmounted"})
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts)))
@@ -193,32 +184,24 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
     assert f"DAMAGED: 1 error, 1 warning. First: {of_chain}" in told(broken, replace(lost, level="warning"))
 
 
-def test_damage_of_the_container_is_damage_of_its_volume(results):
-    """Shared structures can be damaged alone; then none of the volumes is called sound."""
+def test_damage_is_said_by_its_level_and_place(results):
+    """Containers, maps, warnings and information."""
+    # Shared structures can be damaged alone; then none of the volumes is called sound.
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")
     assert results[APFS].parts[0].layout.facts.volume is None
     text = shown(changed(results[APFS], 0, findings=(lost,)))
     assert "DAMAGED" in text
     assert "No damage" not in text
-
-
-def test_damage_outside_of_the_volumes_is_said_first(results):
-    """A broken partition map is not a volume's fault, and prevents the claim that everything was read."""
+    # A broken partition map is not a volume's fault, and prevents the claim that everything was read.
     text = shown(replace(results[HFSPLUS], findings=(Finding("structure-invalid", "error", "GPT", 512, "broken"),)))
     assert text.startswith("Outside of the volumes: GPT at byte 512: broken (structure-invalid)\n")
     assert "No damage" not in text
-
-
-def test_warnings_are_not_called_damage(results):
-    """Warnings are counted as such."""
+    # Warnings are counted as such.
     text = shown(changed(results[APFS], findings=(Finding("truncated", "warning", "image", 0, "ends early"),)))
     assert "Warning: image at byte 0: ends early (truncated)" in text
     assert "DAMAGED" not in text
     assert "No damage" not in text
-
-
-def test_information_is_not_said(results):
-    """Info findings leave a volume sound."""
+    # Info findings leave a volume sound.
     assert "No damage found" in shown(changed(results[APFS], findings=(Finding("truncated", "info", "x", 0, "small"),)))
 
 
@@ -233,6 +216,11 @@ def test_part_of_the_metadata_is_never_called_all():
     text = shown(volumes_of(unknown, findings=(lost,)))
     assert "Coverage unknown: " in text
     assert "%" not in text.partition("Coverage unknown:")[2]
+    # A volume with a lost tree has no time and is not called quick.
+    text = shown(volumes_of(layout()))
+    assert "No listing time: nothing can be listed." in text
+    assert "OK" not in text
+    assert " s " not in text
 
 
 def _table(finding):
@@ -245,14 +233,6 @@ def _table(finding):
 def volumes_of(*layouts, findings=(), verdict=None):
     volumes = tuple(VolumeScan(made, (), (), (), None, (), findings, verdict) for made in layouts)
     return ScanResult(ImageFacts("disk.img", 256 * NODE, 512), volumes, ())
-
-
-def test_what_cannot_be_listed_has_no_time():
-    """A volume with a lost tree has no time and is not called quick."""
-    text = shown(volumes_of(layout()))
-    assert "No listing time: nothing can be listed." in text
-    assert "OK" not in text
-    assert " s " not in text
 
 
 def test_a_locked_volume_says_how_it_opens(results):
@@ -315,20 +295,15 @@ def test_the_longest_screen_fits(results, is_damaged, details):
     assert "layoutscope map IMAGE -o map.html" in shown(made)
 
 
-def test_the_strip_shows_where_nodes_are():
-    """Nodes are in the first and last of 48 pieces; these are marked, the piece with more nodes higher."""
+def test_strips_show_where_nodes_are():
+    """A mark stands for a piece of the stretch with nodes."""
+    # Nodes are in the first and last of 48 pieces; these are marked, the piece with more nodes higher.
     made = layout(nodes=leaves(0, 1, 2, 47 * 4), size_bytes=48 * 4 * NODE)
     assert list(strips(volumes_of(made).volumes[0], ".123")) == ["0 3" + "." * 46 + "1 768 KiB"]
-
-
-def test_the_strip_is_that_of_the_stretch_with_nodes():
-    """Nodes from block 48 to 95 of 10,000: one in each piece of that stretch, which is named."""
+    # Nodes from block 48 to 95 of 10,000: one in each piece of that stretch, which is named.
     made = layout(nodes=leaves(*range(48, 96)), size_bytes=10_000 * NODE)
     assert list(strips(volumes_of(made).volumes[0], ".123")) == ["192 KiB " + "3" * 48 + " 384 KiB of 39 MiB"]
-
-
-def test_a_set_has_a_strip_for_each_image():
-    """Device 0 has nodes in the first and last of 40 pieces of 4 nodes; device 1 has only block 4."""
+    # Device 0 has nodes in the first and last of 40 pieces of 4 nodes; device 1 has only block 4.
     nodes = leaves(0, 1, 2, 39 * 4, 4, device=[0, 0, 0, 0, 1])
     details = {"bytes of device 0": 40 * 4 * NODE, "bytes of device 1": 40 * 2 * NODE}
     made = layout(nodes=nodes, size_bytes=40 * 6 * NODE)
@@ -338,14 +313,12 @@ def test_a_set_has_a_strip_for_each_image():
     assert second == "Second 16 KiB 3" + "." * 39 + " 20 KiB of 320 KiB"
 
 
-def test_ascii_is_drawn_where_nothing_else_can_be(results):
-    """With that option the screen has only ASCII characters."""
+def test_screens_keep_to_their_columns(results):
+    """In ASCII on request, and within 80 columns."""
+    # With that option the screen has only ASCII characters.
     assert shown(results[APFS], is_ascii=True).isascii()
     assert not shown(results[APFS]).isascii()
-
-
-def test_volumes_that_share_the_screen_keep_to_its_columns(results):
-    """Sentences about locked and damaged volumes are wrapped for their indent."""
+    # Sentences about locked and damaged volumes are wrapped for their indent.
     locked = Finding("volume-locked", "warning", "volume", 0, "w" * 30 + " a" * 40)
     lost = Finding("fusion-half", "error", "superblock", 0, "w" * 30 + " a" * 40)
     volume = results[APFS].parts[-1]

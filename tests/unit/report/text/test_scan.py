@@ -71,10 +71,7 @@ def test_everything_of_a_scan_is_there():
     for part in ("bare > HFS+", "catalog", "Inversions", "generic-7200", "truncated: node", "4,096", "expected 8192"):
         assert part in text
     assert "Coverage: 100 % of 20.0 KiB" in text
-
-
-def test_a_drive_without_arm_has_no_seeks():
-    """The row of an SSD shows dashes instead of numbers for seek and rotation."""
+    # The row of an SSD shows dashes instead of numbers for seek and rotation.
     (row,) = [line for line in printed(full(), width=120).splitlines() if line.startswith("sata-ssd")]
     assert re.search(r"\s-\s+-\s+100%", row)
 
@@ -89,17 +86,15 @@ def test_names_from_the_image_cannot_act():
     assert "[red]x[/red]" in text
 
 
-def test_findings_are_sorted_and_counted():
-    """Errors come before information; beyond twenty, findings are counted and not all shown."""
+def test_findings_and_gaps_are_said():
+    """Findings are sorted, and incomplete reading is said."""
+    # Errors come before information; beyond twenty, findings are counted and not all shown.
     many = [Finding("truncated", "info", "node", number, "small") for number in range(30)]
     worst = Finding("checksum-mismatch", "error", "node", 99, "large")
     text = printed(result(volume(layout(nodes=leaves(1)), findings=(*many, worst))))
     assert "Findings (1 error, 30 notes, 20 shown)" in text
     assert text.index("checksum-mismatch") < text.index("truncated")
-
-
-def test_incomplete_reading_is_said():
-    """If half of the metadata was read, the report and the exit code say so."""
+    # If half of the metadata was read, the report and the exit code say so.
     scan = result(volume(layout(nodes=leaves(1), metadata_known_bytes=4096, metadata_read_bytes=2048)))
     assert "Coverage: 50.0 % of 4.00 KiB" in printed(scan)
     assert (scan.coverage, scan.exit_code) == (0.5, 3)
@@ -143,8 +138,9 @@ def test_a_container_comes_behind_its_volumes():
     assert order == [1, 2, 0, 4, 3, 5]
 
 
-def test_a_story_says_every_file_of_whole_volumes_alone():
-    """If metadata is missing or the container is damaged, the time is only that of the data that was read."""
+def test_stories_of_files():
+    """Files are counted, as far as the volume is whole."""
+    # If metadata is missing or the container is damaged, the time is only that of the data that was read.
     walked = scan("fixtures/images/apfs-scattered.img.zst", drives="sata-ssd")
     own, item = walked.parts
     assert story(item)[0].startswith("OK: listing all files takes about")
@@ -153,25 +149,16 @@ def test_a_story_says_every_file_of_whole_volumes_alone():
     broken = item.layout.inside(own.layout.changed(findings=findings_table([lost])))
     for made in (short, broken):
         assert story(replace(item, layout=made))[0].startswith("Listing what was read takes about")
-
-
-def test_one_of_something_is_not_called_several():
-    """One file, one directory and one read have singular nouns."""
+    # One file, one directory and one read have singular nouns.
     reads = AccessTrace.from_reads(np.array([0]), np.array([NODE]))
     walk = WalkFacts("fts", "linux", "asked", 1, NODE, (), reads)
     text = printed(result(volume(layout(num_files=1, num_directories=1), walk=walk)))
     assert "1 file, 1 directory\n" in text
     assert ": 1 read, 4.00 KiB" in text
-
-
-def test_what_snapshots_alone_hold_is_told_apart():
-    """One of three leaves is a snapshot's: the table has all and says so; without it, there is no note."""
+    # One of three leaves is a snapshot's: the table has all and says so; without it, there is no note.
     kept = layout(nodes=leaves(1, 2, 3, state=["live", "live", "snapshot"]))
     assert tree_summaries(kept)[0].snapshot_nodes == 1
     assert "Snapshots alone hold 1 node of these" in printed(result(volume(kept)))
     assert "Snapshots" not in printed(result(volume(layout(nodes=leaves(1, 2, 3)))))
-
-
-def test_a_volume_without_its_tree_has_no_story():
-    """If nothing could be read, nothing is claimed."""
+    # If nothing could be read, nothing is claimed.
     assert story(volume(layout())) == ()

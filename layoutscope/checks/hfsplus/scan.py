@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.findings import FindingLog
     from layoutscope.structs.arrays import I64, U32, Mask
 
 
@@ -127,12 +128,18 @@ def are_outside(
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the number of leaf records in a tree's header with its leaves."""
     found, declared = tree.num_leaf_records, int(tree.file.header.leaf_records)
-    log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
+    log = header_log(volume, tree.file, "leaf_records")
+    lost = "leaf records are missing of those that the header counts"
+    fewer = "the header counts fewer leaf records than there are"
+    _compare_count(log, "tree-count-differs", found, declared, lost, fewer)
+
+
+def _compare_count(log: FindingLog, code: str, found: int, declared: int, lost: str, fewer: str) -> None:
+    """Compare a count with what was found; a higher count means that something is missing."""
     if found < declared:
-        message = f"{declared - found:,} leaf records are missing of those that the header counts"
-        log.add(code, "error", message, expected=found, found=declared)
+        log.add(code, "error", f"{declared - found:,} {lost}", expected=found, found=declared)
     elif found > declared:
-        log.add(code, "warning", "the header counts fewer leaf records than there are", expected=found, found=declared)
+        log.add(code, "warning", fewer, expected=found, found=declared)
 
 
 def check_counts(volume: Volume, catalog: Catalog) -> None:
@@ -143,13 +150,9 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         ("folders", max(int(is_folder.sum()) - 1, 0), "num_folders"),
     ):
         declared = int(getattr(volume.header, field))
-        log, code = volume.header_field(field), "file-count-differs"
-        if found < declared:
-            message = f"{declared - found:,} {noun} are missing of those that the volume header counts"
-            log.add(code, "error", message, expected=found, found=declared)
-        elif found > declared:
-            message = f"the volume header counts fewer {noun} than the catalog holds"
-            log.add(code, "warning", message, expected=found, found=declared)
+        lost = f"{noun} are missing of those that the volume header counts"
+        fewer = f"the volume header counts fewer {noun} than the catalog holds"
+        _compare_count(volume.header_field(field), "file-count-differs", found, declared, lost, fewer)
     # Once all 32-bit numbers are used, numbers are reused, and the header's next number has no meaning (TN1150,
     # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)

@@ -108,16 +108,16 @@ def check_identity(subject: Subject, parts: VolumeParts) -> None:
 def check_numbers(subject: Subject) -> None:
     """Check that the next transaction and object numbers are free."""
     container = subject.reporting
-    superblock, code = container.superblock, "superblock-differs"
-    if superblock.next_xid <= container.xid:
-        log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
-        message = "the next transaction is not younger than this one"
-        log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
     # Ephemeral and virtual objects share one number sequence; the number of a physical object is its address.
     highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
-    if superblock.next_oid <= highest:
-        log, expected = container.at_superblock("next_oid"), f"more than {highest}"
-        log.add(code, "warning", "the next object number is taken", expected=expected, found=superblock.next_oid)
+    for field, last, message in (
+        ("next_xid", container.xid, "the next transaction is not younger than this one"),
+        ("next_oid", highest, "the next object number is taken"),
+    ):
+        found = getattr(container.superblock, field)
+        if found <= last:
+            log = container.at_superblock(field)
+            log.add("superblock-differs", "warning", message, expected=f"more than {last}", found=found)
 
 
 def check_maps(subject: Subject) -> None:

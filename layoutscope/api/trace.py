@@ -282,18 +282,18 @@ def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tup
         return model, predicted, score(real, predicted, layout)
 
     best, name, given = predict(work), "", work["host_properties"] or {}
-    for version in filesystem_of(layout).traits.driver_versions:
+    for host, version, properties in filesystem_of(layout).traits.driver_versions:
         share = best[2].pair_share
-        if share >= EXACT or version.host != best[0].host.name or version.properties.keys() & given.keys():
+        if share >= EXACT or host != best[0].host.name or properties.keys() & given.keys():
             continue
-        other = predict({**work, "host_properties": {**given, **version.properties}})
+        other = predict({**work, "host_properties": {**given, **properties}})
         # If a trace meets neither, a few more steps add no information.
         if 1 - other[2].pair_share <= (1 - share) / 2:
             said = (
                 f"{key}={('no', 'yes')[value] if isinstance(value, bool) else value}"
-                for key, value in version.properties.items()
+                for key, value in properties.items()
             )
-            best, name = other, f"{version.name} ({', '.join(said)})"
+            best, name = other, f"{version} ({', '.join(said)})"
     return *best, name
 
 

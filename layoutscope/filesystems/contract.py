@@ -117,64 +117,48 @@ NO_TIME: Final = -(2**63)
 
 
 class View(Protocol):
-    """The bytes of a volume as its reader sees them, and their structures, for display."""
+    """The bytes of a volume as its reader sees them, and their structures, for display: by default, there are none."""
 
     def read(self, row: Row, piece: Piece) -> bytes:
         """Read a piece of the node or region in a row, after replaying the journal and decrypting."""
 
-    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002
         """List the structures of a whole node, header first; addresses count from its start."""
+        return []
 
-    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:  # noqa: ARG002
         """Decode a whole node's records as in reading, and parse them; return their number and the differences."""
+        return 0, []
 
-    def describe_region(self, data: bytes, type_name: str) -> list[Described]:
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002
         """List the structures of a region, if it has any."""
+        return []
 
-    def is_about(self, record: Described, file_id: int) -> bool:
+    def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002
         """Return whether a described record belongs to a file."""
+        return False
 
-    def decode_field(self, part: Described, field: FieldValue) -> str:
+    def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002
         """Return the meaning of a time or a mode; empty for other fields, and for unset times."""
+        return ""
 
-    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:  # noqa: ARG002
         """Decode the inode records of leaves, whole nodes of shape (n, node_size); None if they have no further fields.
 
         Records whose fixed part does not fit into their node are skipped.
         """
+        return None
 
 
-class PlainView(Struct, frozen=True):
+class PlainView(View):
     """A view of the raw bytes, without structures."""
 
-    source: Source  # the image
+    def __init__(self, source: Source) -> None:
+        self.source = source
 
     def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
         """Read a piece of the image."""
         return self.source.read(*piece)
-
-    def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (it has no description)
-        """Return an empty list."""
-        return []
-
-    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:  # noqa: ARG002  (nothing is decoded)
-        """Return no records and no differences."""
-        return 0, []
-
-    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (it has no description)
-        """Return an empty list."""
-        return []
-
-    def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002  (there are no records)
-        """Return False."""
-        return False
-
-    def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (there are no fields)
-        """Return an empty text."""
-        return ""
-
-    def inode_stats(self, nodes: NDArray[np.uint8]) -> None:
-        """Return None."""
 
 
 class FileSystem(Protocol):

@@ -85,6 +85,21 @@ def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, 
             yield at, np.frombuffer(source.read(at, min(CHUNK_BYTES, end - at)), np.uint8)
 
 
+def stored_units(source: Source, size_bytes: int, unit_bytes: int) -> NDArray[np.int64]:
+    """List the runs of units in the first bytes of a source that hold stored data, shape (n, 2): first and count.
+
+    A sparse file may claim any size at no cost, so the work must depend on the stored data.
+    """
+    holes, num_units = source.holes, -(-size_bytes // unit_bytes)
+    source.counter.hole_bytes += arrays.total(holes)
+    skipped = np.concatenate([holes, source.unread_ranges()])
+    stop = skipped.sum(axis=1)
+    first = -(-skipped[:, 0] // unit_bytes)
+    # The last unit ends with the data, which may end anywhere in it.
+    last = np.where(stop >= size_bytes, num_units, stop // unit_bytes)
+    return arrays.subtract(np.array([[0, num_units]]), arrays.runs_of(first, np.maximum(last - first, 0)))
+
+
 def sectors_with(data: NDArray[np.uint8], offset: int, place: int, magic: bytes) -> list[int]:
     """List the sectors of a piece that have given bytes at a given position.
 

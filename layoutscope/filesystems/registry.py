@@ -123,7 +123,7 @@ def variants() -> tuple[str, ...]:
 
 def find_promised(scheme: Scheme, type_name: str) -> FileSystem | None:
     """Return the file system that a partition type identifies, None if there is none here."""
-    return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
+    return next((item for item in filesystems() if type_name in getattr(item.traits, f"{scheme}_types")), None)
 
 
 def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:

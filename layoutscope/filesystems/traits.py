@@ -1,19 +1,12 @@
-"""Static facts about each file system: names, terms, partition types, feature bits.
-
-The ``features`` module of each file system has one table of its feature bits, by which a volume or container declares
-what it uses. docs/reference/features.md is generated from this table and the meanings of the bits.
-"""
+"""Static facts about each file system: names, terms, partition types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from enum import IntEnum
-
-    from layoutscope.findings import FindingLog, Level
 
 
 Scheme = Literal["gpt", "apm", "mbr"]
@@ -38,20 +31,6 @@ class TreeTraits:
 
 
 @dataclass(frozen=True)
-class PartitionTypes:
-    """Types by which partition maps identify a file system."""
-
-    gpt: Mapping[str, str] = field(default_factory=dict)  # lower-case GUID to its name
-    # apm, mbr: names in the map, or in the grammar of its types
-    apm: tuple[str, ...] = ()
-    mbr: tuple[str, ...] = ()
-
-    def named(self, scheme: Scheme, type_name: str) -> bool:
-        """Return whether a partition type identifies this file system."""
-        return type_name in getattr(self, scheme)
-
-
-@dataclass(frozen=True)
 class ReadOption:
     """A file system's own option for reading: the command line offers it, and every verb accepts it."""
 
@@ -61,15 +40,6 @@ class ReadOption:
     default: int | str | bool | None = None  # value if the option is not given
     # whether it requests a state other than the newest, which volumes of other file systems cannot have
     is_state: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DriverVersion:
-    """A version of a driver that reads differently from the one assumed for a host."""
-
-    host: str  # host of the driver
-    name: str  # driver and version
-    properties: Mapping[str, object]  # properties that differ from the host's
 
 
 @dataclass(frozen=True)
@@ -85,7 +55,11 @@ class Traits:
     relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # codes of findings that only this file system has, from `declare`
     finding_codes: Mapping[str, str] = field(default_factory=dict)
-    partition_types: PartitionTypes = field(default_factory=PartitionTypes)  # types by which partition maps identify it
+    # gpt_types, apm_types, mbr_types: types by which partition maps identify it: lower-case GUIDs, named;
+    # names in the map, or in the grammar of its types
+    gpt_types: Mapping[str, str] = field(default_factory=dict)
+    apm_types: tuple[str, ...] = ()
+    mbr_types: tuple[str, ...] = ()
     # whether several volumes share the space of one container, which has its own layout
     has_containers: bool = False
     keeps_states: bool = False  # whether older states can be read besides the newest
@@ -93,7 +67,9 @@ class Traits:
     maps_every_node: bool = False
     may_end_within_block: bool = False  # whether a sound volume may end within its last block
     has_metadata_zone: bool = False  # whether its metadata is in a zone at the front of the volume
-    driver_versions: tuple[DriverVersion, ...] = ()  # driver versions that read differently from the usual ones
+    # driver versions that read differently from the one assumed for a host: host, driver and version, and
+    # properties that differ from the host's
+    driver_versions: tuple[tuple[str, str, Mapping[str, object]], ...] = ()
 
     @property
     def label(self) -> str:
@@ -118,44 +94,3 @@ class Traits:
     def walked_trees(self) -> tuple[str, ...]:
         """Names of the trees that listings read."""
         return tuple(tree.name for tree in self.trees if tree.is_walked)
-
-
-class Feature(NamedTuple):
-    """One feature bit."""
-
-    bit: IntEnum  # its member in the grammar
-    meaning: str  # its effect on reading, in one sentence
-    code: str = ""  # code of its finding, if files may be missing when it is set
-    message: str = ""  # message of that finding
-
-
-class FeatureField(NamedTuple):
-    """A field of feature bits."""
-
-    original: str  # its name in Apple's documentation
-    title: str  # its description
-    unknown: str  # handling of a bit that is not in the table, in one sentence
-    features: tuple[Feature, ...] = ()  # its known bits
-
-    @property
-    def mask(self) -> int:
-        """All known bits."""
-        return sum(int(item.bit) for item in self.features)
-
-
-def report_features(
-    table: FeatureField,  # a program that does not know one of its bits must not read the volume
-    value: int,
-    log: FindingLog,  # bound to the field
-) -> None:
-    """Report the bits in a field of incompatible features because of which files may be missing."""
-    level: Level = "error"
-    for item in table.features:
-        if item.code and value & int(item.bit):
-            log.add(item.code, level, item.message)
-    unknown = value & ~table.mask
-    bits = [f"{1 << place:#x}" for place in range(unknown.bit_length()) if unknown >> place & 1]
-    if bits:
-        words = f"feature {bits[0]}" if len(bits) == 1 else f"features {', '.join(bits[:-1])} and {bits[-1]}"
-        message = f"uses {words}, which layoutscope does not know: files may be missing"
-        log.add("feature-unknown", level, message)

@@ -224,7 +224,7 @@ def _make_partition(
     if promised is None:
         type_name, declared = _TYPES.get(declared_type, (declared_type, ""))
     else:
-        type_name, declared = promised.traits.partition_types.gpt.get(declared_type, declared_type), promised.name
+        type_name, declared = promised.traits.gpt_types.get(declared_type, declared_type), promised.name
     yield Partition(scheme.upper(), number, start, min(stop, MAX_ADDRESS) - start, name, type_name, declared)
 
 

@@ -102,8 +102,8 @@ def report_missing_entry(
     elif at % unit:
         entry = "a map could not name it, as it does not begin with a sector"
     else:
-        types = filesystem(content.kind).traits.partition_types
-        known = {"GPT": [name.upper() for name in types.gpt], "APM": list(types.apm), "MBR": ["AF"]}[scheme]
+        traits = filesystem(content.kind).traits
+        known = {"GPT": [name.upper() for name in traits.gpt_types], "APM": traits.apm_types, "MBR": ["AF"]}[scheme]
         first, count = at // unit, -(-size // unit)
         entry = (
             f"the {scheme} entry for it: type {known[0]}, first sector {first:,}, {count:,} sectors of {unit:,} bytes "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from layoutscope.filesystems.apfs import CODES
-from layoutscope.filesystems.traits import DriverVersion, PartitionTypes, ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,19 +45,17 @@ TRAITS: Final = Traits(
         ReadOption("password", "secret"),
     ),
     finding_codes=CODES,
-    partition_types=PartitionTypes(
-        gpt={
-            "7c3457ef-0000-11aa-aa11-00306543ecac": "Apple APFS",
-            "69646961-6700-11aa-aa11-00306543ecac": "Apple APFS, iBoot system container",
-            "52637672-7900-11aa-aa11-00306543ecac": "Apple APFS, recovery",
-        },
-        apm=("Apple_APFS",),
-    ),
+    gpt_types={
+        "7c3457ef-0000-11aa-aa11-00306543ecac": "Apple APFS",
+        "69646961-6700-11aa-aa11-00306543ecac": "Apple APFS, iBoot system container",
+        "52637672-7900-11aa-aa11-00306543ecac": "Apple APFS, recovery",
+    },
+    apm_types=("Apple_APFS",),
     has_containers=True,
     keeps_states=True,
     maps_every_node=True,
     may_end_within_block=True,
-    driver_versions=(DriverVersion("linux", "linux-apfs-rw 0.3.0", {"apfs_looks_up_dstream": False}),),
+    driver_versions=(("linux", "linux-apfs-rw 0.3.0", {"apfs_looks_up_dstream": False}),),
 )
 
 

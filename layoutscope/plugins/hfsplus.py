@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
-from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,14 +45,12 @@ TRAITS: Final = Traits(
     options=(ReadOption("no_journal", "switch", default=False),),
     relatives={"hfs": ("classic-hfs", "mount it on Mac OS up to 10.14, or copy its files with hfsutils")},
     finding_codes=CODES,
-    partition_types=PartitionTypes(
-        gpt={
-            "48465300-0000-11aa-aa11-00306543ecac": "Apple HFS+",
-            "5265636f-7665-11aa-aa11-00306543ecac": "Apple TV Recovery",
-        },
-        apm=("Apple_HFS", "Apple_HFSX"),
-        mbr=("apple_hfs",),
-    ),
+    gpt_types={
+        "48465300-0000-11aa-aa11-00306543ecac": "Apple HFS+",
+        "5265636f-7665-11aa-aa11-00306543ecac": "Apple TV Recovery",
+    },
+    apm_types=("Apple_HFS", "Apple_HFSX"),
+    mbr_types=("apple_hfs",),
     has_metadata_zone=True,
 )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import layoutscope
 from layoutscope.drive import list_profiles, load_profile
 from layoutscope.filesystems import registry
-from layoutscope.filesystems.apfs.features import FEATURE_FIELDS as APFS
-from layoutscope.filesystems.hfsplus.features import FEATURE_FIELDS as HFSPLUS
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.tables import TABLES
 from layoutscope.tables.frames import FRAMES
@@ -113,22 +111,6 @@ def frames() -> str:
     for name, columns in FRAMES.items():
         rows = [(f"`{column.name}`", column.kind, column.unit, column.doc) for column in columns]
         parts.append(f"### {where[name]}\n\n{table('column | type | unit | meaning', rows)}")
-    return "\n\n".join(parts)
-
-
-def features(filesystem: str) -> str:
-    """Return the bits of a file system, a table for each field."""
-    parts = []
-    for field in {"apfs": APFS, "hfsplus": HFSPLUS}[filesystem]:
-        rows = [
-            (
-                f"{int(item.bit):#x}", f"`{item.bit.name.replace('_', '-')}`", item.meaning,
-                f"[`{item.code}`](findings.md), error" if item.code else "",
-            )
-            for item in field.features
-        ]  # fmt: skip
-        shown = table("value | name | meaning for reading | finding", rows) if rows else "None is published."
-        parts.append(f"### {field.title}\n\n`{field.original}`. {field.unknown}\n\n{shown}")
     return "\n\n".join(parts)
 
 

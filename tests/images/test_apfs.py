@@ -24,9 +24,9 @@ from fixtures.hfsplus.plan import File, Fork, Xattr
 from fixtures.hfsplus.plan import VolumePlan as HfsPlan
 from fixtures.hfsplus.writer import render
 from layoutscope.checks.apfs import names
-from layoutscope.filesystems.apfs.fsrecords import Names
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
+from layoutscope.tables import TextColumn
 from layoutscope.tables.schema import FORKS
 from tests.agreement import node_differences
 from tests.apfs import read_layouts
@@ -359,7 +359,7 @@ def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
 def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
     """Georgian capitals of Unicode 11 do not fold: the hashes are those that Linux's driver stored in a volume."""
     raw = np.frombuffer(name.encode(), np.uint8)
-    hashes, known = names.hash_names(Names(raw, np.array([len(raw)], np.uint32)), folded=True)
+    hashes, known = names.hash_names(TextColumn(raw, np.array([len(raw)], np.uint32)), folded=True)
     assert known.all()
     assert hashes.tolist() == [stored]
 

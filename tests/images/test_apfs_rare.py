@@ -30,9 +30,7 @@ from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope.cli.application import app
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs import features as apfs_features
-from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
-from layoutscope.filesystems.hfsplus import features as hfsplus_features
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from tests.apfs import read_layouts
@@ -455,7 +453,7 @@ def test_nested_folder_links_are_no_damage():
 
 
 KINDS = {
-    apfs_features: (
+    "APFS": (
         grammar.ApfsContainer.ContainerIncompatibleFeature,
         grammar.ApfsContainer.ContainerFeature,
         grammar.ApfsContainer.ContainerFlag,
@@ -464,7 +462,7 @@ KINDS = {
         grammar.ApfsVolume.VolumeFlag,
         grammar.ApfsSnapshot.SnapMetaFlag,
     ),
-    hfsplus_features: (
+    "HFS+": (
         grammar.HfsplusVolume.Signature,
         grammar.HfsplusVolume.Version,
         grammar.HfsplusVolume.VolumeAttribute,
@@ -473,15 +471,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("module", KINDS, ids=lambda module: module.__name__.split(".")[-2])
-def test_the_table_has_every_bit_of_the_grammar_once(module):
+@pytest.mark.parametrize("filesystem", KINDS)
+def test_the_page_has_every_bit_of_the_grammar_once(filesystem):
     """Each has its meaning for readers."""
-    rows = [item for table in module.FEATURE_FIELDS for item in table.features]
-    known = [item for kind in KINDS[module] for item in kind]
-    assert sorted(f"{type(item.bit).__name__}.{item.bit.name}" for item in rows) == sorted(
-        f"{type(item).__name__}.{item.name}" for item in known
-    )
-    assert all(item.meaning.endswith(".") for item in rows)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "features.md"
+    (section,) = (part for part in page.read_text("utf-8").split("\n## ") if part.startswith(f"{filesystem}\n"))
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| 0x")]
+    known = [(f"{int(item):#x}", f"`{item.name.replace('_', '-')}`") for kind in KINDS[filesystem] for item in kind]
+    assert sorted((value, name) for value, name, *_ in rows) == sorted(known)
+    assert all(meaning.strip().endswith(".") for _, _, meaning, *_ in rows)
 
 
 # The Fusion pair that mkapfs made (`fusion/`): two devices, one container, clean to apfsck 0.2.1.
@@ -754,6 +752,6 @@ def test_dirty_runs_find_blocks():
     """Two runs of the second device, blocks 10 to 12 and 20, are in the cache at 100 and 200."""
     mark = Blocks((), (), CACHED_BLOCK).tier2_mark
     start, stop, cached = [mark + 10, mark + 20], [mark + 13, mark + 21], [100, 200]
-    runs = DirtyRuns(*(np.array(values, np.uint64) for values in (start, stop, cached)))
+    blocks = Blocks((), (), CACHED_BLOCK, dirty=np.array([start, stop, cached], np.uint64))
     wanted = np.array([10, mark + 9, mark + 10, mark + 12, mark + 13, mark + 20, mark + 21], np.uint64)
-    assert runs.newest(wanted).tolist() == [10, mark + 9, 100, 102, mark + 13, 200, mark + 21]
+    assert blocks.newest(wanted).tolist() == [10, mark + 9, 100, 102, mark + 13, 200, mark + 21]

@@ -32,9 +32,11 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.btree import Pool, read_levels, to_node_rows, walk_tree
 from layoutscope.filesystems.apfs.container import open_container
+from layoutscope.filesystems.apfs.fsrecords import walk_record_tree
 from layoutscope.filesystems.apfs.nodes import join
 from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
-from layoutscope.filesystems.apfs.volume import fs_source, list_volumes, open_volume, walk_fs_tree, walk_physical_tree
+from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.volume import fs_source, list_volumes, open_volume, walk_fs_tree
 from layoutscope.findings import FindingLog
 from layoutscope.image.passes import read_alone
 from layoutscope.image.raw import RawFile
@@ -117,7 +119,8 @@ def test_a_shared_node_is_read_once(written):
         container = open_container((source, 0), log)
         volume = open_volume(container, container.store, list_volumes(container)[0][1], 0)
         pool, root = Pool(), volume.superblock.snap_meta_tree_oid
-        kept = list_snapshots(read_alone(walk_physical_tree(container.store, "snapmeta", root, container.xid)).records)
+        snapmeta = TreeSource(container.store, "snapmeta", root, container.xid)
+        kept = list_snapshots(read_alone(walk_record_tree(snapmeta)))
         seen = set(read_alone(walk_fs_tree(volume, None, pool)).nodes.paddr.tolist())
         for _, state in open_all(volume, kept):
             before = source.counter.bytes

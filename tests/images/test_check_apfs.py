@@ -25,7 +25,7 @@ from layoutscope.checks.apfs import btree as rules
 from layoutscope.checks.apfs import objects, spaceman
 from layoutscope.checks.apfs import records as record_rules
 from layoutscope.checks.apfs.registry import CONTAINER_CHECKS, VOLUME_CHECKS
-from layoutscope.filesystems.apfs.blocks import decrypt_blocks
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
@@ -885,10 +885,9 @@ def test_broken_rule_of_a_key_bag_is_found_at_its_field(rule, start, victims):
 
 
 def _turned(uuid, paddr, block):
-    plain = decrypt_blocks(
-        uuid + uuid, np.frombuffer(block, np.uint8)[None, :], np.array([paddr], np.uint64), BLOCK_BYTES
-    )
-    return plain.tobytes()
+    objects = np.frombuffer(block, np.uint8)[None, :]
+    where, chosen = np.array([paddr], np.uint64), np.ones(1, np.bool_)
+    return Blocks((), (), BLOCK_BYTES).decrypt(uuid + uuid, objects, where, chosen).tobytes()
 
 
 def test_free_queue_with_more_nodes_than_its_limit_is_found(victims):

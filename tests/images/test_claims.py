@@ -55,7 +55,8 @@ def test_a_sweep_follows_what_is_stored(sound, tmp_path):
 
 def test_data_behind_holes_are_swept(sound, tmp_path):
     """A node far away, and in the very last bytes, is read like any other."""
-    from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, _list_stored_chunks
+    from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES
+    from layoutscope.filesystems.recognition import stored_units
     from layoutscope.image import open_image
 
     size = 100 * CHUNK_BYTES + 4096
@@ -65,7 +66,7 @@ def test_data_behind_holes_are_swept(sound, tmp_path):
             file.seek(place)
             file.write(b"\1" * 4096)
     with open_image(path) as source:
-        assert _list_stored_chunks(source, size).tolist() == [[0, 1], [50, 1], [100, 1]]
+        assert stored_units(source, size, CHUNK_BYTES).tolist() == [[0, 1], [50, 1], [100, 1]]
 
 
 MEASURED = """

@@ -6,7 +6,7 @@ import pytest
 
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from tests.cases import for_each
 from tests.losses.damage import Damage, damaged, read
 
@@ -116,8 +116,8 @@ def test_entries_without_a_single_inode(sounds, monkeypatch):
     """If all leaves with inodes are lost, directory records still give names and kinds; the exit code reports it."""
     sound = sounds["written-apfs-many"]
     whole = layoutscope.scan(sound.path, drives=()).parts[1].layout.entries
-    kept = RecordTables.get
-    monkeypatch.setattr(RecordTables, "get", lambda tables, name: kept(tables, "none" if name == "inode" else name))
+    kept = RecordTree.get
+    monkeypatch.setattr(RecordTree, "get", lambda tables, name: kept(tables, "none" if name == "inode" else name))
     result = layoutscope.scan(sound.path, drives=())
     found = result.parts[1].layout.entries
     assert result.exit_code == 3

@@ -15,7 +15,7 @@ from layoutscope.access.driver import Costs, Driver, DriverProperties
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.contract import Checked, PlainView
 from layoutscope.filesystems.recognition import Content
-from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
 from layoutscope.findings import Finding, declare
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table
 
@@ -41,7 +41,7 @@ class Toy:
         stamp_word="mount count",
         options=(ReadOption("first_file", "number", "only files from this number on.", default=16),),
         finding_codes=declare({"toy-file-outside": "A file ends after the last block of its volume (ToyFS)."}),
-        partition_types=PartitionTypes(mbr=("type 0x7f",)),
+        mbr_types=("type 0x7f",),
         maps_every_node=True,
     )
     hosts = dict.fromkeys(

@@ -19,8 +19,14 @@ from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, eq
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.container import NoMap
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, find_losses, report_found_losses, report_losses
+from layoutscope.filesystems.apfs.fsrecords import (
+    HASHED_DREC,
+    SHAPES,
+    find_losses,
+    find_tail,
+    report_found_losses,
+    report_losses,
+)
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
@@ -321,7 +327,7 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-        report_found_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
+        report_found_losses(losses, source, parts.fs if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
@@ -358,7 +364,7 @@ def check_checkpoints(subject: Subject) -> None:
     for paddr, superblock in checkpoints.superblocks(subject.silent_store, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
-            if superblock.hdr.xid == container.xid and not isinstance(container.omap_header, NoMap):
+            if superblock.hdr.xid == container.xid and container.omap_header.tree_oid:
                 continue
             try:
                 read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
@@ -421,7 +427,7 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
     known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
-    mapped = read_mapped(state.omap, state.store, known, parts.cipher)
+    mapped = read_mapped(state.omap, state.store, known, parts.key)
     source = TreeSource(subject.silent_store, "omap", state.omap_header.tree_oid, subject.container.xid)
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
@@ -526,7 +532,7 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
     # States of a volume share most of their leaves; these are checked once.
     known = parts.fs.nodes.paddr
     for view, state in open_snapshots(subject, parts):
-        source = fs_source(state.store, state, parts.cipher)
+        source = fs_source(state.store, state, parts.key)
         check_tree(subject, source, state, known=known, notes=notes(view))
         known = np.union1d(known, parts.views[view].paddr)
 
@@ -568,18 +574,18 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     # number, but sorts after it (reference, j_key_t).
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
-    if source.kind.key_type is records.J_KEY:
+    if source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         # Neither linux-apfs-rw nor apfsck compares the length in the lower bits of a hash.
         shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
         for record, shape in shapes.items():
             rows = np.flatnonzero((kinds == int(RECORD[record])) & (slots.key_len >= shape.key_type.width))
-            for column in shape.key_fields:
+            for column in list(shape.key_columns.values())[1:]:
                 second[rows] = decode_column(shape.key_type, batch.buffer, slots.key_start[rows], column)
-            if shape.key_tail is not None:
+            if find_tail(shape, "key") is not None:
                 name[rows] = slots.key_start[rows] + shape.key_type.width
     elif source.tree in SECOND:
-        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
+        second = batch.column("key", source.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)

@@ -66,7 +66,7 @@ def check_references(subject: Subject, parts: VolumeParts) -> None:
 
 def _list_references(parts: VolumeParts) -> Columns | None:
     """Return the references of a live state; the table may be empty if all of them are in snapshots."""
-    return no_records("extent") | parts.extentref.records.get("extent") if parts.view == "live" else None
+    return no_records("extent") | parts.extentref.get("extent") if parts.view == "live" else None
 
 
 def _check_own_references(subject: Subject, parts: VolumeParts, physical: Columns) -> None:
@@ -108,7 +108,7 @@ def _check_shared_references(subject: Subject, parts: VolumeParts) -> None:
     """
     extents = parts.file_extents()
     trees = [parts.extentref, *parts.snapshot_extents]
-    tables = [tree.records.get("extent") for tree in trees]
+    tables = [tree.get("extent") for tree in trees]
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
@@ -163,7 +163,7 @@ def check_owners(subject: Subject, parts: VolumeParts) -> None:
     physical = _list_references(parts)
     if physical is None:
         return
-    known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
+    known = streams(parts.fs).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The first owner of blocks that clones share may be deleted.
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)

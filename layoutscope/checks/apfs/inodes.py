@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.checks.apfs.names import hash_texts
 from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import FORMAT_SHIFT, is_converted, is_deleted, times_listed
+from layoutscope.filesystems.apfs.fsrecords import to_text
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
 
@@ -48,13 +49,13 @@ _FLAGGED_ATTRIBUTES: Final = (
 
 def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     """Compare the noted properties of inodes with entries, attributes, extents and streams."""
-    batches, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.records.get("inode")
+    batches, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.get("inode")
     if not batches or "format" not in inodes:
         return
     notes = {name: np.concatenate(values) for name, values in batches.items()}
     spot, known = match(inodes["obj_id"], notes["obj_id"])
     rows, notes = spot[known], {name: values[known] for name, values in notes.items()}
-    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    records, report = parts.fs, subject.reporter(parts.fs.nodes)
     drecs, streams, xattrs = records.get("dir_rec"), records.get("dstream_id"), records.get("xattr")
     numbers, flags, gone = inodes["obj_id"][rows], notes["flags"], is_deleted(inodes)[rows]
 
@@ -116,7 +117,7 @@ def _sum_holes(extents: Columns, streams: NDArray[np.uint64]) -> NDArray[np.uint
 
 def _check_numbers(parts: VolumeParts, report: Reporter, inodes: Columns) -> None:
     """Check the numbers of inodes and hard links: both come from one sequence, whose first numbers are reserved."""
-    records, first, stop = parts.fs.records, np.uint64(_NUMBER.min_user), parts.state.superblock.next_obj_id
+    records, first, stop = parts.fs, np.uint64(_NUMBER.min_user), parts.state.superblock.next_obj_id
     special = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], special)
     report(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
@@ -130,13 +131,13 @@ def _check_numbers(parts: VolumeParts, report: Reporter, inodes: Columns) -> Non
 
 def _compare_entry_names(parts: VolumeParts, inodes: Columns, rows: I64, sums: NDArray[np.uint64]) -> tuple[Mask, Mask]:
     """Mark the noted inodes with the name of an entry in their parent directory, and those with such an entry."""
-    spot, found = parts.fs.records.find("dir_rec", "inode", "file_id")
-    drecs = parts.fs.records.get("dir_rec")
+    spot, found = parts.fs.find("dir_rec", "inode", "file_id")
+    drecs = parts.fs.get("dir_rec")
     place = np.full(len(inodes["obj_id"]), -1, np.int64)
     place[rows] = np.arange(len(rows))
     entries = np.flatnonzero(found & (inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
     names, here = drecs["name"], place[spot[entries]]
-    own = hash_texts(names.data, names.start[entries], names.length[entries].astype(np.int64))
+    own = hash_texts(names.data, names.pieces()[1][entries], names.length[entries].astype(np.int64))
     is_same, is_listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
     is_same[here[own == sums[here]]] = True
     is_listed[here] = True
@@ -148,7 +149,7 @@ NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
 
 def check_links(subject: Subject, parts: VolumeParts) -> None:
     """Compare inodes with the directory records and sibling records that lead to them."""
-    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    records, report = parts.fs, subject.reporter(parts.fs.nodes)
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
@@ -207,7 +208,7 @@ def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDAr
 
 def _check_siblings(parts: VolumeParts, report: Reporter, inodes: Columns, drecs: Columns) -> None:
     """Check that the two records of each hard link, by inode and by link number, agree."""
-    records = parts.fs.records
+    records = parts.fs
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
         own, known = records.find("sibling_link", "inode", "obj_id")
@@ -239,7 +240,7 @@ def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> Non
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], drecs["sibling_id"][rows])
     rows, link = rows[found], order[spot[found]]
-    names, link_names = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
+    names, link_names = to_text(drecs["name"]).take(rows).raw(), to_text(links["name"]).take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [name != link_name for name, link_name in zip(names, link_names, strict=True)]
     add = report(drecs, "entry of directory")
@@ -248,7 +249,7 @@ def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> Non
 
 def check_attributes(subject: Subject, parts: VolumeParts) -> None:
     """Check that each attribute is either embedded or has a stream."""
-    xattrs = parts.fs.records.get("xattr")
+    xattrs = parts.fs.get("xattr")
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
@@ -257,7 +258,7 @@ def check_attributes(subject: Subject, parts: VolumeParts) -> None:
 
 def check_streams(subject: Subject, parts: VolumeParts) -> None:
     """Compare data streams with the inodes and attributes that own them."""
-    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    records, report = parts.fs, subject.reporter(parts.fs.nodes)
     inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
     if "has_dstream" not in inodes:
         return
@@ -284,7 +285,7 @@ MAX_DEPTH: Final = 64
 
 def check_entries(subject: Subject, parts: VolumeParts) -> None:
     """Check that every directory entry leads to an inode."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
     if "file_id" in drecs:
         add, found = subject.reporter(parts.fs.nodes)(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
         wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
@@ -293,7 +294,7 @@ def check_entries(subject: Subject, parts: VolumeParts) -> None:
 
 def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
     """Check that each hard link has both of its records, and that directory entries name existing links."""
-    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    records, report = parts.fs, subject.reporter(parts.fs.nodes)
     links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
     known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
     if "sibling_id" in links:
@@ -311,7 +312,7 @@ def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
 
 def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     """Check that streams are not longer than their extents, and that the allocated sizes match."""
-    inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
+    inodes, extents = parts.fs.get("inode"), parts.file_extents()
     if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
         return
     # The keys of extents contain the number of their stream, which may differ from the inode's (reference, private_id).
@@ -330,7 +331,7 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
 
 def check_directories(subject: Subject, parts: VolumeParts) -> None:
     """Check that there is a root directory, and that no directory is its own ancestor."""
-    inodes = parts.fs.records.get("inode")
+    inodes = parts.fs.get("inode")
     if "format" not in inodes:
         return
     rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
@@ -353,7 +354,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
 
 def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
     """Check that records belong to an existing inode: none may remain of a deleted file."""
-    records, report = parts.fs.records, subject.reporter(parts.fs.nodes)
+    records, report = parts.fs, subject.reporter(parts.fs.nodes)
     inodes = records.get("inode")["obj_id"]
     for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
         table = records.get(kind)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
-from layoutscope.filesystems.apfs.fsrecords import is_utf8
+from layoutscope.filesystems.apfs.fsrecords import is_text, is_utf8
 from layoutscope.structs import records
 from layoutscope.structs.arrays import ordinals
 from layoutscope.structs.checksum import crc32c_of_words
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Names
     from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.tables import TextColumn
 
 
 MASK: Final = (1 << 22) - 1
@@ -63,14 +63,14 @@ def hash_texts(data: U8, start: I64, length: I64) -> NDArray[np.uint64]:
     return sums
 
 
-def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
+def hash_names(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
     """Hash names, and mark those that could be hashed."""
     hashes, known = _hash_plain(names, folded=folded)
     _hash_others(names, hashes, known, folded=folded)
     return hashes, known
 
 
-def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
+def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32], Mask]:
     """Hash the ASCII names, and mark them; empty names have no hash."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
@@ -78,7 +78,7 @@ def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], Mask
     return hashes, known
 
 
-def _hash_others(names: Names, hashes: NDArray[np.uint32], known: Mask, *, folded: bool) -> None:
+def _hash_others(names: TextColumn, hashes: NDArray[np.uint32], known: Mask, *, folded: bool) -> None:
     """Hash the names without a hash, one by one."""
     others = np.flatnonzero(~known & (names.length > 0))
     raw = names.raw() if len(others) else []
@@ -103,13 +103,13 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
 def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = False) -> None:
     """Compare the hashes of directory entries with their names."""
     report = subject.reporter(parts.fs.nodes)
-    drecs = parts.fs.records.get("dir_rec")
+    drecs = parts.fs.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
     names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)
     hashes, known = _hash_plain(names, folded=is_folded)
     is_plain = known | (names.length == 0)
-    if not is_plain.all() and not names.is_text():
+    if not is_plain.all() and not is_text(names):
         # Drivers refuse to store names that are not text.
         is_broken = np.zeros(len(names), bool)
         for row, raw in enumerate(names.raw()):

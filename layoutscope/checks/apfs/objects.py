@@ -26,7 +26,6 @@ from layoutscope.checks.fieldrules import (
 )
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
-from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
 from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects
@@ -558,7 +557,11 @@ def make_volume_rules(
         *make_header_rules(VOLUME, "superblocks", stored, container.xid),
         (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
         (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
-        (VOLUME.incompatible_features, only_bits(VOLUME_INCOMPATIBLE.mask) if is_copy else None, UNKNOWN),
+        (
+            VOLUME.incompatible_features,
+            only_bits(sum(grammar.ApfsVolume.VolumeIncompatibleFeature)) if is_copy else None,
+            UNKNOWN,
+        ),
         (VOLUME.fs_index, equals(int(live.fs_index)) if is_copy else None, "another slot than the volume's"),
         (VOLUME.num_quota_blocks, quota, "less than the volume reserves or uses"),
         (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),

@@ -18,10 +18,11 @@ from layoutscope.checks.apfs.subject import locate_byte
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, Names, is_utf8
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, find_tail, is_text, is_utf8
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -244,7 +245,7 @@ def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None,
     if fixed is not None and not batch.level:
         part, kind, declared = fixed
         CheckedRows(subject, batch, np.arange(len(slots))).check_fields(part, kind, declared)
-    elif source.kind.key_type is records.J_KEY:
+    elif source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
             rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind), _NAMES.get(kind, ""))
@@ -263,17 +264,17 @@ def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | Non
     rows = rows.take(long_enough)
     if not len(rows.row):
         return
-    _check_length(rows, "key", shape.key_type, shape.key_tail)
-    if shape.key_tail is not None:
+    _check_length(rows, "key", shape.key_type, find_tail(shape, "key"))
+    if find_tail(shape, "key") is not None:
         check_names(rows, shape.key_type, volume)
     if rows.batch.level:
         return
-    if shape.has_xfields:
+    if shape.cases:
         fields = check_extended(rows, shape.val_type.width)
         if name == "inode":
             check_inodes(rows, fields, notes, is_plain=is_plain(volume))
     else:
-        _check_length(rows, "val", shape.val_type, shape.val_tail)
+        _check_length(rows, "val", shape.val_type, find_tail(shape, "val"))
         if name in VALUE_NAMES:
             start = rows.starts("val") + shape.val_type.width
             _check_ends(rows, "val", start, rows.starts("val") + rows.lengths("val"))
@@ -441,12 +442,12 @@ def _check_ends(rows: CheckedRows, part: str, start: I64, stop: I64) -> None:
 def _check_hashes(rows: CheckedRows, start: I64, stop: I64, *, folded: bool) -> None:
     buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
     data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
-    names = Names(np.concatenate(data), length)
+    names = TextColumn(np.concatenate(data), length)
     found, known = hash_names(names, folded=folded)
     stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     message = "the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
-    if not names.is_text():
+    if not is_text(names):
         wrong = np.array([not is_utf8(raw) for raw in names.raw()])
         rows.report(wrong, "key", "a name in an index is not UTF-8")
 

@@ -49,7 +49,7 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
         inodes.check_attributes(subject, parts)
     if not (parts.is_locked or log.has_errors):
         extents.check_shape(subject, parts)
-        if "refcnt" in parts.extentref.records.get("extent"):
+        if "refcnt" in parts.extentref.get("extent"):
             extents.check_owners(subject, parts)
             extents.check_references(subject, parts)
         snapshots.check_snapshots(subject, parts)
@@ -57,7 +57,7 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
 
 def check_counts(_: Subject, parts: VolumeParts) -> None:
     """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
-    superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
+    superblock, inodes = parts.state.superblock, parts.fs.get("inode")
     if "format" not in inodes:
         return
     for what, found in inodes_by_kind(inodes).items():

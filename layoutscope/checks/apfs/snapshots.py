@@ -46,10 +46,10 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
             message = f"its superblock cannot be used: {error.reason}"
             log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
-    names = parts.snapmeta.records.get("snap_name")
+    names = parts.snapmeta.get("snap_name")
     if "snap_xid" in names:
         report = subject.reporter(parts.snapmeta.nodes, most=1)
-        metadata = parts.snapmeta.records.get("snap_metadata")
+        metadata = parts.snapmeta.get("snap_metadata")
         add, found = report(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
         has_names = "name" in metadata
@@ -65,8 +65,8 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
     """Check that each snapshot that the object map lists exists."""
-    kind = batch.tree.source.kind
-    found = batch.column("key", kind.key_type, kind.key_field)
+    key_type = batch.tree.source.key_type
+    found = batch.column("key", key_type, key_type.fields()[0])
     for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
         node = int(batch.slots.node[row])
         plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
@@ -80,7 +80,7 @@ def check_snapshots(_: Subject, parts: VolumeParts) -> None:
     if parts.view != "live":
         return
     xids = sorted(item.xid for item in parts.snapshots)
-    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    names, header = parts.snapmeta.get("snap_name"), parts.state.omap_header
     known = parts.state.omap_snapshots
     listed = int(known.num_records[known.level == 0].sum())
     leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
@@ -119,7 +119,7 @@ def check_states(subject: Subject, live: VolumeParts, checks: Sequence[Callable[
         # States with the same nodes share one reading.
         fs, fext = parts.fs, parts.fext
         if not np.array_equal(live.views[view].paddr, fs.nodes.paddr):
-            fs, fext = read_together([walk_fs_tree(own, live.cipher), walk_fext_tree(own)])
+            fs, fext = read_together([walk_fs_tree(own, live.key), walk_fext_tree(own)])
         parts = replace(live, state=own, view=view, fs=fs, fext=fext)
         snapshot = subject.branch()
         for check in checks:

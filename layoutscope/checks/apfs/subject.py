@@ -129,7 +129,7 @@ def list_volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[Tr
             log = subject.log.at("volume object map", superblock.omap_oid, plus=plus).within(link)
             yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
-        yield fs_source(store, state, parts.cipher), _locate_superblock(subject, parts, "root_tree_oid")
+        yield fs_source(store, state, parts.key), _locate_superblock(subject, parts, "root_tree_oid")
     for tree, link in fields:
         root = getattr(superblock, link)
         if root:
@@ -147,7 +147,7 @@ def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -
     """List snapshots of a volume, each with a log bound to a field of its metadata."""
     tree, path = parts.snapmeta, f"val.snap_metadata_val.fixed.{field}"
     for row, snapshot in enumerate(parts.snapshots):
-        yield snapshot, subject.at(tree.nodes, tree.records.get("snap_metadata"), row, path, snapshot.view)
+        yield snapshot, subject.at(tree.nodes, tree.get("snap_metadata"), row, path, snapshot.view)
 
 
 def list_container_sources(subject: Subject) -> Iterator[TreeSource]:

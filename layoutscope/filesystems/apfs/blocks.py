@@ -26,36 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.image import Workspace
     from layoutscope.image.source import Source
-    from layoutscope.structs.arrays import I64, U8
-
-
-def _nothing() -> NDArray[np.uint64]:
-    return np.empty(0, np.uint64)
-
-
-class DirtyRuns(Struct, frozen=True):
-    """Runs of a Fusion set's second device whose newest bytes are on the main device; arrays of one length."""
-
-    # start, stop: block addresses, with the mark of the second device; ascending and disjoint
-    start: NDArray[np.uint64] = field(default_factory=_nothing)
-    stop: NDArray[np.uint64] = field(default_factory=_nothing)
-    # address of each run's first block on the main device
-    cached: NDArray[np.uint64] = field(default_factory=_nothing)
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
-        """Return the addresses of the newest bytes of some blocks: mostly the blocks' own addresses."""
-        if not len(self):
-            return paddrs
-        address = np.asarray(paddrs).astype(np.uint64)
-        # An address before all runs wraps around to the last run, which does not contain it either.
-        row = np.searchsorted(self.start, address, side="right") - 1
-        is_inside = (address >= self.start[row]) & (address < self.stop[row])
-        return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
+    from layoutscope.structs.arrays import I64, U8, Mask
 
 
 class Blocks(Struct, frozen=True):
@@ -65,14 +37,27 @@ class Blocks(Struct, frozen=True):
     sources: tuple[Source | None, ...]
     image_offsets: tuple[int, ...]  # offset of each device in its own image, in bytes
     block_size: int  # in bytes
-    # runs of a Fusion set whose newest bytes are at other addresses; none before the middle tree is read
-    dirty: DirtyRuns = field(default_factory=DirtyRuns)
+    # runs of a Fusion set's second device whose newest bytes are on the main device, shape (3, n): start and stop, with
+    # the mark of the second device, ascending and disjoint, and first block on the main device; none before the middle
+    # tree is read
+    dirty: NDArray[np.uint64] = field(default_factory=lambda: np.empty((3, 0), np.uint64))
     num_claimed: int = 0  # number of blocks that the container declares; an image may hold fewer
 
     @property
     def tier2_mark(self) -> int:
         """Bit that marks block addresses of the second device."""
         return int(grammar.ApfsFusion.Tier2Marker.device_byte_address) // self.block_size
+
+    def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
+        """Return the addresses of the newest bytes of some blocks: mostly the blocks' own addresses."""
+        start, stop, cached = self.dirty
+        if not len(start):
+            return paddrs
+        address = np.asarray(paddrs).astype(np.uint64)
+        # An address before all runs wraps around to the last run, which does not contain it either.
+        row = np.searchsorted(start, address, side="right") - 1
+        is_inside = (address >= start[row]) & (address < stop[row])
+        return np.where(is_inside, cached[row] + (address - start[row]), address)
 
     def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the device and the byte offset on it, from the container's start, for block addresses."""
@@ -103,7 +88,7 @@ class Blocks(Struct, frozen=True):
 
     def place(self, paddr: int) -> tuple[int, int]:
         """Return the byte offset of one block's newest bytes in their image, and the device of that image."""
-        where = self.dirty.newest(np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64))
+        where = self.newest(np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64))
         return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
 
     @contextmanager
@@ -117,7 +102,7 @@ class Blocks(Struct, frozen=True):
 
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Return which objects are entirely inside a given image."""
-        device, position = self.split(self.dirty.newest(paddrs))
+        device, position = self.split(self.newest(paddrs))
         sizes = np.array([source.size_bytes if source else 0 for source in (*self.sources, None)], np.int64)
         position += size_bytes
         inside: NDArray[np.bool_] = position <= (sizes[device] if device.any() else sizes[0])
@@ -125,7 +110,7 @@ class Blocks(Struct, frozen=True):
 
     def claimed(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Return which objects are entirely inside the container, if their device's image is given."""
-        device, position = self.split(self.dirty.newest(paddrs))
+        device, position = self.split(self.newest(paddrs))
         is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
         inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
         # If one image of a set is missing, no source has its number.
@@ -135,33 +120,33 @@ class Blocks(Struct, frozen=True):
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Return which objects are entirely inside a given image, and were read into it."""
         result = self.present(paddrs, size_bytes)
-        device, position = self.split(self.dirty.newest(paddrs))
+        device, position = self.split(self.newest(paddrs))
         for number, source in enumerate(self.sources):
             if source is not None and len(unread := source.unread_ranges()):
                 lost = overlaps(unread, position, np.full(len(position), size_bytes, np.int64))
                 result &= ~(lost & (device == number))
         return result
 
-    def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
+    def read(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.uint8]:
         """Read objects of one size."""
         # The middle tree maps blocks that were written together, so an object of several blocks is cached as a whole.
-        device, position = self.split(self.dirty.newest(paddrs))
+        device, position = self.split(self.newest(paddrs))
         out: NDArray[np.uint8] | None = None
         for number, source in enumerate(self.sources):
             members = device == number
             if not members.any() or source is None:
                 continue
             if members.all():
-                return _read_from(source, position, size_bytes, workspace)
+                return _read_from(source, position, size_bytes)
             out = np.empty((len(position), size_bytes), np.uint8) if out is None else out
-            out[members] = _read_from(source, position[members], size_bytes, workspace)
+            out[members] = _read_from(source, position[members], size_bytes)
         return np.empty((len(position), size_bytes), np.uint8) if out is None else out
 
     def wants(
         self, paddrs: NDArray[Any], size_bytes: int, take: Callable[[I64, U8], None], more: int = 0
     ) -> list[Want]:
         """List the reads for objects of one size; `take` receives some of them at a time, by position."""
-        device, position = self.split(self.dirty.newest(paddrs))
+        device, position = self.split(self.newest(paddrs))
         result = []
         for number, source in enumerate(self.sources):
             rows = np.flatnonzero(device == number)
@@ -186,40 +171,21 @@ class Blocks(Struct, frozen=True):
             raise error
         return self.read(where, size).tobytes()
 
-
-def _read_from(
-    source: Source, position: NDArray[np.int64], size_bytes: int, workspace: Workspace | None
-) -> NDArray[np.uint8]:
-    lengths = np.full(len(position), size_bytes, np.int64)
-    return source.read_extents(position, lengths, workspace).reshape(len(position), size_bytes)
-
-
-class Cipher(Struct, frozen=True):
-    """Decrypts objects with a volume's key."""
-
-    key: bytes  # both halves of the XTS key: first the data key, then the tweak key
-    block_size: int  # of the container, in bytes
-
-    def decrypt_objects(
-        self, objects: NDArray[np.uint8], paddrs: NDArray[np.uint64], chosen: NDArray[np.bool_]
-    ) -> NDArray[np.uint8]:
-        """Decrypt those of many objects that are encrypted."""
-        plain = objects.copy()
-        rows = np.flatnonzero(chosen)
-        plain[rows] = decrypt_blocks(self.key, objects[rows], paddrs[rows], self.block_size)
+    def decrypt(self, key: bytes, objects: U8, paddrs: NDArray[np.uint64], chosen: Mask) -> U8:
+        """Decrypt those of many objects that are encrypted; the key consists of the data key and the tweak key."""
+        plain, rows = objects.copy(), np.flatnonzero(chosen)
+        num_units = objects.shape[1] // UNIT_BYTES
+        # The tweak of each 512-byte unit is its number on the device, whatever the container's block size.
+        first = paddrs[rows] * np.uint64(self.block_size // UNIT_BYTES)
+        numbers = (first[:, None] + np.arange(num_units, dtype=np.uint64)).reshape(-1)
+        stored = np.ascontiguousarray(objects[rows]).reshape(-1)
+        plain[rows] = decrypt_units(key, stored, numbers).reshape(len(rows), -1)
         return plain
 
 
-def decrypt_blocks(
-    key: bytes, blocks: NDArray[np.uint8], paddrs: NDArray[np.uint64], block_size: int
-) -> NDArray[np.uint8]:
-    """Decrypt objects with AES-XTS."""
-    rows, size = blocks.shape
-    units = size // UNIT_BYTES
-    # The tweak of each 512-byte unit is its number on the device, whatever the container's block size.
-    first = paddrs * np.uint64(block_size // UNIT_BYTES)
-    numbers = (first[:, None] + np.arange(units, dtype=np.uint64)).reshape(-1)
-    return decrypt_units(key, np.ascontiguousarray(blocks).reshape(-1), numbers).reshape(rows, size)
+def _read_from(source: Source, position: NDArray[np.int64], size_bytes: int) -> NDArray[np.uint8]:
+    lengths = np.full(len(position), size_bytes, np.int64)
+    return source.read_extents(position, lengths).reshape(len(position), size_bytes)
 
 
 def is_authentic(prefix: bytes, salt: bytes, body: bytes, expected: bytes) -> bool:

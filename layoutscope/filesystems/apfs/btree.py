@@ -36,7 +36,7 @@ from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_obj
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
-    GrowingColumn,
+    GrowingTable,
     Rows,
     concatenate,
     distinct,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.image import Workspace
     from layoutscope.image.passes import Reading, Want
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import ApfsContainer
@@ -227,23 +226,19 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     )
 
 
-def _fetch(
-    source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
-) -> NDArray[np.uint8]:
+def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
     """Read and decrypt nodes into one buffer; nodes that cannot be read are zeros."""
     if places.is_unread.any():
         whole = np.zeros((len(places), size_bytes), np.uint8)
         there = np.flatnonzero(~places.is_unread)
         whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
         return whole.reshape(-1)
-    return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes, workspace)).reshape(-1)
+    return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes)).reshape(-1)
 
 
-def read_batch(
-    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
-) -> ReadNodes:
+def read_batch(tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
-    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes, workspace))
+    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes))
 
 
 def take_apart(
@@ -314,7 +309,7 @@ def to_node_rows(batch: Batch) -> NodeRows:
         return batch.rows
     places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
     first_key, last_key = ends.low, ends.high
-    if batch.tree.source.kind.key_type is J_KEY:
+    if batch.tree.source.key_type is J_KEY:
         first_key, last_key = object_of(first_key), object_of(last_key)
     bounds = np.append(0, np.cumsum(ends.num_records))
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
@@ -498,9 +493,7 @@ class Descent:
             log.add("count-differs", "warning", message, expected=self._longest_key, found=tree.longest_key)
 
 
-def read_levels(
-    source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
-) -> Iterator[ReadNodes]:
+def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) -> Iterator[ReadNodes]:
     """Read a tree from the root down in key order; report unusable nodes as findings, without records.
 
     Leaves at `known` addresses are skipped if their parents are known too.
@@ -516,7 +509,7 @@ def read_levels(
         for start in range(0, len(above), BATCH_NODES):
             some = at.places.take(slice(start, start + BATCH_NODES))
             numbers = np.arange(at.first + start, at.first + start + len(some))
-            batch = read_batch(at.tree, some, at.level, numbers, workspace)
+            batch = read_batch(at.tree, some, at.level, numbers)
             at.add(batch)
             yield batch
         levels.append(at.go_down())
@@ -590,9 +583,9 @@ def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahe
 
 
 def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
-    if source.cipher is None or not places.is_encrypted.any():
+    if source.key is None or not places.is_encrypted.any():
         return data
-    return source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+    return source.blocks.decrypt(source.key, data, places.paddr, places.is_encrypted)
 
 
 class AheadLeaves(Struct, frozen=True):
@@ -746,18 +739,17 @@ def open_omap(
 
 def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:
     """Read an object map's tree."""
-    columns = {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+    columns = GrowingTable(_DTYPES)
 
     def take(batch: Batch) -> None:
         if isinstance(batch, ReadNodes) and not batch.level:
             keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
             values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
             found = {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}
-            for name, column in found.items():
-                columns[name].add(column, batch.to_come)
+            columns.add(found, batch.to_come)
 
     nodes = read_alone(walk_tree(TreeSource(store, tree, tree_oid, max_xid), take))
-    found = {name: column.values for name, column in columns.items()}
+    found = columns.values
     if not is_ascending(found["leaf"]):
         order = np.argsort(found["leaf"], kind="stable")
         found = {name: values[order] for name, values in found.items()}

@@ -54,15 +54,6 @@ Halves = tuple[Half, Half | None]
 """The main device's half, and the half of a Fusion set's second device, if it was given."""
 
 
-class NoMap(Struct, frozen=True):
-    """Replaces the header of an object map that cannot be used."""
-
-    tree_oid: int = 0
-    snapshot_tree_oid: int = 0
-    num_snapshots: int = 0
-    most_recent_snap: int = 0
-
-
 class Container(Struct, frozen=True):
     """An opened container."""
 
@@ -71,7 +62,7 @@ class Container(Struct, frozen=True):
     checkpoint: Checkpoint  # the state that was opened
     omap: ObjectMap  # the container's object map
     view: OmapView  # the object map as of the checkpoint
-    omap_header: ApfsContainer.OmapPhys | NoMap  # header of the object map
+    omap_header: ApfsContainer.OmapPhys  # header of the object map; it leads to no tree, 0, if the map cannot be used
     data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in ring order
     area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
     device_blocks: tuple[int, ...]  # number of blocks of the main device, and of the second device of a Fusion set

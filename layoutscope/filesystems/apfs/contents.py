@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import field
@@ -12,7 +12,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, walk_tree
-from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree, to_text, walk_record_tree
 from layoutscope.filesystems.apfs.fusion import list_second_regions, middle_tree, use_cache, write_cache
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import read_reaper, report_unknown
@@ -38,7 +38,6 @@ from layoutscope.filesystems.apfs.volume import (
     read_rolling,
     walk_fext_tree,
     walk_fs_tree,
-    walk_physical_tree,
 )
 from layoutscope.image.passes import read_alone, read_together
 from layoutscope.structs import arrays, grammar
@@ -51,9 +50,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables
+    from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.sweep import Swept
@@ -140,7 +138,7 @@ class VolumeParts(Struct, frozen=True, dict=True):
     snapshot_extents: list[RecordTree]  # extent-reference trees of the snapshots
     regions: list[Region]  # metadata outside of tree nodes
     is_locked: bool  # whether the file-system tree could not be read because its key is missing
-    cipher: Cipher | None = None  # set if the volume is encrypted and was unlocked
+    key: bytes | None = None  # set if the volume is encrypted and was unlocked
     # facts for a report, and trees, of an encryption in progress
     rolling_details: Details = field(default_factory=dict)
     rolling_trees: list[NodeRows] = field(default_factory=list)
@@ -185,12 +183,12 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
     def file_extents(self) -> Columns:
         """Extents of files, from the file-system tree or from the fext tree of a sealed volume."""
-        return self.fext.records.get("file_extent") if len(self.fext.nodes) else self.fs.records.get("file_extent")
+        return self.fext.get("file_extent") if len(self.fext.nodes) else self.fs.get("file_extent")
 
     @cached_property
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
-        tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
+        tables = [tree.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
         return arrays.union(
             [arrays.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
         )
@@ -220,13 +218,13 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
 
 
 def read_volume_parts(
-    container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
+    container: Container, volume: Volume, *, key: bytes | None = None, chosen: str = "live"
 ) -> VolumeParts:
     """Read all trees of one state of a volume, and the nodes of its other states."""
     # Trees that need no object map.
     superblock, store, xid = volume.superblock, volume.store, container.xid
-    snapmeta = read_alone(walk_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid))
-    listed = snapshots.list_snapshots(snapmeta.records)
+    snapmeta = read_alone(walk_record_tree(TreeSource(store, "snapmeta", superblock.snap_meta_tree_oid, xid)))
+    listed = snapshots.list_snapshots(snapmeta)
     opened = snapshots.open_all(volume, listed)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
     if chosen not in states:
@@ -234,12 +232,12 @@ def read_volume_parts(
         raise FormatError("cannot be opened", structure=chosen, image_offset=where)
     shown = states[chosen]
     others = [
-        walk_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid),
+        walk_record_tree(TreeSource(store, "extentref", superblock.extentref_tree_oid, xid)),
         walk_fext_tree(shown),
         # Extents that only a snapshot keeps; a snapshot may have no such tree.
-        *(walk_physical_tree(store, "extentref", snapshot.extentref_paddr, xid) for snapshot, _ in opened),
+        *(walk_record_tree(TreeSource(store, "extentref", snapshot.extentref_paddr, xid)) for snapshot, _ in opened),
     ]
-    (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
+    (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, key, others)
     rolling_regions, rolling_trees, rolling_details = read_rolling(container, volume)
     claimed = [*views.values(), fext.nodes, *rolling_trees]
     regions = list_volume_regions(container, list(states.values()), claimed, rolling_regions)
@@ -254,8 +252,8 @@ def read_volume_parts(
         views=views,
         snapshot_extents=references,
         regions=regions,
-        is_locked=_is_locked(volume, cipher),
-        cipher=cipher,
+        is_locked=is_encrypted(volume) and key is None,
+        key=key,
         rolling_details=rolling_details,
         rolling_trees=rolling_trees,
         lost=[nodes for nodes in store.lost if _is_live(nodes, volume)],
@@ -277,23 +275,23 @@ def _is_live(root: NodeRows, volume: Volume) -> bool:
 
 
 def _read_trees(
-    states: dict[str, Volume], chosen: str, cipher: Cipher | None, others: list[Reading[RecordTree]]
+    states: dict[str, Volume], chosen: str, key: bytes | None, others: list[Reading[RecordTree]]
 ) -> tuple[tuple[RecordTree, dict[str, NodeRows]], list[RecordTree]]:
     """Read the file-system tree of the chosen state, nodes that only other states have, and the other trees."""
-    if _is_locked(states["live"], cipher):
+    if is_encrypted(states["live"]) and key is None:
         locked = {name: list_locked_nodes(state) for name, state in states.items()}
-        return (RecordTree(locked[chosen]), locked), read_together(others)
+        return (RecordTree(nodes=locked[chosen]), locked), read_together(others)
     # Sealed and unsealed states read their nodes differently, even those that they share.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
     rest = {name: state for name, state in states.items() if name != chosen}
     ahead = RecordsAhead(hashed_names=bool(shown.superblock.has_hashed_names))
     same = [state.view for state in rest.values() if _hash_type(state) == _hash_type(shown)]
-    found: list[Any] = read_together([*others, ahead.read(fs_source(shown.store, shown, cipher), same)])
+    found: list[Any] = read_together([*others, ahead.read(fs_source(shown.store, shown, key), same)])
     pool = pools[_hash_type(shown)] if len(states) > 1 else None
-    trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pool, ahead)]
+    trees: list[Reading[Any]] = [walk_fs_tree(shown, key, pool, ahead)]
     trees += [
-        walk_tree(fs_source(state.store, state, cipher), pool=pools[_hash_type(state)], ahead=ahead)
+        walk_tree(fs_source(state.store, state, key), pool=pools[_hash_type(state)], ahead=ahead)
         for state in rest.values()
     ]
     fs, *nodes = read_together(trees)
@@ -304,11 +302,6 @@ def _read_trees(
 def _hash_type(state: Volume) -> int:
     """Return how the nodes of a state are hashed; 0 if they are not, or if that is unknown."""
     return state.seal.hash_type if state.seal else 0
-
-
-def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
-    """Return whether the file-system tree cannot be read because its key is missing."""
-    return is_encrypted(volume) and cipher is None
 
 
 RESOURCE_FORK = "com.apple.ResourceFork"
@@ -332,12 +325,12 @@ class Streams(Struct, frozen=True):
     are_files: bool = False
 
 
-def streams(records: RecordTables) -> Streams:
+def streams(records: RecordTree) -> Streams:
     """List the owners of data streams: inodes, and extended attributes that are too long to be embedded."""
     return records.compute_once(("streams",), lambda: _list_streams(records))
 
 
-def _list_streams(records: RecordTables) -> Streams:
+def _list_streams(records: RecordTree) -> Streams:
     inodes, xattrs = records.get("inode"), records.get("xattr")
     forks = ["data", "orphan"]
     parts: list[tuple[Any, ...]] = []
@@ -346,7 +339,7 @@ def _list_streams(records: RecordTables) -> Streams:
         parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
     if records.count("xattr"):
         rows = np.flatnonzero(xattrs["stream_id"] != 0)
-        names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
+        names: list[Any] = to_text(xattrs["name"]).take(rows).to_list() if len(rows) else []
         shown = ["resource" if name == RESOURCE_FORK else fork_of_attribute(name) for name in names]
         forks += sorted(set(shown) - set(forks))
         codes, size = np.array([forks.index(name) for name in shown], np.uint32), xattrs["stream_size"][rows]
@@ -514,27 +507,8 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
 
 MAX_LISTED: Final = 100
 
-
-class Account(Struct, frozen=True):
-    """Blocks of a container, as sets of runs."""
-
-    num_blocks: int  # all blocks
-    free: NDArray[np.int64]  # free in the bitmaps
-    claimed: NDArray[np.int64]  # used by a node, a region or data
-    unclaimed: NDArray[np.int64]  # used in the bitmaps, but not claimed by any structure that was read
-    disputed: NDArray[np.int64]  # claimed, but free in the bitmaps
-
-    def details(self) -> Details:
-        """Numbers for a report, in blocks."""
-        free = arrays.total(self.free)
-        return {
-            "blocks": self.num_blocks,
-            "used blocks": self.num_blocks - free,
-            "free blocks": free,
-            "claimed blocks": arrays.total(self.claimed),
-            "unclaimed blocks": arrays.total(self.unclaimed),
-            "claimed but free blocks": arrays.total(self.disputed),
-        }
+Runs: TypeAlias = "NDArray[np.int64]"
+"""First block and number of blocks of each run, shape (n, 2)."""
 
 
 def balance(
@@ -542,8 +516,8 @@ def balance(
     free: NDArray[np.int64],
     claims: Sequence[NDArray[np.int64]],
     log: FindingLog,
-) -> Account:
-    """Compare claims with the bitmaps."""
+) -> tuple[Runs, Runs, Runs, Details]:
+    """Compare claims with the bitmaps; return runs that are free, unclaimed, and claimed but free, and block counts."""
     free = arrays.intersect(free, devices)
     claimed = arrays.intersect(arrays.union(claims), devices)
     used = arrays.subtract(devices, free)
@@ -554,14 +528,27 @@ def balance(
     if len(disputed) > MAX_LISTED:
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         log.at("space manager").add("block-claimed-free", "warning", message)
-    return Account(arrays.total(devices), free, claimed, arrays.subtract(used, claimed), disputed)
+    unclaimed = arrays.subtract(used, claimed)
+    return (
+        free,
+        unclaimed,
+        disputed,
+        {
+            "blocks": arrays.total(devices),
+            "used blocks": arrays.total(used),
+            "free blocks": arrays.total(free),
+            "claimed blocks": arrays.total(claimed),
+            "unclaimed blocks": arrays.total(unclaimed),
+            "claimed but free blocks": arrays.total(disputed),
+        },
+    )
 
 
 NO_RUNS = np.empty((0, 2), np.int64)
 
 
-def account(contents: ContainerContents) -> Account:
-    """Compare all claimed blocks with the bitmaps."""
+def account(contents: ContainerContents) -> tuple[Runs, Runs, Runs, Details]:
+    """Compare all claimed blocks with the bitmaps, see :func:`balance`."""
     block_size = contents.container.blocks.block_size
     claims = [node_runs([*contents.trees, *contents.lost], block_size), to_runs(contents.regions)]
     claims += [volume.claimed for volume in contents.volumes]
@@ -623,7 +610,7 @@ def num_missing_entries(parts: VolumeParts) -> int:
     """
     if parts.is_locked:
         return 0
-    found = inodes_by_kind(parts.fs.records.get("inode"))
+    found = inodes_by_kind(parts.fs.get("inode"))
     superblock = parts.state.superblock
     unknown = {what: max(int(getattr(superblock, DECLARED[what])) - count, 0) for what, count in found.items()}
     # The checks examine all names: without errors, inodes and directories lack none of the names that they count.
@@ -634,7 +621,7 @@ def num_missing_entries(parts: VolumeParts) -> int:
 
 def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
     """Count names that inodes should have, and one per counted `unknown` object without inode and name."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
     if "file_id" not in drecs:
         return sum(unknown.values())
     named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
@@ -680,7 +667,7 @@ def is_converted(parts: VolumeParts) -> bool:
 
 def _missing_children(parts: VolumeParts) -> int:
     """Count the entries that directories declare but do not have."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
     if "format" not in inodes or is_converted(parts):
         return 0
     is_directory = inodes["format"] == int(_KINDS.directory)

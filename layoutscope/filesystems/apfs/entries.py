@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
-from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.apfs.fsrecords import no_records, to_text
 from layoutscope.filesystems.apfs.source import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTables, RecordTree
+    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordTree
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.findings import FindingLog
 
@@ -58,7 +58,7 @@ SYMLINK_NAME = b"com.apple.fs.symlink"
 
 def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
     """Make the table of directory entries."""
-    records, nodes = tree.records, tree.nodes
+    records, nodes = tree, tree.nodes
     drecs, inodes = records.get("dir_rec"), no_records("inode") | records.get("inode")
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
@@ -69,7 +69,6 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     kind = of_inode(_kinds_of(grammar.ApfsInode.ModeFormat, inodes["format"]))
     if is_known is not None:
         kind = np.where(known, kind, _kinds_of(grammar.ApfsDirectory.EntryType, drecs["entry_type"]))
-    text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
     # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
     children = of_inode(inodes["num_children_or_links"])
@@ -97,8 +96,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "volume": volume,
         "parent_id": drecs["obj_id"],
         "file_id": drecs["file_id"],
-        "name": text,
-        "name_raw": raw,
+        "name": to_text(drecs["name"]),
+        "name_raw": drecs["name"],
         "kind": (kind, KINDS),
         "size_bytes": Values(sizes, sizes >= 0) if len(impossible) else sizes,
         "link_count": links.view(np.uint32),
@@ -223,7 +222,7 @@ def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32
     return leaves.astype(np.int32)[np.maximum(position, 0)]
 
 
-def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
+def _xattr_leaves(records: RecordTree) -> NDArray[np.int32]:
     """Return the leaf with the first extended attribute of each entry's file."""
     if not records.count("xattr"):
         return np.full(records.count("dir_rec"), NO_NODE, np.int32)
@@ -262,7 +261,7 @@ def _listing_rows(
 
 def extents_table(parts: VolumeParts, first_row: int) -> Table:
     """Make the table of extents."""
-    extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
+    extents, owners, blocks = parts.file_extents(), streams(parts.fs), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})
     rows, owner, is_owned, has_others = _find_owners(owners.index, extents["obj_id"])
@@ -272,7 +271,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     is_hole = paddr == 0
     # The signed view has the same bytes.
     logical, length = (extents[name][rows].view(np.int64) for name in ("logical_addr", "len_extent"))
-    physical, is_shared = parts.extentref.records.get("extent"), has_others
+    physical, is_shared = parts.extentref.get("extent"), has_others
     if len(physical["obj_id"]) and int(physical["refcnt"].max()) > 1:
         # Runs of blocks with several users.
         first = physical["obj_id"]
@@ -292,7 +291,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
         "node_row": extents["node"][rows].astype(np.uint32) + np.uint32(first_row),
         "flags": flags,
     }
-    if len(blocks.dirty):
+    if blocks.dirty.size:
         extent, distance, paddr, length = _where_newest(blocks, paddr, length)
         columns |= {name: columns[name][extent] for name in ("file_id", "node_row", "flags")}
         columns["fork"] = (columns["fork"][0][extent], owners.forks)
@@ -312,14 +311,14 @@ def _where_newest(
 
     Return the extent of each piece, the offset in it, the address of its newest bytes, and its length.
     """
-    size, dirty = blocks.block_size, blocks.dirty
+    size, (dirty_start, dirty_stop, _) = blocks.block_size, blocks.dirty
     stop = paddr + (-(-length // size)).astype(np.uint64)
     # Runs are disjoint and ascending, so the runs that an extent crosses are consecutive.
-    first = np.searchsorted(dirty.stop, paddr, side="right")
-    last = np.searchsorted(dirty.start, stop, side="left")
+    first = np.searchsorted(dirty_stop, paddr, side="right")
+    last = np.searchsorted(dirty_start, stop, side="left")
     rows = np.repeat(np.arange(len(paddr)), 2 * np.maximum(last - first, 0))
     crossed = ranges(first, np.maximum(last - first, 0))
-    borders = np.stack([dirty.start[crossed], dirty.stop[crossed]], axis=1).reshape(-1)
+    borders = np.stack([dirty_start[crossed], dirty_stop[crossed]], axis=1).reshape(-1)
     is_within = (borders > paddr[rows]) & (borders < stop[rows])
     extent = np.concatenate([np.arange(len(paddr)), rows[is_within]])
     start = np.concatenate([paddr, borders[is_within]])
@@ -329,7 +328,7 @@ def _where_newest(
     distance = (start - paddr[row]).astype(np.int64) * size
     is_last = np.append(row[1:] != row[:-1], True)
     end = np.where(is_last, length[row], np.append(distance[1:], 0))
-    return row, distance, dirty.newest(start), end - distance
+    return row, distance, blocks.newest(start), end - distance
 
 
 def _find_owners(

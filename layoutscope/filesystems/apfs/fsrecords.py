@@ -6,8 +6,8 @@ whose length contradicts its own length fields is damaged; a type without a shap
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 from msgspec import field
@@ -19,10 +19,11 @@ from layoutscope.filesystems.apfs.btree import (
     read_levels,
     walk_tree,
 )
+from layoutscope.filesystems.apfs.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
-    GrowingColumn,
+    GrowingTable,
     Index,
     concatenate,
     heads,
@@ -41,19 +42,6 @@ from layoutscope.structs.leaves import (
     Text,
     Texts,
 )
-from layoutscope.structs.records import (
-    CHILD_VAL,
-    DECMPFS_HEADER,
-    DSTREAM,
-    FEXT_KEY,
-    FEXT_VAL,
-    J_KEY,
-    SIBLING_ID,
-    X_FIELD,
-    XATTR_DSTREAM,
-    XATTR_VAL,
-    XF_BLOB_HEAD,
-)
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
@@ -62,187 +50,177 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import Batch, Pool, ReadNodes
-    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
-    from layoutscope.structs.leaves import ItemCase, Kind
+    from layoutscope.structs.leaves import Kind
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-class RecordShape(NamedTuple):
-    """Layout of a record type: types of key and value, and the fields that give the length of the variable part."""
+def _shape(
+    name: str,  # of the grammar's ``record_type``
+    key_type: RecordType,
+    val_type: RecordType,
+    fields: tuple[RecordColumn, ...],
+    key_fields: tuple[RecordColumn, ...] = (),
+    **more: Any,
+) -> Leaf:
+    """Describe a record type: the fixed parts of key and value, and the fields that become columns."""
+    obj_id = key_type.column({records.J_KEY: "obj_id", records.FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
+    keys = {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in key_fields}}
+    columns = {column.removeprefix("fixed."): column for column in fields}
+    return Leaf(int(grammar.ApfsRecord.RecordType[name]), name, key_type, val_type, columns, keys, **more)
 
-    key_type: RecordType
-    val_type: RecordType
-    fields: tuple[RecordColumn, ...]
-    key_fields: tuple[RecordColumn, ...] = ()
-    key_tail: RecordColumn | None = None
-    val_tail: RecordColumn | None = None
-    has_xfields: bool = False
+
+def _directory_record(key_type: RecordType, *key_fields: RecordColumn) -> Leaf:
+    val = records.DREC_VAL_FIXED
+    texts = {"name": Text("key", key_type.column("len_name"))}
+    sibling = {int(_FIELDS.DrecField.sibling_id): (records.SIBLING_ID, {"sibling_id": records.SIBLING_ID.sibling_id})}
+    return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, texts=texts, cases=sibling)
 
 
-SHAPES: Final[dict[str, RecordShape]] = {
-    "snap_metadata": RecordShape(
-        records.J_KEY,
-        records.SNAP_METADATA_VAL,
-        (
-            records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
-            records.SNAP_METADATA_VAL.fixed.sblock_oid,
-            records.SNAP_METADATA_VAL.fixed.create_time,
-            records.SNAP_METADATA_VAL.fixed.inum,
-            records.SNAP_METADATA_VAL.fixed.flags,
+_FIELDS: Final = grammar.ApfsXfields
+_STREAM: Final = {
+    "has_dstream": 1,
+    "data_size": records.DSTREAM.len_stream,
+    "alloced_size": records.DSTREAM.len_alloced,
+}
+
+# Columns of extended fields are zero if a record lacks the field. An inode without a stream has no data of its own: for
+# example, a directory or compressed file.
+SHAPES: Final = {
+    shape.table: shape
+    for shape in (
+        _shape(
+            "snap_metadata",
+            records.J_KEY,
+            records.SNAP_METADATA_VAL,
+            (
+                records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
+                records.SNAP_METADATA_VAL.fixed.sblock_oid,
+                records.SNAP_METADATA_VAL.fixed.create_time,
+                records.SNAP_METADATA_VAL.fixed.inum,
+                records.SNAP_METADATA_VAL.fixed.flags,
+            ),
+            texts={"name": Text("val", records.SNAP_METADATA_VAL.fixed.len_name)},
         ),
-        val_tail=records.SNAP_METADATA_VAL.fixed.len_name,
-    ),
-    "extent": RecordShape(
-        records.J_KEY,
-        records.PHYS_EXT_VAL,
-        (
-            records.PHYS_EXT_VAL.num_blocks,
-            records.PHYS_EXT_VAL.kind,
-            records.PHYS_EXT_VAL.owning_obj_id,
-            records.PHYS_EXT_VAL.has_owner,
-            records.PHYS_EXT_VAL.refcnt,
+        _shape(
+            "extent",
+            records.J_KEY,
+            records.PHYS_EXT_VAL,
+            (
+                records.PHYS_EXT_VAL.num_blocks,
+                records.PHYS_EXT_VAL.kind,
+                records.PHYS_EXT_VAL.owning_obj_id,
+                records.PHYS_EXT_VAL.has_owner,
+                records.PHYS_EXT_VAL.refcnt,
+            ),
         ),
-    ),
-    "inode": RecordShape(
-        records.J_KEY,
-        records.INODE_VAL_FIXED,
-        (
-            records.INODE_VAL_FIXED.parent_id,
-            records.INODE_VAL_FIXED.private_id,
-            records.INODE_VAL_FIXED.create_time,
-            records.INODE_VAL_FIXED.mod_time,
-            records.INODE_VAL_FIXED.num_children_or_links,
-            records.INODE_VAL_FIXED.format,
-            records.INODE_VAL_FIXED.len_uncompressed,
-            records.INODE_VAL_FIXED.has_uncompressed_size,
-            records.INODE_VAL_FIXED.is_compressed,
-            records.INODE_VAL_FIXED.is_dataless,
+        _shape(
+            "inode",
+            records.J_KEY,
+            records.INODE_VAL_FIXED,
+            (
+                records.INODE_VAL_FIXED.parent_id,
+                records.INODE_VAL_FIXED.private_id,
+                records.INODE_VAL_FIXED.create_time,
+                records.INODE_VAL_FIXED.mod_time,
+                records.INODE_VAL_FIXED.num_children_or_links,
+                records.INODE_VAL_FIXED.format,
+                records.INODE_VAL_FIXED.len_uncompressed,
+                records.INODE_VAL_FIXED.has_uncompressed_size,
+                records.INODE_VAL_FIXED.is_compressed,
+                records.INODE_VAL_FIXED.is_dataless,
+            ),
+            cases={int(_FIELDS.InodeField.dstream): (records.DSTREAM, _STREAM)},
         ),
-        has_xfields=True,
-    ),
-    "xattr": RecordShape(
-        records.XATTR_KEY,
-        records.XATTR_VAL,
-        (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
-        key_tail=records.XATTR_KEY.len_name,
-        val_tail=records.XATTR_VAL.fixed.len_xdata,
-    ),
-    "sibling_link": RecordShape(
-        records.SIBLING_KEY,
-        records.SIBLING_VAL,
-        (records.SIBLING_VAL.fixed.parent_id,),
-        (records.SIBLING_KEY.sibling_id,),
-        val_tail=records.SIBLING_VAL.fixed.len_name,
-    ),
-    "dstream_id": RecordShape(records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
-    "crypto_state": RecordShape(
-        records.J_KEY,
-        records.CRYPTO_VAL,
-        (records.CRYPTO_VAL.fixed.persistent_class,),
-        val_tail=records.CRYPTO_VAL.fixed.len_key,
-    ),
-    "file_extent": RecordShape(
-        records.FILE_EXTENT_KEY,
-        records.FILE_EXTENT_VAL,
-        (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
-        (records.FILE_EXTENT_KEY.logical_addr,),
-    ),
-    "dir_rec": RecordShape(
-        records.DREC_KEY,
-        records.DREC_VAL_FIXED,
-        (records.DREC_VAL_FIXED.file_id, records.DREC_VAL_FIXED.entry_type),
-        key_tail=records.DREC_KEY.len_name,
-        has_xfields=True,
-    ),
-    "dir_stats": RecordShape(records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
-    "snap_name": RecordShape(
-        records.SNAP_NAME_KEY,
-        records.SNAP_NAME_VAL,
-        (records.SNAP_NAME_VAL.snap_xid,),
-        key_tail=records.SNAP_NAME_KEY.len_name,
-    ),
-    "sibling_map": RecordShape(records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
-    "file_info": RecordShape(
-        records.FILE_INFO_KEY,
-        records.FILE_INFO_VAL,
-        (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
-        (records.FILE_INFO_KEY.lba,),
-        val_tail=records.FILE_INFO_VAL.fixed.len_hash,
-    ),
+        _shape(
+            "xattr",
+            records.XATTR_KEY,
+            records.XATTR_VAL,
+            (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
+            texts={"name": Text("key", records.XATTR_KEY.len_name)},
+            checked=(Text("val", records.XATTR_VAL.fixed.len_xdata),),
+        ),
+        _shape(
+            "sibling_link",
+            records.SIBLING_KEY,
+            records.SIBLING_VAL,
+            (records.SIBLING_VAL.fixed.parent_id,),
+            (records.SIBLING_KEY.sibling_id,),
+            texts={"name": Text("val", records.SIBLING_VAL.fixed.len_name)},
+        ),
+        _shape("dstream_id", records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
+        _shape(
+            "crypto_state",
+            records.J_KEY,
+            records.CRYPTO_VAL,
+            (records.CRYPTO_VAL.fixed.persistent_class,),
+            checked=(Text("val", records.CRYPTO_VAL.fixed.len_key),),
+        ),
+        _shape(
+            "file_extent",
+            records.FILE_EXTENT_KEY,
+            records.FILE_EXTENT_VAL,
+            (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
+            (records.FILE_EXTENT_KEY.logical_addr,),
+        ),
+        _directory_record(records.DREC_KEY),
+        _shape("dir_stats", records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
+        _shape(
+            "snap_name",
+            records.SNAP_NAME_KEY,
+            records.SNAP_NAME_VAL,
+            (records.SNAP_NAME_VAL.snap_xid,),
+            texts={"name": Text("key", records.SNAP_NAME_KEY.len_name)},
+        ),
+        _shape("sibling_map", records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
+        _shape(
+            "file_info",
+            records.FILE_INFO_KEY,
+            records.FILE_INFO_VAL,
+            (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
+            (records.FILE_INFO_KEY.lba,),
+            checked=(Text("val", records.FILE_INFO_VAL.fixed.len_hash),),
+        ),
+    )
 }
 """Shapes by the name of the grammar's ``record_type``."""
 
 # Volumes that fold case or normalize names store a hash between parent and name; others sort by the names only.
-HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
-    key_type=records.DREC_HASHED_KEY,
-    key_fields=(records.DREC_HASHED_KEY.name_hash,),
-    key_tail=records.DREC_HASHED_KEY.len_name,
+HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+
+
+def find_tail(shape: Leaf, part: Literal["key", "val"]) -> RecordColumn | None:
+    """Return the field with the length of the variable part of a key or value; None if it has none."""
+    texts = (*shape.texts.values(), *shape.checked)
+    return next((text.length for text in texts if text.part == part), None)
+
+
+ITEMS: Final = (
+    records.XF_BLOB_HEAD,
+    records.XF_BLOB_HEAD.num_exts,
+    records.X_FIELD,
+    (records.X_FIELD.type, records.X_FIELD.len_data, records.X_FIELD.len_padded),
 )
-
-
-ITEMS: Final = XF_BLOB_HEAD, XF_BLOB_HEAD.num_exts, X_FIELD, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded)
 """Layout of the extended fields after the fixed part of a value."""
 
 
-_ASCII_LAST: Final = 0x7F
 _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
-class Names(Struct, frozen=True):
-    """Many names, contiguous in one array."""
+def to_text(names: TextColumn) -> TextColumn:
+    """Return names as text, in which replacement characters stand for invalid bytes."""
+    return names if is_text(names) else TextColumn.of([name.decode(errors="replace") for name in names.raw()])
 
-    # Lengths on disk include the terminating zero byte, these do not.
-    data: NDArray[np.uint8]  # bytes of all names, without their terminating zero bytes
-    length: NDArray[np.integer]  # length of each name in bytes
 
-    def __len__(self) -> int:
-        return len(self.length)
-
-    @property
-    def start(self) -> NDArray[np.int64]:
-        """Start of each name in `data`."""
-        return np.cumsum(self.length, dtype=np.int64) - self.length
-
-    def take(self, chosen: NDArray[np.bool_]) -> Names:
-        """Return some of the names."""
-        return Names(self.data[np.repeat(chosen, self.length)], self.length[chosen])
-
-    def raw(self) -> list[bytes]:
-        """Return the names as bytes."""
-        whole, start = self.data.tobytes(), self.start.tolist()
-        return [whole[first : first + size] for first, size in zip(start, self.length.tolist(), strict=True)]
-
-    def columns(self) -> tuple[TextColumn, TextColumn]:
-        """Return the names as text and as bytes.
-
-        All names are converted at once if they are valid; invalid bytes are shown as replacement characters.
-        """
-        if self.is_text():
-            return (TextColumn(self.data, self.length),) * 2
-        return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
-
-    def is_text(self) -> bool:
-        """Return whether every name is valid UTF-8: all bytes together are, and no name begins within a character."""
-        if int(self.data.max(initial=0)) <= _ASCII_LAST:
-            return True
-        firsts = self.data[self.start[self.length > 0]]
-        return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(self.data.tobytes())
-
-    def text(self) -> TextColumn:
-        """Return the names as text."""
-        return self.columns()[0]
-
-    def equal_to(self, name: bytes) -> NDArray[np.bool_]:
-        """Return which names equal a given one."""
-        wanted = np.frombuffer(name, np.uint8)
-        same: NDArray[np.bool_] = self.length == len(wanted)
-        rows = np.flatnonzero(same)
-        spots = self.start[rows][:, None] + np.arange(len(wanted))
-        same[rows] = (self.data[spots] == wanted).all(axis=1)
-        return same
+def is_text(names: TextColumn) -> bool:
+    """Return whether every name is valid UTF-8: all bytes together are, and no name begins within a character."""
+    if names.is_ascii():
+        return True
+    data, start, length = names.pieces()
+    firsts = data[start[length > 0]]
+    return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and is_utf8(data.tobytes())
 
 
 def is_utf8(raw: bytes) -> bool:
@@ -271,26 +249,19 @@ NARROW: Final[dict[str, type[np.generic]]] = {
 _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
 """Columns of records that no table uses."""
 
-_FIELDS: Final = grammar.ApfsXfields
-# An inode without the extended field for a stream has no data of its own: for example, a directory or compressed file.
-_CASES: Final[dict[str, dict[int, ItemCase]]] = {
-    "inode": {
-        int(_FIELDS.InodeField.dstream): (
-            DSTREAM,
-            {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced},
-        )
-    },
-    "dir_rec": {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
-}
-"""Extended fields that the tables need, by record type; zero if a record lacks the field."""
-
-_FEXT: Final = RecordShape(FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,))
-_OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
+# The extents of a sealed volume, with the same columns as for other volumes.
+_FEXT: Final = _shape(
+    "file_extent",
+    records.FEXT_KEY,
+    records.FEXT_VAL,
+    (records.FEXT_VAL.len_extent, records.FEXT_VAL.paddr),
+    (records.FEXT_KEY.logical_addr,),
+)
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
-class RecordTables(Struct):
-    """Decoded records of one tree."""
+class RecordTree(Struct):
+    """The nodes of one tree, and its decoded records."""
 
     # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
     # among the tree's nodes
@@ -298,6 +269,7 @@ class RecordTables(Struct):
     # num_records, num_decoded: number of records in the tree, and number of valid records of known types
     num_records: int = 0
     num_decoded: int = 0
+    nodes: NodeRows = field(default_factory=partial(rows_of, ""))
 
     _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -338,38 +310,17 @@ class RecordTables(Struct):
 def records_plan(*, hashed_names: bool) -> LeafPlan:
     """Return the decoding plan for the records of a tree, from the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-    leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
-    return _plan(leaves, ("key", J_KEY, J_KEY.record_type))
+    return _plan(tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type))
 
 
 @cache
 def fext_plan() -> LeafPlan:
-    """Return the decoding plan for the extents of a sealed volume, with the same columns as for other volumes."""
-    return _plan([_leaf(0, "file_extent", _FEXT)], None)
+    """Return the decoding plan for the extents of a sealed volume."""
+    return _plan((_FEXT._replace(kind=0),), None)
 
 
-def _plan(leaves: list[Leaf], kind: Kind | None) -> LeafPlan:
+def _plan(leaves: tuple[Leaf, ...], kind: Kind | None) -> LeafPlan:
     return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
-
-
-def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
-    """Convert the shape of a record type to a leaf of a plan."""
-    obj_id = shape.key_type.column(_OBJECTS.get(shape.key_type, "hdr.obj_id"))
-    tail = shape.val_tail
-    texts = {"name": Text("key", shape.key_tail)} if shape.key_tail else {}
-    if tail and tail.endswith("len_name"):
-        texts["name"] = Text("val", tail)
-    return Leaf(
-        number,
-        name,
-        shape.key_type,
-        shape.val_type,
-        {column.removeprefix("fixed."): column for column in shape.fields},
-        {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in shape.key_fields}},
-        texts,
-        checked=(Text("val", tail),) if tail and not tail.endswith("len_name") else (),
-        cases=_CASES.get(name, {}),
-    )
 
 
 def _types(leaf: Leaf) -> dict[str, Any]:
@@ -391,7 +342,7 @@ def _types(leaf: Leaf) -> dict[str, Any]:
 
 def no_records(name: str) -> Columns:
     """Return all columns of a table of records without rows; text columns are not included."""
-    types = _types(_leaf(0, name, SHAPES[name]))
+    types = _types(SHAPES[name])
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
 
 
@@ -402,11 +353,7 @@ class RecordReader:
         self._leaves = LeafTables(plan)
         self._num_records = self._num_decoded = 0
         self._seen: set[str] = set()
-        self._attributes = {
-            "stream_id": GrowingColumn(np.uint64),
-            "stream_size": GrowingColumn(np.uint64),
-            "expanded_size": GrowingColumn(np.int64),
-        }
+        self._attributes = GrowingTable({"stream_id": np.uint64, "stream_size": np.uint64, "expanded_size": np.int64})
         # for leaves that were decoded before their tree led to them: position in the tree, by their number
         self._number = np.empty(0, np.int64)
 
@@ -442,24 +389,24 @@ class RecordReader:
         if not len(attributes):
             return unusable
         # Add the data streams of extended attributes, and the size that a compressed file declares.
-        start, buffer, count = slots.val_start[attributes] + XATTR_VAL.width, batch.buffer, len(attributes)
+        start, buffer, count = slots.val_start[attributes] + records.XATTR_VAL.width, batch.buffer, len(attributes)
         table = self._leaves.table("xattr")
         # After the fixed part, an attribute's value contains its data, or number and sizes of the stream with its data.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
-        rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
-        fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
-        streams = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        rows = np.flatnonzero(is_stream & (length >= records.XATTR_DSTREAM.width))
+        fields = (records.XATTR_DSTREAM.xattr_obj_id, records.XATTR_DSTREAM.dstream.len_stream)
+        streams = decode_columns(records.XATTR_DSTREAM, buffer, start[rows], fields)
         stream_id[rows], stream_size[rows] = streams["xattr_obj_id"], streams["dstream.len_stream"]
         # Files that macOS compressed store their uncompressed size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         lengths = table["name"].length[-count:]
-        names = Names(table["name"].data[-int(lengths.sum()) :], lengths)
-        rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
-        size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
+        names = TextColumn(table["name"].data[-int(lengths.sum()) :], lengths)
+        rows = np.flatnonzero(~is_stream & (length >= records.DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
+        size = decode_column(records.DECMPFS_HEADER, buffer, start[rows], records.DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
-        for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
-            self._attributes[name].add(values, batch.to_come)
+        found = {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
+        self._attributes.add(found, batch.to_come)
         return unusable
 
     def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
@@ -475,18 +422,18 @@ class RecordReader:
             log.add("record-invalid", "error", message, found=f"type {kind}")
             self._seen |= {names[kind]} if kind in names else set()
 
-    def finish(self) -> RecordTables:
-        """Return all records as tables in key order, one per type that occurs."""
+    def finish(self, nodes: NodeRows) -> RecordTree:
+        """Return the tree of some nodes, with all records as tables in key order, one per type that occurs."""
         leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
-                more = {key: column.values for key, column in self._attributes.items()} if name == "xattr" else {}
+                more = self._attributes.values if name == "xattr" else {}
                 columns = self._in_key_order(name, more)
                 if len(columns["node"]) or name in self._seen:
                     tables[name] = {
-                        key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()
+                        key: TextColumn(*each) if isinstance(each, Texts) else each for key, each in columns.items()
                     }
-        return RecordTables(tables, self._num_records, self._num_decoded)
+        return RecordTree(tables, self._num_records, self._num_decoded, nodes)
 
     def _in_key_order(self, name: str, more: Columns) -> Columns:
         """Return the columns of a table, and additional columns of the same rows, sorted by leaf number."""
@@ -522,24 +469,16 @@ def _position(plan: LeafPlan, table: str) -> int:
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
 
 
-@cache
-def _numbers() -> dict[int, str]:
-    """Return the names of the record types that have a shape, by number."""
-    return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
-
-
-class RecordTree(Struct, frozen=True):
-    """Nodes and decoded records."""
-
-    nodes: NodeRows
-    records: RecordTables = field(default_factory=RecordTables)
-
-
 def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
-    """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
-    plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
+    """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns.
+
+    All trees except that of files may be absent: then the number of the root is 0, and the tree is empty.
+    """
+    if not source.root_oid and source.tree != "fs":
+        return RecordTree(nodes=rows_of(source.tree))
+    plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
@@ -547,7 +486,7 @@ def walk_record_tree(
             records.add(batch)
 
     nodes = yield from walk_tree(source, take, pool=pool, ahead=ahead)
-    return RecordTree(nodes, records.finish())
+    return records.finish(nodes)
 
 
 NO_LIMIT: Final = 2**64 - 1
@@ -555,22 +494,16 @@ MAX_NAMED: Final = 10
 MAX_LISTED: Final = 100
 
 
-class Loss(Struct, frozen=True):
-    """A subtree that cannot be read."""
-
-    node_id: int  # its topmost node
-    level: int  # level of that node, 0 for leaves
-    # low, high: its keys are in the half-open range from `low` to `high`, as `low_keys` counts
-    low: int
-    high: int
-    # image_offset, device: address of the value of the index record that leads to it
-    image_offset: int
-    device: int
+_LOSSES: Final = {name: np.empty(0, np.uint64) for name in ("node_id", "low", "high")} | {
+    name: np.empty(0, np.int64) for name in ("level", "at", "device")
+}
+"""Columns of missing subtrees: topmost node, half-open range of keys as `low_keys` counts, level of the node, and
+address of the value of the index record that leads to it."""
 
 
-def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
+def find_losses(source: TreeSource) -> tuple[Columns, bool]:
     """Read a tree again and list its missing subtrees; also return whether its root could be read."""
-    losses: list[Loss] = []
+    losses: list[Columns] = []
     # index records of the level above and of the current one
     above: list[dict[str, NDArray[Any]]] = []
     own: list[dict[str, NDArray[Any]]] = []
@@ -578,33 +511,31 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     level = -1
     for batch in read_levels(source.apart()):
         if batch.level != level:
-            losses += _missing(above, sound, level)
+            losses.append(_missing(above, sound, level))
             above, own, sound, level = own, [], [], batch.level
         sound.append(batch.places.node_id[batch.is_sound])
         if batch.level:
             # The first key of each child's subtree, the child, and the address of its index record.
             blocks, slots = source.blocks, batch.slots
-            child = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
+            child = batch.column("val", records.CHILD_VAL, records.CHILD_VAL.oid)
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
             device, where = blocks.locate(batch.places.paddr[slots.node])
-            at = where + (slots.val_start - slots.node * batch.size_bytes) + CHILD_VAL.oid.offset
-            own.append({"low": batch.keys, "child": child, "at": at, "device": device})
-    losses += _missing(above, sound, level)
+            at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
+            own.append({"node_id": child, "low": batch.keys.view(np.uint64), "at": at, "device": device})
+    losses.append(_missing(above, sound, level))
     if level > 0:
         # The traversal ends early if a whole level is missing.
-        losses += _missing(own, [], level - 1)
-    return losses, bool(above) or any(len(part) for part in sound)
+        losses.append(_missing(own, [], level - 1))
+    return concatenate(losses, {}), bool(above) or any(len(part) for part in sound)
 
 
-def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:
-    columns = concatenate(above, {})
-    if not columns:
-        return []
+def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> Columns:
+    columns: Columns = concatenate(above, dict(_LOSSES))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))
-    rows = np.flatnonzero(~np.isin(columns["child"], np.concatenate([np.empty(0, np.uint64), *sound])))
-    lost = (columns[name][rows].tolist() for name in ("child", "low", "high", "at", "device"))
-    return [Loss(node, level, *where) for node, *where in zip(*lost, strict=True)]
+    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))[: len(columns["low"])]
+    columns["level"] = np.full(len(columns["low"]), level)
+    rows = np.flatnonzero(~np.isin(columns["node_id"], np.concatenate([np.empty(0, np.uint64), *sound])))
+    return {name: columns[name][rows] for name in _LOSSES}
 
 
 def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
@@ -619,26 +550,26 @@ def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
     return f"; entries elsewhere name {len(directories)} directories{numbers} and {others} other files there"
 
 
-def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_losses(source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
-    report_found_losses(find_losses(source)[0], source, records, log)
+    report_found_losses(find_losses(source)[0], source, tree, log)
 
 
-def report_found_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
+def report_found_losses(losses: Columns, source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
-    shift, noun = (4, "objects") if source.kind.key_type is J_KEY else (0, "keys")
-    drecs: Columns = records.get("dir_rec") if records is not None and source.kind.key_type is J_KEY else {}
-    for loss in losses[:MAX_LISTED]:
-        low, high = loss.low >> shift, loss.high >> shift
-        what = f"{noun} from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
+    shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
+    drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is records.J_KEY else {}
+    rows = list(zip(*(losses[name].tolist() for name in ("node_id", "low", "high", "at", "device")), strict=True))
+    for node_id, first, stop, at, device in rows[:MAX_LISTED]:
+        low, high = first >> shift, stop >> shift
+        what = f"{noun} from {low}" + ("" if stop == NO_LIMIT else f" to {high}")
         if "file_id" in drecs:
             what += _name_entries_in_range(low, high, drecs)
-        name = f"{source.tree} tree, node {loss.node_id}"
+        name = f"{source.tree} tree, node {node_id}"
         message = f"what it holds is missing: {what}"
-        log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
-    if len(losses) > MAX_LISTED:
-        further = losses[MAX_LISTED]
-        message = f"{len(losses) - MAX_LISTED:,} further subtrees are missing"
-        log = log.at_byte(f"{source.tree} tree", further.image_offset, further.device)
+        log.at_byte(name, at, device).add("subtree-missing", "error", message)
+    if len(rows) > MAX_LISTED:
+        message = f"{len(rows) - MAX_LISTED:,} further subtrees are missing"
+        log = log.at_byte(f"{source.tree} tree", *rows[MAX_LISTED][3:])
         log.add("subtree-missing", "error", message)

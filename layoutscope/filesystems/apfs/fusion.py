@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.blocks import DirtyRuns
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.container import Half, Halves, find_superblock
 from layoutscope.filesystems.apfs.objects import objects_of
@@ -94,18 +93,18 @@ def list_second_regions(container: Container) -> list[Region]:
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
 
 
-def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Details]:
+def middle_tree(container: Container) -> tuple[list[NodeRows], NDArray[np.uint64], Details]:
     """Read the tree that maps cached blocks of the second device; return nodes, dirty runs, and facts for a report."""
     oid = container.superblock.fusion_mt_oid
     if not oid:
-        return [], DirtyRuns(), {}
+        return [], container.blocks.dirty, {}
     nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
     parts = [_decode_cached_runs(container, batch) for batch in leaves]
     none = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool)
     target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(none, *parts, strict=True))
     start, stop = target[is_dirty], target[is_dirty] + count[is_dirty].astype(np.uint64)
     # Keys ascend; if two runs overlap nevertheless, a block belongs to the later one.
-    dirty = DirtyRuns(start, np.minimum(stop, np.append(start[1:], NO_BLOCK)), paddr[is_dirty])
+    dirty = np.stack([start, np.minimum(stop, np.append(start[1:], NO_BLOCK)), paddr[is_dirty]])
     details: Details = {"cached blocks": int(count.sum()), "dirty cached blocks": int(count[is_dirty].sum())}
     return [nodes], dirty, details
 
@@ -113,10 +112,10 @@ def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Detail
 NO_BLOCK: Final = np.uint64(2**64 - 1)
 
 
-def use_cache(container: Container, dirty: DirtyRuns) -> Container:
+def use_cache(container: Container, dirty: NDArray[np.uint64]) -> Container:
     """Make a container read blocks from the main device if their newest bytes are there."""
     blocks = replace(container.blocks, dirty=dirty)
-    return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
+    return replace(container, store=Store.over(blocks, container.log)) if dirty.size else container
 
 
 def _decode_cached_runs(

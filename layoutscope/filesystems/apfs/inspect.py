@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.contract import Piece, Row, VolumeRequest
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import FieldValue
@@ -186,7 +186,7 @@ def open_view(request: VolumeRequest, layout: VolumeLayout) -> ContainerView:
         container = open_container((request.source, facts.image_offset), FindingLog(), second=request.second)
         if not container.superblock.is_crypto_sw:
             return view
-        return replace(view, blocks=container.blocks, cipher=unlock(container, UUID(facts.uuid).bytes, password))
+        return replace(view, blocks=container.blocks, key=unlock(container, UUID(facts.uuid).bytes, password))
     except FormatError:
         return view
 
@@ -196,21 +196,21 @@ class ContainerView(Struct, frozen=True):
 
     source: Source  # the image
     second: Source | None = None  # the other image of a Fusion set
-    # blocks, cipher: blocks and key of an unlocked volume's nodes
+    # blocks, key: blocks and key of an unlocked volume's nodes
     blocks: Blocks | None = None
-    cipher: Cipher | None = None
+    key: bytes | None = None
 
     def read(self, row: Row, piece: Piece) -> bytes:
         """Read a piece from the row's device; only the file-system tree is encrypted."""
         source = self.second if row["device"] and self.second is not None else self.source
         data = source.read(*piece)
-        if self.cipher is None or self.blocks is None or row.get("tree") != "fs" or _is_sound(data):
+        if self.key is None or self.blocks is None or row.get("tree") != "fs" or _is_sound(data):
             return data
         paddr = (piece[0] - self.blocks.image_offsets[row["device"]]) // self.blocks.block_size
         # The address is part of the cipher: equal stored bytes at different addresses decrypt to different data.
         where = np.array([paddr + row["device"] * self.blocks.tier2_mark], np.uint64)
         stored = np.frombuffer(data, np.uint8)[None, :]
-        plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()
+        plain = self.blocks.decrypt(self.key, stored, where, np.ones(1, bool)).tobytes()
         return plain if _is_sound(plain) else data
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:

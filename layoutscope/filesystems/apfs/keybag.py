@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
+from layoutscope.filesystems.apfs.blocks import is_authentic
 from layoutscope.image.crypto import password_key, unwrap_key
 from layoutscope.structs import grammar
 from layoutscope.structs.checksum import fletcher64
@@ -87,7 +87,7 @@ def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, struct
     paddr = np.array([start_paddr], np.uint64)
     # A bag is encrypted with its owner's UUID as both keys of AES-XTS, so anyone with the superblock can read it (Apple
     # File System Reference, Encryption).
-    plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
+    plain = blocks.decrypt(owner + owner, stored[None, :], paddr, np.ones(1, bool))
     data = plain.tobytes()
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
     if int(fletcher64(plain)[0]) != head.cksum:
@@ -158,7 +158,7 @@ def parse_wrapped_key(data: bytes) -> WrappedKey | None:
     )
 
 
-def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | None:
+def unlock(container: Container, volume_uuid: bytes, password: str) -> bytes | None:
     """Find the key of a volume with a password or recovery key; None if it opens none of the volume's keys."""
     entries = container_keybag(container)
     run = volume_keybag_run(entries, volume_uuid)
@@ -177,7 +177,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
         key = record.unwrap(password_key(password, record.salt, record.iterations, record.key_bytes))
         opened = volume_key[0].unwrap(key) if key else None
         if opened:
-            return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
+            return _volume_key(volume_key[0], opened)
     if refused:
         # If a key could not be tried, the password cannot be called wrong.
         raise FormatError(

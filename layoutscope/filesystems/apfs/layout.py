@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import find_superblock, uuid_text
-from layoutscope.filesystems.apfs.contents import NO_RUNS, Account, num_missing_entries
+from layoutscope.filesystems.apfs.contents import NO_RUNS, account, num_missing_entries
 from layoutscope.filesystems.apfs.entries import entries_table, extents_table
 from layoutscope.filesystems.apfs.nodes import DAMAGED, LOCKED, SOUND, UNKNOWN_LEVEL, NodeRows, rows_of, take_nodes
 from layoutscope.filesystems.apfs.snapshots import LIVE
-from layoutscope.filesystems.apfs.spaceman import Details, Region, from_runs, rest, to_runs
+from layoutscope.filesystems.apfs.spaceman import Details, Region, rest, to_runs
 from layoutscope.filesystems.apfs.sweep import TREES, Swept, sweep
 from layoutscope.filesystems.apfs.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.volume import decode_stored_name, format_disk_time, program
@@ -213,7 +213,7 @@ def nodes_table(
         return build_table("nodes", {})
     names = list(dict.fromkeys(nodes.tree for nodes in trees))
     codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
-    paddr = blocks.dirty.newest(_all(trees, "paddr"))
+    paddr = blocks.newest(_all(trees, "paddr"))
     level, condition, xid = (_all(trees, name) for name in ("level", "condition", "xid"))
     # If a damaged node has sound records, these count, and its other contents are known too.
     is_known = (condition == SOUND) | ((condition == DAMAGED) & (_all(trees, "num_records") > 0))
@@ -443,12 +443,12 @@ def _details(parts: VolumeParts) -> Details:
     details: Details = {
         "locked": parts.is_locked,
         "object map entries": len(parts.state.omap),
-        "records": sum(tree.records.num_records for tree in trees),
-        "records decoded": sum(tree.records.num_decoded for tree in trees),
+        "records": sum(tree.num_records for tree in trees),
+        "records decoded": sum(tree.num_decoded for tree in trees),
     }
-    for name in sorted(parts.fs.records.tables):
-        details[f"{name} records"] = parts.fs.records.count(name)
-    xattrs = parts.fs.records.get("xattr")
+    for name in sorted(parts.fs.tables):
+        details[f"{name} records"] = parts.fs.count(name)
+    xattrs = parts.fs.get("xattr")
     # Names are unknown in a tree that has no attributes, or is locked.
     if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
@@ -471,14 +471,13 @@ def _details(parts: VolumeParts) -> Details:
     return details
 
 
-def build_container_layout(
-    contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
-) -> VolumeLayout:
+def build_container_layout(contents: ContainerContents, stack: tuple[str, ...], view: str) -> VolumeLayout:
     """Convert the container's own structures to tables; ``volume`` is null in them."""
     container, space = contents.container, contents.space
     blocks = container.blocks
     is_known = space is not None and space.is_free_known
-    unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
+    free, left, _, numbers = account(contents)
+    unclaimed = rest("unclaimed", "space manager", left, NO_RUNS) if is_known else []
     trees = [*contents.trees, *drop_known_nodes(contents.lost, contents.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data
@@ -502,11 +501,11 @@ def build_container_layout(
         **device_facts(container),
         **{group: " + ".join(members) for group, members in groups.items()},
         **contents.details,
-        **(balance_of.details() if is_known else {"free space": "unknown"}),
+        **(numbers if is_known else {"free space": "unknown"}),
         "pending-free blocks": waiting,
         **condition_details(nodes),
     }
-    free = balance_of.free if is_known else NO_RUNS
+    free = free if is_known else NO_RUNS
     free_paddr = free[:, 0].astype(np.uint64)
     facts = replace(
         container_facts(superblock, blocks, stack, details),

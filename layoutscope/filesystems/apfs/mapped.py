@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog
@@ -56,7 +55,7 @@ class Mapped(Rows, frozen=True):
         return row, is_sound
 
 
-def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None) -> Mapped:
+def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), key: bytes | None = None) -> Mapped:
     """Read the objects of an object map, except nodes that were already read and are sound.
 
     Encrypted objects without a key are skipped, and so are objects that are unreadable or outside of the image.
@@ -68,7 +67,7 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
         zeros, yes = np.zeros(len(tree), np.uint64), np.ones(len(tree), bool)
         parts.append(Mapped(tree.paddr, tree.node_id, tree.xid, zeros, zeros, tree.size_bytes, yes, yes))
     seen = np.concatenate([part.paddr for part in parts])
-    is_open = ~omap.is_encrypted if cipher is None else np.ones(len(omap), bool)
+    is_open = ~omap.is_encrypted if key is None else np.ones(len(omap), bool)
     block = store.blocks.block_size
     is_sized = (omap.size_bytes > 0) & (omap.size_bytes % block == 0)
     chosen = ~omap.is_deleted & is_open & is_sized & ~np.isin(omap.paddr, seen)
@@ -76,16 +75,16 @@ def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), c
         rows = np.flatnonzero(chosen & (omap.size_bytes == size))
         rows = rows[store.blocks.readable(omap.paddr[rows], size)]
         step = max(1, BATCH_BYTES // size)
-        parts += [_read_states(omap, store, rows[at : at + step], size, cipher) for at in range(0, len(rows), step)]
+        parts += [_read_states(omap, store, rows[at : at + step], size, key) for at in range(0, len(rows), step)]
     found = Mapped.join(parts)
     return found.take(np.unique(found.paddr, return_index=True)[1])
 
 
-def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, cipher: Cipher | None) -> Mapped:
+def _read_states(omap: ObjectMap, store: Store, rows: NDArray[np.int64], size: int, key: bytes | None) -> Mapped:
     paddr = omap.paddr[rows]
     data = store.blocks.read(paddr, size)
-    if cipher is not None and omap.is_encrypted[rows].any():
-        data = cipher.decrypt_objects(data, paddr, omap.is_encrypted[rows])
+    if key is not None and omap.is_encrypted[rows].any():
+        data = store.blocks.decrypt(key, data, paddr, omap.is_encrypted[rows])
     head = nodes.node_heads(data.reshape(-1), np.arange(len(rows), dtype=np.int64) * size)
     bare, nothing = omap.is_noheader[rows], np.zeros(len(rows), np.uint64)
     stored, computed = head["hdr.cksum"].astype(np.uint64), fletcher64(data)
@@ -156,7 +155,7 @@ def report_damaged_objects(
 def report_unreached(parts: VolumeParts) -> None:
     """Check the objects in the object map of a damaged volume that no tree leads to any more."""
     state = parts.state
-    mapped = read_mapped(state.omap, state.store, list(parts.views.values()), parts.cipher)
+    mapped = read_mapped(state.omap, state.store, list(parts.views.values()), parts.key)
     misled = are_misled(state.omap, mapped)
     entries = report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
     # A sealed volume's integrity metadata is a virtual object too, but not a node.

@@ -85,13 +85,11 @@ def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeR
     return NodeRows(tree, **columns)
 
 
-def join(tree: str, parts: Sequence[NodeRows], order: NDArray[np.int64] | None = None) -> NodeRows:
-    """Join the batches of a tree, optionally in a given order, and rank the nodes within each level."""
+def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
+    """Join the batches of a tree, and rank the nodes within each level."""
     if not parts:
         return rows_of(tree)
     nodes = NodeRows.join(parts)
-    if order is not None:
-        nodes = nodes.take(order)
     rank = ordinals(lengths_of(heads(nodes.level), len(nodes))).astype(np.uint32)
     return replace(nodes, tree=tree, key_rank=rank)
 

@@ -80,19 +80,20 @@ class Objects(display.Struct, frozen=True):
             self.log.survive(error)
             return None
 
-    def follow(self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]) -> Iterator[int]:
+    def follow(
+        self, cls: type[T], kind: int, structure: str, oid: int, next_oid: Callable[[T], int]
+    ) -> Iterator[tuple[int, tuple[T, int] | None]]:
         """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes.
 
-        Yield the number of each.
+        Yield the number of each, and the object with its address; the chain ends with one that cannot be used. In
+        `structure`, ``{oid}`` becomes the number.
         """
         seen = set[int]()
         while oid and oid not in seen:
             seen.add(oid)
-            found = self.try_read(cls, kind, structure, oid)
-            if found is None:
-                return
-            yield oid
-            oid = next_oid(found[0])
+            found = self.try_read(cls, kind, structure.format(oid=oid), oid)
+            yield oid, found
+            oid = next_oid(found[0]) if found else 0
 
 
 def objects_of(container: Container) -> Objects:
@@ -127,19 +128,9 @@ def read_reaper(container: Container) -> Details:
 
 def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
     """Return the number of entries in all lists, and the number of lists."""
-    waiting, seen = 0, set[int]()
-    oid = head_oid
-    # Each list names the next one; a damaged list may name an earlier one.
-    while oid and oid not in seen:
-        seen.add(oid)
-        kind = grammar.ApfsReaper.ReapListPhys, KINDS.nx_reap_list, f"reap list {oid}"
-        found = objects_of(container).try_read(*kind, oid)
-        if found is None:
-            break
-        own, paddr = found
-        waiting += _read_entries(container, own, paddr)
-        oid = own.head.next_oid
-    return waiting, len(seen)
+    kind = grammar.ApfsReaper.ReapListPhys, KINDS.nx_reap_list, "reap list {oid}"
+    lists = list(objects_of(container).follow(*kind, head_oid, lambda own: int(own.head.next_oid)))
+    return sum(_read_entries(container, *found) for _, found in lists if found), len(lists)
 
 
 def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int) -> int:

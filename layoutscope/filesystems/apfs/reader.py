@@ -7,15 +7,14 @@ areas, the container's object map, the space manager, free space) are in the fir
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.contents import account, read_container_parts, read_volume_parts
-from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
+from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.fsrecords import report_losses
 from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
 from layoutscope.filesystems.apfs.layout import (
@@ -35,13 +34,14 @@ from layoutscope.filesystems.apfs.rescue import (
 from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
-from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volumes, open_volume
-from layoutscope.filesystems.traits import report_features
+from layoutscope.filesystems.apfs.volume import fs_source, key_of, list_volumes, open_volume
 from layoutscope.findings import FindingLog
+from layoutscope.structs import grammar
 from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from enum import IntEnum
 
     from layoutscope.filesystems.apfs.container import Container, Halves
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
@@ -73,9 +73,9 @@ def read_layouts(
         is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
         if log.has_errors and not volume.is_locked and not is_rebuilt:
             report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid), None, log)
-            report_losses(fs_source(state.store, state, volume.cipher), volume.fs.records, log)
+            report_losses(fs_source(state.store, state, volume.key), volume.fs, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
-            tree.records.drop_check_columns()
+            tree.drop_check_columns()
     report_changes(container)
     view = snapshots.describe_state(container, request.options.get("xid"))
     newest = None if view == LIVE or container.younger else open_newest(request)
@@ -83,7 +83,7 @@ def read_layouts(
         build_volume_layout(container, volume, stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
     ]
-    own = build_container_layout(found, account(found), stack, view)
+    own = build_container_layout(found, stack, view)
     request.keep(found, marks)
     if found.swept is None:
         return attach_containers([own, *layouts])
@@ -139,11 +139,40 @@ def read_container(request: VolumeRequest) -> ContainerContents:
         raise UsageError(snapshots.no_such_state(container, own.get("snapshot"), own.get("xid")))
     field = "incompatible_features"
     value = int(container.superblock.incompatible_features)
-    report_features(CONTAINER_INCOMPATIBLE, value, container.at_superblock(field))
+    _report_features(grammar.ApfsContainer.ContainerIncompatibleFeature, value, container.at_superblock(field))
     for state in (volume.state for volume in volumes):
-        report_features(VOLUME_INCOMPATIBLE, int(state.superblock.incompatible_features), state.at_superblock(field))
+        value = int(state.superblock.incompatible_features)
+        _report_features(grammar.ApfsVolume.VolumeIncompatibleFeature, value, state.at_superblock(field))
     slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(list_volumes(container))}
     return replace(contents, volumes=volumes, slots=slots, swept=swept)
+
+
+_MISSING_FILES: Final = {
+    "version1": (
+        "version-unknown",
+        "the container has version 1 of APFS, which is not published: files may be missing",
+    ),
+    "incomplete_restore": ("restore-incomplete", "a restore of this volume was interrupted: files may be missing"),
+}
+"""Codes and messages of incompatible features because of which files may be missing."""
+
+
+def _report_features(
+    known: type[IntEnum],  # a program that does not know one of the bits must not read the container or volume
+    value: int,
+    log: FindingLog,  # bound to the field
+) -> None:
+    """Report the bits in a field of incompatible features because of which files may be missing."""
+    for item in known:
+        if item.name in _MISSING_FILES and value & item:
+            code, message = _MISSING_FILES[item.name]
+            log.add(code, "error", message)
+    unknown = value & ~sum(known)
+    bits = [f"{1 << place:#x}" for place in range(unknown.bit_length()) if unknown >> place & 1]
+    if bits:
+        words = f"feature {bits[0]}" if len(bits) == 1 else f"features {', '.join(bits[:-1])} and {bits[-1]}"
+        message = f"uses {words}, which layoutscope does not know: files may be missing"
+        log.add("feature-unknown", "error", message)
 
 
 def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
@@ -204,4 +233,4 @@ def _read_state(container: Container, volume: Volume, request: VolumeRequest) ->
     view = LIVE if is_live else snapshots.snapshot_view(container, volume, own.get("snapshot"), own.get("xid"))
     if view is None:
         return None
-    return read_volume_parts(container, volume, cipher=cipher_of(container, volume, own.get("password")), chosen=view)
+    return read_volume_parts(container, volume, key=key_of(container, volume, own.get("password")), chosen=view)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from layoutscope.filesystems.apfs.btree import (
     to_node_rows,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
-from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
+from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
     NO_LIMIT,
@@ -50,7 +51,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Rows, match
-from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK
+from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK, OMAP_PHYS
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -71,25 +72,23 @@ SEARCHED_BYTES: Final = 1024**3
 """Limit for a search that the user did not request: a few seconds of reading."""
 
 
-class Evidence(Struct):
+class Evidence(Struct, frozen=True, dict=True):
     """Copies of lost objects, searched for at the first request."""
 
     container: Container  # the container; its log records which blocks were checked
     space: Space | None  # the space manager's contents, if it can be read
     volumes: list[VolumeParts]  # volumes that could be opened; they know which blocks hold data
     swept: Swept | None  # results of a full sweep, if one was requested
-    _found: Swept | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether every block is searched, because a sweep was requested."""
         return self.swept is not None
 
+    @cached_property
     def copies(self) -> Swept:
-        """Return the objects that are left, possibly several versions of one object."""
-        if self._found is None:
-            self._found = self._search() if self.swept is None else self.swept
-        return self._found
+        """The objects that are left, possibly several versions of one object."""
+        return self._search() if self.swept is None else self.swept
 
     def _search(self) -> Swept:
         container, block_size = self.container, self.container.blocks.block_size
@@ -145,7 +144,7 @@ def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: 
 
 def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
-    blocks, swept = container.blocks, evidence.copies()
+    blocks, swept = container.blocks, evidence.copies
     # Objects of a transaction that was never committed are younger than the checkpoint and belong to no state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
@@ -165,24 +164,24 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     nothing = join("omap-snapshots", [])
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless it is empty.
-    return volume if len(known) and isinstance(header, NoMap) else add_rebuilt_map(volume, swept)
+    return volume if len(known) and not header.tree_oid else add_rebuilt_map(volume, swept)
 
 
 def _map_left(
     store: Store, swept: Swept, superblock: ApfsVolume.ApfsSuperblock, max_xid: int
-) -> tuple[ApfsContainer.OmapPhys | NoMap, ObjectMap]:
+) -> tuple[ApfsContainer.OmapPhys, ObjectMap]:
     """Read the remaining object map of a volume: the youngest one by its root, or that of an older superblock."""
     found = _map_by_root(store, swept, superblock.root_tree_oid, max_xid)
     if len(found):
         message = "the youngest object map that knows the volume's tree was taken for the volume's; it is inferred"
         store.log.at("volume object map", int(found.nodes.paddr[0])).add("tree-rebuilt", "warning", message)
-        return NoMap(), found
+        return _lost_map_header(), found
     try:
         return open_omap(store, "omap", superblock.omap_oid, max_xid)
     except FormatError as error:
         log = store.log.at_byte("volume object map", error.image_offset)
         log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
-    return NoMap(), found
+    return _lost_map_header(), found
 
 
 def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -> ObjectMap:
@@ -197,6 +196,12 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
         if not apart.log.has_errors and omaps.view_at(found, max_xid).find_one(root_tree_oid) is not None:
             return found
     return map_of(swept.take(np.empty(0, np.int64)))
+
+
+def _lost_map_header() -> ApfsContainer.OmapPhys:
+    """Make up the header of an object map that is lost: it leads to no tree."""
+    cls = grammar.ApfsContainer.OmapPhys
+    return grammar.parse(cls, OMAP_PHYS.blank({}), structure="object map", image_offset=0)
 
 
 def map_of(copies: Swept) -> ObjectMap:
@@ -257,7 +262,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     xid = max(int(superblock.hdr.xid), newest)
     _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
     state = replace(_state_of(store, paddr, superblock), xid=xid)
-    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), NoMap()), swept
+    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), _lost_map_header()), swept
 
 
 def reopen_container(
@@ -297,7 +302,7 @@ def reopen_container(
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
-            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
+            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), _lost_map_header())
             if xid is not None:
                 return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
@@ -376,10 +381,8 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
     return _container(store, _state_of(store, paddr, superblock), view, header)
 
 
-def _container(
-    store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
-) -> Container:
-    if isinstance(header, NoMap):
+def _container(store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys) -> Container:
+    if not header.tree_oid:
         # The nodes that make the object map unusable; if its header is damaged, a finding already reports it.
         with suppress(FormatError):
             apart = store.apart()
@@ -441,7 +444,7 @@ def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeP
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
-    if fs_source(state.store, state, parts.cipher).view is None:
+    if fs_source(state.store, state, parts.key).view is None:
         return parts
     is_mended = bool((state.omap.leaf < 0).any())
     if not (evidence.is_complete or is_mended or _is_index_lost(parts)):
@@ -450,7 +453,7 @@ def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeP
     others = [_list_named_objects(item.state) for item in volumes if item is not parts]
     foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
     if evidence.is_complete or not _is_map_whole(parts):
-        state = add_rebuilt_map(state, evidence.copies())
+        state = add_rebuilt_map(state, evidence.copies)
     return _rebuild_tree(replace(parts, state=state), named, foreign)
 
 
@@ -465,26 +468,27 @@ def _is_index_lost(parts: VolumeParts) -> bool:
     This is the case if an index node or a part of the object map is lost, or if no index node names an object of the
     map. The contents of a lost leaf are lost with it.
     """
-    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
-    if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
+    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.key))
+    if not has_root or losses["level"].any() or (len(losses["level"]) and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
         # The map's other objects are not part of a complete tree.
         return False
-    known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
+    known = np.concatenate([parts.fs.nodes.node_id, losses["node_id"]])
     return not np.isin(parts.state.view.oid, known).all()
 
 
 def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves from its object map or from a sweep."""
-    source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
+    source = fs_source(parts.state.store.apart(), parts.state, parts.key)
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
     trusted, doubtful, replaced = _choose_trusted(batches)
     # The leaves that the index still reaches through trusted nodes.
     own = _list_leaves((batch, trusted[batch.numbers]) for batch in batches if not batch.level)
-    gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
+    found = zip(losses["low"].tolist(), losses["high"].tolist(), strict=True)
+    gaps = [*found, *doubtful] if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
     if batches:
@@ -498,8 +502,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
-        missing = np.array([loss.node_id for loss in losses], np.uint64)
-        left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
+        left = left.take(np.isin(left.node_id, np.concatenate([named, losses["node_id"], replaced])))
     adopted = _fitting(_list_leaves(_read_leaves(opened, left)), gaps, own)
     leaves = _join_leaves([own, adopted])
     leaves = leaves.take(np.lexsort((leaves.last, leaves.first)))
@@ -549,7 +552,7 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     # If an index node names an object that no map contains, either the node or the map is damaged.
     is_short = any(item.code == "node-missing" and item.structure.startswith("fs tree") for item in errors)
     has_mappings = bool((state.omap.leaf >= 0).any())
-    return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
+    return has_mappings and bool(state.omap_header.tree_oid) and not is_broken and not is_short
 
 
 def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leaves:
@@ -613,7 +616,7 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
         first += len(places)
         columns.append(to_node_rows(batch))
         records.add(batch)
-    return RecordTree(join(tree.source.tree, columns), records.finish())
+    return records.finish(join(tree.source.tree, columns))
 
 
 def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:

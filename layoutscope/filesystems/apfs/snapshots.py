@@ -7,7 +7,7 @@ as of the snapshot's transaction. Data that only the snapshot keeps is in a sepa
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,13 +18,14 @@ from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import open_omap
 from layoutscope.filesystems.apfs.container import newest_xid
+from layoutscope.filesystems.apfs.fsrecords import to_text, walk_record_tree
+from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import decode_objects, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
     list_volumes,
     open_volume,
     read_seal,
-    walk_physical_tree,
 )
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.image.passes import read_alone
@@ -34,7 +35,7 @@ from layoutscope.structs.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.fsrecords import RecordTables
+    from layoutscope.filesystems.apfs.fsrecords import RecordTree
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.spaceman import Details
     from layoutscope.filesystems.apfs.volume import Volume
@@ -69,8 +70,8 @@ def count_dropped_nodes(
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
-    tree = read_alone(walk_physical_tree(container.store.apart(), "snapmeta", root, container.xid))
-    return list_snapshots(tree.records)
+    tree = read_alone(walk_record_tree(TreeSource(container.store.apart(), "snapmeta", root, container.xid)))
+    return list_snapshots(tree)
 
 
 def states_of(container: Container) -> list[ReadableState]:
@@ -190,12 +191,12 @@ class Snapshot(Struct, frozen=True):
         return f"snapshot {self.name}"
 
 
-def list_snapshots(records: RecordTables) -> list[Snapshot]:
+def list_snapshots(records: RecordTree) -> list[Snapshot]:
     """List the snapshots in the metadata tree, oldest first."""
     table = records.get("snap_metadata")
     if not len(table["obj_id"]):
         return []
-    names = table["name"].text().to_list()
+    names: list[Any] = to_text(table["name"]).to_list()
     columns = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
     return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]

@@ -5,7 +5,7 @@ Apple File System Reference, B-Trees and Object Maps. Nodes that cannot be locat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import field
@@ -14,30 +14,20 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.nodes import UNKNOWN_LEVEL, rows_of
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
-from layoutscope.structs.records import (
-    EVICT_MAPPING_KEY,
-    FEXT_KEY,
-    FREE_QUEUE_KEY,
-    FUSION_MT_KEY,
-    GBITMAP_KEY,
-    J_KEY,
-    OMAP_KEY,
-    OMAP_SNAPSHOT_KEY,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.recordtypes import Field, RecordType
+    from layoutscope.structs.recordtypes import RecordType
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
@@ -70,31 +60,23 @@ class Store(Struct, frozen=True):
         self.lost.extend(apart.lost)
 
 
-class TreeKind(NamedTuple):
-    """Records of a tree: type of the keys' fixed part, the leading sort field, and the object type."""
-
-    key_type: RecordType
-    key_field: Field
-    subtype: int
-
-
 _TYPES = grammar.ApfsObject.ObjectType
 KINDS: Final = {
-    "container-omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
-    "omap": TreeKind(OMAP_KEY, OMAP_KEY.oid, int(_TYPES.omap)),
-    "omap-snapshots": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.omap_snapshot)),
-    "fs": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.fstree)),
-    "extentref": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.blockreftree)),
-    "snapmeta": TreeKind(J_KEY, J_KEY.obj_id_and_type, int(_TYPES.snapmetatree)),
-    "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
-    "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
-    "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
+    "container-omap": (records.OMAP_KEY, int(_TYPES.omap)),
+    "omap": (records.OMAP_KEY, int(_TYPES.omap)),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.omap_snapshot)),
+    "fs": (records.J_KEY, int(_TYPES.fstree)),
+    "extentref": (records.J_KEY, int(_TYPES.blockreftree)),
+    "snapmeta": (records.J_KEY, int(_TYPES.snapmetatree)),
+    "fext": (records.FEXT_KEY, int(_TYPES.fext_tree)),
+    "spaceman": (records.FREE_QUEUE_KEY, int(_TYPES.spaceman_free_queue)),
+    "fusion-middle": (records.FUSION_MT_KEY, int(_TYPES.fusion_middle_tree)),
     # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.invalid)),
-    "gbitmap": TreeKind(GBITMAP_KEY, GBITMAP_KEY.index, int(_TYPES.gbitmap_tree)),
-    "evict-mapping": TreeKind(EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(_TYPES.invalid)),
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.invalid)),
+    "gbitmap": (records.GBITMAP_KEY, int(_TYPES.gbitmap_tree)),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, int(_TYPES.invalid)),
 }
-"""Trees of containers and volumes by their names in the tables."""
+"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
 
 class TreeSource(Struct, frozen=True):
@@ -111,7 +93,7 @@ class TreeSource(Struct, frozen=True):
     # of an ephemeral tree: the block of each object in the checkpoint
     ephemerals: Mapping[int, int] | None = None
     root_size_bytes: int = 0  # size of the root if the object map does not give it; the block size if 0
-    cipher: Cipher | None = None  # decrypts nodes whose object-map entry says that they are encrypted
+    key: bytes | None = None  # decrypts nodes whose object-map entry says that they are encrypted
     hash_type: int = 0  # of sealed volumes: hash type of children; 0 if that is unknown, and nothing is verified
     root_hash: bytes = b""  # of sealed volumes: expected hash of the root
 
@@ -121,9 +103,14 @@ class TreeSource(Struct, frozen=True):
         return self.store.blocks
 
     @property
-    def kind(self) -> TreeKind:
-        """Description of its records."""
-        return KINDS[self.tree]
+    def key_type(self) -> RecordType:
+        """Type of the fixed part of its keys, whose first field sorts them."""
+        return KINDS[self.tree][0]
+
+    @property
+    def subtype(self) -> int:
+        """Object type of its contents; 0 for any."""
+        return KINDS[self.tree][1]
 
     def apart(self) -> TreeSource:
         """Return the same tree with a separate log."""
@@ -155,35 +142,25 @@ class Places(Rows, frozen=True):
     is_unread: NDArray[np.bool_]
 
 
-_NONE: Final = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.bool_)
-NO_PLACES: Final = Places(
-    node_id=_NONE[0],
-    xid=_NONE[0],
-    paddr=_NONE[0],
-    size_bytes=_NONE[1],
-    is_encrypted=_NONE[2],
-    omap_leaf=_NONE[1],
-    parent=_NONE[1],
-    low_key=_NONE[0],
-    child_hash=np.empty((0, 0), np.uint8),
-    is_unread=_NONE[2],
-)
+def _places_at(node_id: NDArray[np.uint64], paddr: NDArray[np.uint64], size_bytes: int) -> Places:
+    """Return nodes that no object map locates, and whose places in a tree are unknown."""
+    count = len(node_id)
+    zero, no, no_row = np.zeros(count, np.uint64), np.zeros(count, np.bool_), np.full(count, NO_ROW)
+    sizes, no_hash = np.full(count, size_bytes, np.int64), np.empty((count, 0), np.uint8)
+    return Places(node_id, zero, paddr, sizes, no, no_row, no_row, zero, no_hash, no)
+
+
+NO_PLACES: Final = _places_at(np.empty(0, np.uint64), np.empty(0, np.uint64), 0)
 
 
 def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
     """Return the addresses of objects in an object map, as nodes whose places in a tree are unknown."""
-    count = len(rows)
-    return Places(
-        omap.oid[rows],
-        omap.xid[rows],
-        omap.paddr[rows],
-        omap.size_bytes[rows],
-        omap.is_encrypted[rows],
-        omap.leaf[rows],
-        parent=np.full(count, NO_ROW, np.int64),
-        low_key=np.zeros(count, np.uint64),
-        child_hash=np.empty((count, 0), np.uint8),
-        is_unread=np.zeros(count, np.bool_),
+    return replace(
+        _places_at(omap.oid[rows], omap.paddr[rows], 0),
+        xid=omap.xid[rows],
+        size_bytes=omap.size_bytes[rows],
+        is_encrypted=omap.is_encrypted[rows],
+        omap_leaf=omap.leaf[rows],
     )
 
 
@@ -196,9 +173,10 @@ def unknown_nodes(tree: str, places: Places, condition: NDArray[np.integer[Any]]
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return sort numbers of keys: object and record type in the file-system trees, the leading field elsewhere."""
-    key_type, field, _ = source.kind
+    key_type = source.key_type
+    field = key_type.fields()[0]
     # On disk the record type is in the upper four bits of the object number, but keys sort by object number first.
-    turn = TYPE_BITS if key_type is J_KEY else 0
+    turn = TYPE_BITS if key_type is records.J_KEY else 0
     numbers = np.empty(len(key_start), np.int64)
     if LEADING_NUMBERS.attempt(buffer, key_type.width, field.offset, turn, key_start, numbers) is None:
         raise FormatError("a key ends past its node", structure=f"{source.tree} tree", image_offset=None)
@@ -239,11 +217,7 @@ def locate_nodes(
             is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
             found = oids[is_known]
             paddr = np.array([ephemerals[oid] for oid in found.tolist()], np.uint64)
-        none, plain = np.zeros(len(found), np.uint64), np.zeros(len(found), np.bool_)
-        no_row = np.full(len(found), NO_ROW)
-        size = np.full(len(found), source.root_size_bytes or blocks.block_size, np.int64)
-        hashes = np.empty((len(found), 0), np.uint8)
-        places = Places(found, none, paddr, size, plain, no_row, no_row, none, hashes, plain)
+        places = _places_at(found, paddr, source.root_size_bytes or blocks.block_size)
     for node_id in oids[~is_known].tolist():
         source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
     if origin is not None:

@@ -72,15 +72,6 @@ def to_runs(regions: Sequence[Region]) -> NDArray[np.int64]:
     return arrays.runs_of(table[:, 0], table[:, 1])
 
 
-def from_runs(
-    region_type: str,
-    owner: str,
-    runs: NDArray[np.int64],  # first block and number of blocks of each
-) -> list[Region]:
-    """Make one region of each run."""
-    return [Region(region_type, owner, start, length) for start, length in runs.tolist()]
-
-
 def rest(
     region_type: str,
     owner: str,
@@ -88,7 +79,7 @@ def rest(
     taken: NDArray[np.int64],  # blocks of others
 ) -> list[Region]:
     """Make regions of the blocks in some runs that are not taken."""
-    return from_runs(region_type, owner, arrays.subtract(runs, taken))
+    return [Region(region_type, owner, start, length) for start, length in arrays.subtract(runs, taken).tolist()]
 
 
 def node_runs(trees: Sequence[NodeRows], block_size: int) -> NDArray[np.int64]:
@@ -292,11 +283,9 @@ def _free(store: Store, chunks: dict[str, NDArray[Any]], owner: str) -> tuple[ND
 def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
     """Return the pool's blocks without current contents, and the ring of the pool's bitmap versions."""
     pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
-    inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
-    # The pool has room for three versions of every bitmap and chunk-info block; one of them is current.
-    spare = arrays.subtract(pool, arrays.runs_of(inside[:, 0], inside[:, 1]))
     ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
-    return [ring, *from_runs("internal-pool", "space manager", spare)]
+    # The pool has room for three versions of every bitmap and chunk-info block; one of them is current.
+    return [ring, *rest("internal-pool", "space manager", pool, to_runs(own))]
 
 
 def queue_source(

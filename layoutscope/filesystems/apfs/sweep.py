@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.filesystems.recognition import stored_units
 from layoutscope.image.source import Workspace
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar
@@ -119,14 +120,9 @@ def _parts(
     source: Source, block_size: int, within: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
     """Yield the numbers and contents of a device's stored and wanted blocks, in parts."""
-    whole = arrays.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
-    holes = source.holes
-    source.counter.hole_bytes += arrays.total(holes)
-    skipped = np.concatenate([holes, source.unread_ranges()])
-    first = -(-skipped[:, 0] // block_size)
-    length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
+    whole_bytes = source.size_bytes // block_size * block_size
+    stretches = arrays.intersect(stored_units(source, whole_bytes, block_size), within)
     step = max(PART_BYTES // block_size, 1)
-    stretches = arrays.subtract(whole, arrays.runs_of(first, length))
     workspace = Workspace()
     with phase("looking at every block for nodes", arrays.total(stretches) * block_size) as looked_at:
         for start, count in _cut_and_gather(stretches, step):

@@ -81,7 +81,7 @@ def check_nodes(
         is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
         identity = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
         # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
-        subtype = source.kind.subtype
+        subtype = source.subtype
         identity = (identity | ((head["hdr.subtype"] != subtype) & (subtype != 0))) & ~wrong
         message = "object is not the node that was looked for"
         report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))

@@ -7,7 +7,7 @@ Each index entry holds the hash of its child, and the integrity metadata holds t
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,9 +27,8 @@ from layoutscope.structs.bulk import decode_column
 from layoutscope.structs.records import APFS_SUPERBLOCK, ER_STATE_HEAD, GBITMAP_VAL
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
-    from layoutscope.filesystems.apfs.container import Container, NoMap
+    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.fsrecords import RecordsAhead
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
@@ -56,7 +55,7 @@ class Volume(Struct, frozen=True):
     superblock: ApfsVolume.ApfsSuperblock  # superblock of the state that is read
     paddr: int  # its address
     xid: int  # transaction of the state that is read
-    omap_header: ApfsContainer.OmapPhys | NoMap  # header of its object map
+    omap_header: ApfsContainer.OmapPhys  # header of its object map; it leads to no tree, 0, if the map is lost
     omap: ObjectMap  # all versions of all objects
     view: OmapView  # the versions of this state
     omap_snapshots: NodeRows  # tree of the snapshots in the object map
@@ -159,7 +158,7 @@ def read_seal(
 def fs_source(
     store: Store,
     volume: Volume,
-    cipher: Cipher | None,  # decrypts encrypted nodes; None if there are none
+    key: bytes | None,  # decrypts encrypted nodes; None if there are none
 ) -> TreeSource:
     """Describe the file-system tree of a volume's state."""
     seal, superblock = volume.seal, volume.superblock
@@ -171,7 +170,7 @@ def fs_source(
         superblock.root_tree_oid,
         volume.xid,
         view=None if is_physical else volume.view,
-        cipher=cipher,
+        key=key,
         hash_type=seal.hash_type if seal else 0,
         root_hash=seal.root_hash if seal else b"",
     )
@@ -179,22 +178,13 @@ def fs_source(
 
 def walk_fs_tree(
     volume: Volume,
-    cipher: Cipher | None,  # decrypts encrypted nodes; None if there are none
+    key: bytes | None,  # decrypts encrypted nodes; None if there are none
     pool: Pool | None = None,
     ahead: RecordsAhead | None = None,  # nodes of this state that were read ahead
 ) -> Reading[RecordTree]:
     """Read the file-system tree of a volume's state, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)
-    return walk_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool, ahead=ahead)
-
-
-def walk_physical_tree(
-    store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int
-) -> Reading[RecordTree]:
-    """Read an extent-reference or snapshot-metadata tree; return an empty one if the root's address is 0."""
-    if not root_oid:
-        return RecordTree(join(tree, []))
-    return (yield from walk_record_tree(TreeSource(store, tree, root_oid, max_xid)))
+    return walk_record_tree(fs_source(volume.store, volume, key), hashed_names=hashed, pool=pool, ahead=ahead)
 
 
 def list_locked_nodes(state: Volume) -> NodeRows:
@@ -211,12 +201,9 @@ def list_locked_nodes(state: Volume) -> NodeRows:
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
     """Read the extents of a sealed volume's files; return an empty tree for any other volume."""
     superblock = volume.superblock
-    if not superblock.fext_tree_oid:
-        return RecordTree(join("fext", []))
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
-    source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
-    return (yield from walk_record_tree(source))
+    return walk_record_tree(TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view))
 
 
 def is_encrypted(volume: Volume) -> bool:
@@ -226,20 +213,20 @@ def is_encrypted(volume: Volume) -> bool:
     return row is not None and bool(volume.view.omap.is_encrypted[row])
 
 
-def cipher_of(
+def key_of(
     container: Container,
     volume: Volume,  # the volume; if it is not encrypted, the result is None
     password: str | None,
-) -> Cipher | None:
+) -> bytes | None:
     """Find the key of an encrypted volume; without one the volume stays locked, and a finding gives the reason."""
     if not is_encrypted(volume):
         return None
     code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)
     if password is not None and container.superblock.is_crypto_sw:
         try:
-            cipher = unlock(container, uuid, password)
-            if cipher is not None:
-                return cipher
+            key = unlock(container, uuid, password)
+            if key is not None:
+                return key
         except FormatError as error:
             volume.log.survive(error)
         message = "wrong password: it opens none of the volume's keys"
@@ -278,8 +265,8 @@ def read_rolling(container: Container, volume: Volume) -> tuple[list[Region], li
     # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         kind = grammar.ApfsEncryption.ErRecoveryBlock, KINDS.er_recovery_block, "recovery block"
-        for oid in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
-            regions += objects.regions("er-recovery-block", OWNER, oid)
+        for oid, found in objects.follow(*kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+            regions += objects.regions("er-recovery-block", OWNER, oid) if found else []
     return regions, trees, details
 
 

@@ -8,22 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.forks import flatten
 from layoutscope.filesystems.hfsplus.nodes import FORMS
-from layoutscope.structs import grammar
-from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, find, signed
+from layoutscope.structs import grammar, records
+from layoutscope.structs.arrays import I64, Columns, GrowingTable, Mask, find, signed
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import (
-    ATTRIBUTE_EXTENTS,
-    ATTRIBUTE_FORK_DATA,
-    ATTRIBUTE_INLINE_DATA,
-    ATTRIBUTE_KEY,
-    DECMPFS_HEADER,
-)
 from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
@@ -36,11 +28,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-KEY: Final = ATTRIBUTE_KEY
-INLINE: Final = ATTRIBUTE_INLINE_DATA
-FORK: Final = ATTRIBUTE_FORK_DATA
-EXTENTS: Final = ATTRIBUTE_EXTENTS
-DECMPFS: Final = DECMPFS_HEADER
+KEY: Final = records.ATTRIBUTE_KEY
+INLINE: Final = records.ATTRIBUTE_INLINE_DATA
+FORK: Final = records.ATTRIBUTE_FORK_DATA
+EXTENTS: Final = records.ATTRIBUTE_EXTENTS
+DECMPFS: Final = records.DECMPFS_HEADER
 
 COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
 
@@ -54,19 +46,17 @@ EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColum
 
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 
-_FORK_COLUMNS: Final = ("owner", "fork_block", "start_block", "block_count")
-_SIZE_COLUMNS: Final = ("file_id", "node", "size")
+_SIZE_COLUMNS: Final = dict.fromkeys(("file_id", "node", "size"), np.int64)
 """Columns of owners of extents, and of compressed files."""
 
 
-class AttributeLeaves(Struct):
+class AttributeLeaves:
     """Leaf records of the attributes file; extents are kept in decoding order."""
 
-    owners: list[Columns] = field(default_factory=list)
-    names: list[Units] = field(default_factory=list)
-    forks: list[Columns] = field(default_factory=list)
-    compressed: list[Columns] = field(default_factory=list)
-    num_owners: int = 0
+    def __init__(self) -> None:
+        self.owners, self.compressed = GrowingTable(_SIZE_COLUMNS), GrowingTable(_SIZE_COLUMNS)
+        self.names: list[Units] = []
+        self.forks = GrowingTable(dict.fromkeys(("owner", "fork_block", "start_block", "block_count"), np.int64))
 
     def decode(self, records: RecordBatch, leaf: Mask) -> tuple[Columns, I64]:
         """Decode the leaf records of a batch; keep extents and compression headers."""
@@ -82,15 +72,14 @@ class AttributeLeaves(Struct):
             found = decode_columns(record_type, buffer, data[rows], fields)
             starts, counts = (found[name].astype(np.int64) for name in fields)
             extents = flatten(starts, counts, first_block[rows])
-            extents["owner"] = self.num_owners + extents.pop("record")
-            self.forks.append(extents)
+            extents["owner"] = len(self.owners) + extents.pop("record")
+            self.forks.add(extents)
             # Extents after the eighth are in separate records with the same name, which contain only extents: only the
             # first record of an attribute has its size.
             size = np.full(len(rows), -1, np.int64)
             if number == _TYPES.fork_data:
                 size = signed(decode_column(FORK, buffer, data[rows], FORK.the_fork.len_logical))
-            self.owners.append({"file_id": file_id[rows], "node": node[rows], "size": size})
-            self.num_owners += len(rows)
+            self.owners.add({"file_id": file_id[rows], "node": node[rows], "size": size})
             # Few attributes have extents, so their names are stored one by one.
             units = names.gather(buffer, start[rows], length[rows])
             self.names += np.split(units, np.cumsum(length[rows])[:-1]) if len(rows) else []
@@ -102,7 +91,7 @@ class AttributeLeaves(Struct):
         is_header = magic == _MAGIC
         headed = rows[is_header]
         sizes = signed(size[is_header])
-        self.compressed.append({"file_id": file_id[headed], "node": node[headed], "size": sizes})
+        self.compressed.add({"file_id": file_id[headed], "node": node[headed], "size": sizes})
         columns: Columns = {"node": node[is_sound], "file_id": file_id[is_sound], "record_type": kind[is_sound]}
         return columns, node[~is_sound]
 
@@ -149,7 +138,7 @@ def collect_attributes(
     """Combine the content of the leaves."""
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else {"file_id": none, "node": none}
-    compressed = concatenate(leaves.compressed, dict.fromkeys(_SIZE_COLUMNS, none))
+    compressed = leaves.compressed.values
     order = np.argsort(compressed["file_id"], kind="stable")
     owner_names = [names.shown(units).replace("/", ":") for units in leaves.names]
     return Attributes(
@@ -159,7 +148,7 @@ def collect_attributes(
         compressed["file_id"][order],
         compressed["node"][order],
         compressed["size"][order],
-        concatenate(leaves.owners, dict.fromkeys(_SIZE_COLUMNS, none)),
+        leaves.owners.values,
         owner_names,
-        concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
+        leaves.forks.values,
     )

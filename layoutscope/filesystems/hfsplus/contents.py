@@ -18,12 +18,18 @@ from layoutscope.filesystems.hfsplus import attributes as attributes_file
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import decode_fixed
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, data_fork_of, find_root_file
-from layoutscope.filesystems.hfsplus.features import report_version
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate_byte, read_free_runs
 from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, is_pending, replay_journal, report_pending
 from layoutscope.filesystems.hfsplus.nodes import INDEX
 from layoutscope.filesystems.hfsplus.tree import Tree, first_rows, is_whole, read_tree
-from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread_header
+from layoutscope.filesystems.hfsplus.volume import (
+    Volume,
+    alternate_header,
+    open_volume,
+    report_change,
+    report_version,
+    reread_header,
+)
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import LARGEST, distinct, find, heads, is_ascending, lengths_of
 from layoutscope.structs.records import EXTENT_LEAF_RECORD, HOT_FILE_LEAF_RECORD

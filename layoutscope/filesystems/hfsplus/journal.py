@@ -13,20 +13,10 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume import Overlay, read_at
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import starts_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import journal_checksums
-from layoutscope.structs.records import (
-    BLOCK_INFO_BE,
-    BLOCK_INFO_LE,
-    BLOCK_LIST_CHECKED,
-    BLOCK_LIST_HEADER_BE,
-    BLOCK_LIST_HEADER_LE,
-    JOURNAL_HEADER_BE,
-    JOURNAL_HEADER_CHECKED,
-    JOURNAL_INFO_BLOCK,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,13 +31,13 @@ if TYPE_CHECKING:
     JournalHeader = HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe
 
 
-HEADER: Final = JOURNAL_HEADER_BE
-INFO: Final = JOURNAL_INFO_BLOCK
+HEADER: Final = records.JOURNAL_HEADER_BE
+INFO: Final = records.JOURNAL_INFO_BLOCK
 INFO_BYTES: Final = INFO.width
 HEADER_BYTES: Final = HEADER.width
-LIST: Final = BLOCK_LIST_HEADER_BE
+LIST: Final = records.BLOCK_LIST_HEADER_BE
 LIST_BYTES: Final = LIST.width
-BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
+BLOCK_INFO_BYTES: Final = records.BLOCK_INFO_BE.width
 
 
 MOUNTED_WITH_JOURNAL: Final = 0x4846534A
@@ -176,7 +166,7 @@ def _read_sound_header(volume: Volume, at: int) -> tuple[JournalHeader | None, b
 def _read_header(volume: Volume, at: int) -> tuple[JournalHeader, bool, int]:
     """Read the journal header in the byte order of its magic: the header, whether it is little-endian, its checksum."""
     data = read_at(volume.source, at, HEADER_BYTES, "journal header")
-    checksum = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
+    checksum = _masked_checksum(data, records.JOURNAL_HEADER_CHECKED)
     # Unlike the rest of the volume, the journal has its maker's byte order: little-endian since Intel.
     types = grammar.HfsplusJournal
     try:
@@ -202,7 +192,7 @@ def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
     if not journal.num_pending_bytes or journal.header is None:
         return None
     try:
-        blocks, data, num_lists = _read_pending_blocks(volume, journal)
+        blocks, data, num_lists = _read_pending_blocks(volume, journal, journal.header)
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
@@ -222,7 +212,7 @@ def report_pending(volume: Volume, journal: Journal) -> None:
         )
 
 
-def _read_pending_blocks(volume: Volume, journal: Journal) -> tuple[I64, U8, int]:
+def _read_pending_blocks(volume: Volume, journal: Journal, header: JournalHeader) -> tuple[I64, U8, int]:
     """Collect the blocks of all lists, which are few compared with the metadata.
 
     The blocks, the ring and the number of lists are returned.
@@ -230,15 +220,15 @@ def _read_pending_blocks(volume: Volume, journal: Journal) -> tuple[I64, U8, int
     The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
     numbers continue.
     """
-    data = unroll_ring(volume, journal)
+    data = unroll_ring(volume, journal, header)
     parts = [np.empty((0, 3), np.int64)]
     start, last = 0, 0
     while start < len(data):
         is_beyond = start >= journal.num_pending_bytes
-        found = _read_list(journal, data, start)
+        found = _read_list(header, data, start, is_little_endian=journal.is_little_endian)
         if isinstance(found, str):
             if not is_beyond:
-                _report_invalid(volume, journal, found, start)
+                _report_invalid(volume, journal.journal_offset, header, found, start)
             break
         blocks, used_bytes, sequence = found
         if is_beyond and not (last and sequence in (last, last + 1)):
@@ -254,24 +244,25 @@ def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
     Return their places on the volume, their sizes and the starts of their contents in the unrolled ring, shape
     (n_blocks, 3), and the ring.
     """
-    none = np.empty((0, 3), np.int64)
+    none, head = np.empty((0, 3), np.int64), journal.header
+    if head is None:
+        return none, np.empty(0, np.uint8)
     try:
-        data = unroll_ring(volume, journal)
+        data = unroll_ring(volume, journal, head)
     except FormatError:
         return none, none.view(np.uint8)
-    if journal.header is None:
-        return none, data
     # Lists may start at sectors of the ring, judging by their counts.
-    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
-    list_size = int(journal.header.len_block_list)
-    starts = np.arange(0, max(len(data) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
-    head = decode_columns(header, data, starts, (header.num_blocks, header.len_used))
-    count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
+    header = records.BLOCK_LIST_HEADER_LE if journal.is_little_endian else records.BLOCK_LIST_HEADER_BE
+    list_size = int(head.len_block_list)
+    starts = np.arange(0, max(len(data) - list_size, 0), int(head.len_header), dtype=np.int64)
+    fields = (header.num_blocks, header.len_used)
+    count, used = (values.astype(np.int64) for values in decode_columns(header, data, starts, fields).values())
     lists: list[tuple[bool, int, I64]] = []
     pending, end = journal.num_pending_bytes, 0
     for start in starts[(count >= 1) & (used >= list_size) & (used <= len(data))].tolist():
         # Data inside a transaction is a block of some file, even if it looks like a list.
-        found = _read_list(journal, data, start) if start >= end else ""
+        is_little = journal.is_little_endian
+        found = _read_list(head, data, start, is_little_endian=is_little) if start >= end else ""
         if not isinstance(found, str):
             # The ring starts with the pending transactions; those after them are older.
             lists.append((start < pending, start, found[0]))
@@ -280,11 +271,8 @@ def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
     return np.concatenate([none, *(blocks for *_, blocks in lists)]), data
 
 
-def unroll_ring(volume: Volume, journal: Journal) -> U8:
+def unroll_ring(volume: Volume, journal: Journal, header: JournalHeader) -> U8:
     """Return the whole circular buffer, unrolled from the oldest pending transaction on."""
-    header = journal.header
-    if header is None:
-        return np.empty(0, np.uint8)
     start, end, size, first = (
         int(value) for value in (header.ofs_start, header.ofs_end, header.len_journal, header.len_header)
     )
@@ -295,17 +283,17 @@ def unroll_ring(volume: Volume, journal: Journal) -> U8:
     return np.roll(buffer, first - start)
 
 
-def _read_list(journal: Journal, data: U8, start: int) -> tuple[I64, int, int] | str:
+def _read_list(
+    journal_header: JournalHeader, data: U8, start: int, *, is_little_endian: bool
+) -> tuple[I64, int, int] | str:
     """Read one block list, or return a description of what is wrong with it.
 
     Return place on the volume, size and start of content of each block, the length of the list with its contents, and
     the number of the transaction, which is 0 in old journals.
     """
-    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
-    info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
-    list_size, sector = 0, 0
-    if journal.header is not None:
-        list_size, sector = int(journal.header.len_block_list), int(journal.header.len_header)
+    header = records.BLOCK_LIST_HEADER_LE if is_little_endian else records.BLOCK_LIST_HEADER_BE
+    info = records.BLOCK_INFO_LE if is_little_endian else records.BLOCK_INFO_BE
+    list_size, sector = int(journal_header.len_block_list), int(journal_header.len_header)
     if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
         return "ends early"
     fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
@@ -314,8 +302,8 @@ def _read_list(journal: Journal, data: U8, start: int) -> tuple[I64, int, int] |
     room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
     if not 1 <= count <= room or not list_size <= used <= len(data) - start:
         return "impossible counts"
-    checked = data[start : start + BLOCK_LIST_CHECKED.width].tobytes()
-    if _masked_checksum(checked, BLOCK_LIST_CHECKED) != int(head["checksum"][0]):
+    checked = data[start : start + records.BLOCK_LIST_CHECKED.width].tobytes()
+    if _masked_checksum(checked, records.BLOCK_LIST_CHECKED) != int(head["checksum"][0]):
         return "wrong checksum"
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
     infos = decode_columns(info, data, places, (info.bnum, info.bsize, info.cksum))
@@ -331,12 +319,10 @@ def _read_list(journal: Journal, data: U8, start: int) -> tuple[I64, int, int] |
     return blocks[blocks[:, 0] >= 0], used, int(infos["cksum"][0])
 
 
-def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
-    """Report a block list; the buffer was unrolled, so its offset must be wrapped again."""
-    at = journal.journal_offset
-    if journal.header is not None:
-        first, size = int(journal.header.len_header), int(journal.header.len_journal)
-        at += first + (int(journal.header.ofs_start) - first + start) % (size - first)
+def _report_invalid(volume: Volume, at: int, header: JournalHeader, problem: str, start: int) -> None:
+    """Report a block list of a journal at an offset; the buffer was unrolled, so its offset must be wrapped again."""
+    first, size = int(header.len_header), int(header.len_journal)
+    at += first + (int(header.ofs_start) - first + start) % (size - first)
     field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
     volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
         "journal-invalid", "error", f"{problem}; the transactions from there on are not applied"

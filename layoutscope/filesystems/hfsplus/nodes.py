@@ -14,31 +14,11 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.names import case_table, fold_names
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import GrowingTable, heads, lengths_of, ordinals, owners, starts_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import LeafBatch
 from layoutscope.structs.native import Kernel
-from layoutscope.structs.records import (
-    ATTRIBUTE_EXTENTS,
-    ATTRIBUTE_FORK_DATA,
-    ATTRIBUTE_INLINE_DATA,
-    ATTRIBUTE_KEY,
-    ATTRIBUTE_RECORD_TYPE,
-    CATALOG_FILE,
-    CATALOG_FOLDER,
-    CATALOG_KEY,
-    CATALOG_RECORD_TYPE,
-    CATALOG_THREAD,
-    EXTENT_KEY,
-    EXTENT_LEAF_RECORD,
-    HOT_FILE_KEY,
-    HOT_FILE_LEAF_RECORD,
-    KEY_HEADER,
-    NODE_DESCRIPTOR,
-    POINTER_RECORD,
-    RECORD_OFFSET,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +31,12 @@ if TYPE_CHECKING:
     from layoutscope.tables import TextColumn
 
 
-DESCRIPTOR: Final = NODE_DESCRIPTOR
+DESCRIPTOR: Final = records.NODE_DESCRIPTOR
 DESCRIPTOR_BYTES: Final = DESCRIPTOR.width
-OFFSET_BYTES: Final = RECORD_OFFSET.width
-LENGTH_BYTES: Final = KEY_HEADER.width
-POINTER_BYTES: Final = POINTER_RECORD.width
+OFFSET_BYTES: Final = records.RECORD_OFFSET.width
+LENGTH_BYTES: Final = records.KEY_HEADER.width
+POINTER: Final = records.POINTER_RECORD
+POINTER_BYTES: Final = POINTER.width
 
 LEAF: Final = int(grammar.HfsplusBtree.NodeKind.leaf)
 INDEX: Final = int(grammar.HfsplusBtree.NodeKind.index)
@@ -133,7 +114,7 @@ class NodeRows(Struct, frozen=True):
             number, key, data, _ = records.of(is_index)
             pointers = {
                 "node": number,
-                "child": decode_column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node),
+                "child": decode_column(POINTER, buffer, data, POINTER.child_node),
                 "ident": decode_column(form.key_type, buffer, key, form.ident),
                 "at": data + (number - records.node[is_index]) * nodes.node_size_bytes,
             }
@@ -169,12 +150,10 @@ class RecordBatch(Struct, frozen=True):
 class Bounds(Struct, frozen=True):
     """Offset tables of some nodes."""
 
-    # keyed, is_overfull: leaf and index nodes; those that claim more records than fit
-    keyed: Mask
+    is_overfull: Mask  # leaf and index nodes that claim more records than fit
     # counts, limit: records that are examined, and the start of the offset table, in bytes from the start of the node
     counts: I64
     limit: I64
-    is_overfull: Mask
     # node, slot: index of each record's node in the batch, and the record's number in the node
     node: I64
     slot: I64
@@ -231,7 +210,9 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
     entry_node, entry = owners(counts + 1), ordinals(counts + 1)
     place = nodes.start[entry_node] + nodes.node_size_bytes - OFFSET_BYTES * (entry + 1)
-    offsets = decode_column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record).astype(np.int64)
+    offsets = decode_column(records.RECORD_OFFSET, nodes.buffer, place, records.RECORD_OFFSET.ofs_record).astype(
+        np.int64
+    )
     is_record = entry != counts[entry_node]
     first, stop = offsets[is_record], offsets[1:][is_record[:-1]]
     node = entry_node[is_record]
@@ -239,7 +220,7 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     # Keys and data each take an even number of bytes, so an odd offset is invalid (TN1150, Keyed Records).
     is_sound = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit[node]) & (first % 2 == 0)
     is_overfull = (nodes.num_records > table_space) & keyed
-    return Bounds(keyed, counts, limit, is_overfull, node, entry[is_record], first, stop, is_sound)
+    return Bounds(is_overfull, counts, limit, node, entry[is_record], first, stop, is_sound)
 
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
@@ -264,7 +245,7 @@ class RecordForm(Struct, frozen=True):
     has_name: bool = False  # whether the key ends with a name
     # if leaf records have several types: these by their number, and the start of a record's data, which has the number
     values: Mapping[int, RecordType] = field(default_factory=dict)
-    start: RecordType = KEY_HEADER
+    start: RecordType = records.KEY_HEADER
     leaf: RecordType | None = None  # leaf records with their keys, if all have the same type and length
 
     @property
@@ -286,45 +267,45 @@ _CATALOG, _ATTRIBUTE = grammar.HfsplusCatalog.RecordType, grammar.HfsplusAttribu
 
 FORMS: Final = {
     "catalog": RecordForm(
-        CATALOG_KEY,
-        CATALOG_KEY.parent_id,
+        records.CATALOG_KEY,
+        records.CATALOG_KEY.parent_id,
         (),
         int(_LIMIT.catalog),
         has_name=True,
         values={
-            int(_CATALOG.folder): CATALOG_FOLDER,
-            int(_CATALOG.file): CATALOG_FILE,
-            int(_CATALOG.folder_thread): CATALOG_THREAD,
-            int(_CATALOG.file_thread): CATALOG_THREAD,
+            int(_CATALOG.folder): records.CATALOG_FOLDER,
+            int(_CATALOG.file): records.CATALOG_FILE,
+            int(_CATALOG.folder_thread): records.CATALOG_THREAD,
+            int(_CATALOG.file_thread): records.CATALOG_THREAD,
         },
-        start=CATALOG_RECORD_TYPE,
+        start=records.CATALOG_RECORD_TYPE,
     ),
     "attributes": RecordForm(
-        ATTRIBUTE_KEY,
-        ATTRIBUTE_KEY.file_id,
-        (ATTRIBUTE_KEY.start_block,),
+        records.ATTRIBUTE_KEY,
+        records.ATTRIBUTE_KEY.file_id,
+        (records.ATTRIBUTE_KEY.start_block,),
         int(_LIMIT.attributes),
         has_name=True,
         values={
-            int(_ATTRIBUTE.inline_data): ATTRIBUTE_INLINE_DATA,
-            int(_ATTRIBUTE.fork_data): ATTRIBUTE_FORK_DATA,
-            int(_ATTRIBUTE.extents): ATTRIBUTE_EXTENTS,
+            int(_ATTRIBUTE.inline_data): records.ATTRIBUTE_INLINE_DATA,
+            int(_ATTRIBUTE.fork_data): records.ATTRIBUTE_FORK_DATA,
+            int(_ATTRIBUTE.extents): records.ATTRIBUTE_EXTENTS,
         },
-        start=ATTRIBUTE_RECORD_TYPE,
+        start=records.ATTRIBUTE_RECORD_TYPE,
     ),
     "extents-overflow": RecordForm(
-        EXTENT_KEY,
-        EXTENT_KEY.file_id,
-        (EXTENT_KEY.fork_type, EXTENT_KEY.start_block),
+        records.EXTENT_KEY,
+        records.EXTENT_KEY.file_id,
+        (records.EXTENT_KEY.fork_type, records.EXTENT_KEY.start_block),
         int(_LIMIT.extents_overflow),
-        leaf=EXTENT_LEAF_RECORD,
+        leaf=records.EXTENT_LEAF_RECORD,
     ),
     "hot-files": RecordForm(
-        HOT_FILE_KEY,
-        HOT_FILE_KEY.temperature,
-        (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type),
+        records.HOT_FILE_KEY,
+        records.HOT_FILE_KEY.temperature,
+        (records.HOT_FILE_KEY.file_id, records.HOT_FILE_KEY.fork_type),
         None,
-        leaf=HOT_FILE_LEAF_RECORD,
+        leaf=records.HOT_FILE_LEAF_RECORD,
     ),
 }
 """Structure of records by tree."""

@@ -30,30 +30,24 @@ from layoutscope.filesystems.recognition import (
 )
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import (
-    HFS_WRAPPER_VOLUME_START,
-    MASTER_DIRECTORY_BLOCK,
-    VOLUME_HEADER,
-    VOLUME_SIGNATURE,
-)
 
 if TYPE_CHECKING:
     from layoutscope.structs.arrays import U8
 
 
-WRAPPER_HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
+WRAPPER_HEADER_OFFSET: Final = records.HFS_WRAPPER_VOLUME_START.header.offset
 """Offset of the volume header of HFS, HFS+ and HFSX, and distance of its copy from the end."""
 _SIGNATURES: Final = grammar.HfsWrapper.Signature
 _READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
 _NEAR_BYTES: Final = 1024**2
 """Distance up to which a header is searched for if the copy does not determine the start."""
-_SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
+_SIZES: Final = (records.VOLUME_HEADER.len_block, records.VOLUME_HEADER.num_blocks)
 
 
 def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
-    return int(signature).to_bytes(VOLUME_HEADER.version.offset, "big")
+    return int(signature).to_bytes(records.VOLUME_HEADER.version.offset, "big")
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
@@ -68,7 +62,7 @@ def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
 
 
 def _hfs_signature(stretch: Window, volume_offset: int) -> str | None:
-    header = parse_at(stretch, VOLUME_SIGNATURE, volume_offset)
+    header = parse_at(stretch, records.VOLUME_SIGNATURE, volume_offset)
     return None if header is None else str(header.signature.name)
 
 
@@ -148,7 +142,7 @@ def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
     found: list[Content] = []
     wrappers = sectors_with(data, offset, 0, _magic(_SIGNATURES.hfs))
     headers = [place for item in _READ for place in sectors_with(data, offset, 0, _magic(item))]
-    sizes = decode_columns(VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
+    sizes = decode_columns(records.VOLUME_HEADER, data, np.array(headers, np.int64) - offset, _SIZES)
     block, count = sizes["len_block"].astype(np.int64), sizes["num_blocks"]
     is_sane = (count > 0) & (block >= SECTOR_BYTES) & (block <= MAX_BLOCK_BYTES) & (block & (block - 1) == 0)
     likely = [place for place, is_one in zip(headers, is_sane.tolist(), strict=True) if is_one]
@@ -192,7 +186,7 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
 
 def _wrapper(stretch: Window) -> Content:
     """Look in a classic HFS volume for an embedded HFS+ volume (TN1150, HFS Wrapper)."""
-    block = parse_at(stretch, MASTER_DIRECTORY_BLOCK, WRAPPER_HEADER_OFFSET)
+    block = parse_at(stretch, records.MASTER_DIRECTORY_BLOCK, WRAPPER_HEADER_OFFSET)
     classic = Content("hfs", "HFS", 0, stretch.size_bytes)
     if block is None:
         return classic
@@ -210,7 +204,7 @@ def _wrapper(stretch: Window) -> Content:
         findings = (
             Finding("volume-header-lost", "error", "volume header", place, "no volume header in the HFS wrapper"),
         )
-    length = MASTER_DIRECTORY_BLOCK.width
+    length = records.MASTER_DIRECTORY_BLOCK.width
     return Content(
         "hfsplus",
         _hfs_label(signature or ""),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import tree
@@ -30,9 +31,10 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shift_error
+from layoutscope.filesystems.recognition import stored_units
 from layoutscope.progress import phase
-from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import I64, U8, Columns, Rows, concatenate, ranges
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import I64, U8, Rows, ranges
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import RECORD_OFFSET
 
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.btree import TreeFile
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.image.source import Source
 
 
 CHUNK_BYTES: Final = 8 * 1024**2
@@ -53,7 +54,6 @@ _LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
 NODE_SIZES: Final = tuple(
     int(_LIMITS.minimum) << shift for shift in range((int(_LIMITS.maximum) // int(_LIMITS.minimum)).bit_length())
 )
-_COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
 
 
 class Swept(Rows, frozen=True):
@@ -63,35 +63,21 @@ class Swept(Rows, frozen=True):
     volume_offset: I64
     node_size: I64
     tree: I64  # index of its tree in `TREES`
-    # height, num_records, f_link, b_link: from its descriptor
     height: I64
-    num_records: I64
-    f_link: I64
-    b_link: I64
 
 
 def sweep(volume: Volume) -> Swept:
     """Examine every sector of a volume once; holes and unread areas are skipped."""
-    parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
-    return _concatenate_swept(parts)
-
-
-def nodes_in(buffer: U8, length: int) -> Swept:
-    """Find the nodes that start in the first bytes of a buffer."""
-    return _concatenate_swept([_nodes_in(buffer, length, 0)])
-
-
-def _concatenate_swept(parts: list[Columns]) -> Swept:
     none = np.empty(0, np.int64)
-    found = concatenate([part for part in parts if len(part["tree"])], dict.fromkeys(_COLUMNS, none))
-    return Swept(**{name: found[name] for name in _COLUMNS})
+    parts = [nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
+    return Swept.join([Swept(none, none, none, none), *(part for part in parts if len(part))])
 
 
 def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each followed by enough bytes for a node that starts in it."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     with phase("looking at every sector for nodes", size) as looked_at:
-        for first, count in _list_stored_chunks(source, size).tolist():
+        for first, count in stored_units(source, size, CHUNK_BYTES).tolist():
             for at in range(first * CHUNK_BYTES, min((first + count) * CHUNK_BYTES, size), CHUNK_BYTES):
                 looked_at.at(at)
                 length = min(CHUNK_BYTES, size - at)
@@ -104,23 +90,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
                 yield at, length, buffer
 
 
-def _list_stored_chunks(source: Source, size: int) -> I64:
-    """List the runs of chunks that contain stored data, shape (n, 2): first and count.
-
-    A sparse file may claim any size at no cost, so the work must depend on the stored data.
-    """
-    holes = source.holes
-    source.counter.hole_bytes += arrays.total(holes)
-    skipped = np.concatenate([holes, source.unread_ranges()])
-    stop = skipped.sum(axis=1)
-    first = -(-skipped[:, 0] // CHUNK_BYTES)
-    # The last chunk ends with the volume, which may end anywhere in it.
-    last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
-    every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
-    return arrays.subtract(every, arrays.runs_of(first, np.maximum(last - first, 0)))
-
-
-def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
+def nodes_in(buffer: U8, length: int, volume_offset: int = 0) -> Swept:
     """Find the nodes that start in the first `length` bytes of a buffer."""
     starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
     names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
@@ -135,15 +105,14 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     # 4 KiB that is followed by another ends in an offset table; at twice the size, its end is its neighbour's table.
     for size in NODE_SIZES:
         part = _keep_sized_nodes(buffer, starts[starts + size <= len(buffer)], size)
-        starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
+        starts = np.setdiff1d(starts, part.volume_offset, assume_unique=True)
         parts.append(part)
-    found = concatenate(parts, {})
-    found["volume_offset"] = found["volume_offset"] + volume_offset
-    order = np.argsort(found["volume_offset"], kind="stable")
-    return {name: values[order] for name, values in found.items()}
+    found = Swept.join(parts)
+    found = replace(found, volume_offset=found.volume_offset + volume_offset)
+    return found.take(np.argsort(found.volume_offset, kind="stable"))
 
 
-def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
+def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Swept:
     """Keep the places that hold a node of this size, with its descriptor."""
     counts = decode_column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
     # The offset table grows backwards from the end of the node. Its last entry is record 0, right after the descriptor;
@@ -159,9 +128,7 @@ def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
     nodes = decode_nodes(data, size, starts)
     tree = _recognise_trees(nodes)
     kept = tree >= 0
-    columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
-    size_column = np.full(int(kept.sum()), size, np.int64)
-    return {"volume_offset": starts[kept], "node_size": size_column, "tree": tree[kept], **columns}
+    return Swept(starts[kept], np.full(int(kept.sum()), size, np.int64), tree[kept], nodes.height[kept])
 
 
 def _recognise_trees(nodes: ReadNodes) -> I64:

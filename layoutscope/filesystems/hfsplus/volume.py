@@ -192,6 +192,15 @@ def read_header(
     return header
 
 
+def report_version(volume: Volume) -> None:
+    """Report an unpublished version in the volume header."""
+    version = int(volume.header.version)
+    if version not in [int(item) for item in grammar.HfsplusVolume.Version]:
+        label = "HFSX" if volume.is_hfsx else "HFS+"
+        message = f"version {version} of {label} is not known to layoutscope: files may be missing"
+        volume.header_field("version").add("version-unknown", "error", message, expected="4 or 5", found=version)
+
+
 def report_change(volume: Volume) -> None:
     """Read the volume header again: a driver that mounts the volume during the read raises its write count."""
     now = header_at(volume.source, 0)

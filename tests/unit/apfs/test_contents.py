@@ -10,7 +10,6 @@ from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
     VolumeParts,
     _is_live,
-    _is_locked,
     account,
     is_deleted,
     list_devices,
@@ -35,7 +34,7 @@ REGULAR, FOLDER, LINK, PIPE = 8, 4, 10, 1
 def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
     """Count the missing names of a volume whose entries are (parent, object, type)."""
     parts = volume(inodes, [parent for parent, *_ in entries], **COUNTS | declared)
-    table = parts.fs.records.get("dir_rec")
+    table = parts.fs.get("dir_rec")
     table["file_id"] = np.array([item for _, item, _ in entries], np.uint64)
     table["entry_type"] = np.array([kind for *_, kind in entries], np.uint8)
     parts.log.has_errors = has_errors
@@ -78,7 +77,7 @@ def test_names_that_inodes_directories_and_the_superblock_miss(inodes, entries, 
 
 def test_files_without_links_wait_to_be_deleted():
     """A directory without children is empty, not deleted."""
-    inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.records.get("inode")
+    inodes = volume([(16, FILE, 0), (17, DIRECTORY, 0), (18, SYMLINK, 1)], []).fs.get("inode")
     assert is_deleted(inodes).tolist() == [True, False, False]
 
 
@@ -231,13 +230,6 @@ def test_states_and_trees_of_a_volume():
         views={"live": live, "snapshot": other},
     )  # fmt: skip
     assert [int(nodes.paddr[0]) for nodes in VolumeParts._trees(parts)] == [0, 2, 3, 4, 1]
-    omaps = [object_map((10, 7, 2), encrypted=[each]) for each in (True, False)]
-    encrypted, plain = (state_of(each, {0: bytes(BLOCK)}) for each in omaps)
-    assert [_is_locked(encrypted, None), _is_locked(encrypted, "a key"), _is_locked(plain, None)] == [
-        True,
-        False,
-        False,
-    ]
     # The map lacks node 11; its next object, 12, has 1,000 blocks, and node 10 is one block long, in block 3.
     store = store_of({2: bytes(BLOCK), 3: bytes(BLOCK)})
     view = view_at(object_map((10, 7, 3), (12, 7, 2), size=[BLOCK, 1000 * BLOCK]), 7)

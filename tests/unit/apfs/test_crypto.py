@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.blocks import Cipher, decrypt_blocks, is_authentic
+from layoutscope.filesystems.apfs.blocks import Blocks, is_authentic
 from layoutscope.image.crypto import password_key, unwrap_key
 
 
@@ -15,7 +15,7 @@ def test_xts_is_that_of_an_independent_implementation(block_size):
     rng = np.random.default_rng(5)
     blocks = rng.integers(0, 256, (2, block_size), dtype=np.uint8)
     paddrs = np.array([7, 2**40], np.uint64)
-    found = decrypt_blocks(key, blocks, paddrs, block_size)
+    found = Blocks((), (), block_size).decrypt(key, blocks, paddrs, np.ones(2, np.bool_))
     for row, paddr in enumerate((7, 2**40)):
         for unit in range(block_size // 512):
             tweak = (paddr * block_size // 512 + unit).to_bytes(16, "little")
@@ -28,9 +28,8 @@ def test_only_encrypted_objects_are_decrypted():
     """Objects without the flag stay as they are."""
     pytest.importorskip("cryptography")
     objects = np.zeros((2, 4096), np.uint8)
-    plain = Cipher(bytes(range(32)), 4096).decrypt_objects(
-        objects, np.array([1, 2], np.uint64), np.array([False, True])
-    )
+    chosen = np.array([False, True])
+    plain = Blocks((), (), 4096).decrypt(bytes(range(32)), objects, np.array([1, 2], np.uint64), chosen)
     assert not plain[0].any()
     assert plain[1].any()
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs import fsrecords
-from layoutscope.filesystems.apfs.fsrecords import Names, walk_record_tree
+from layoutscope.filesystems.apfs.fsrecords import is_text, to_text, walk_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.image.passes import read_alone
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
 
 FSTREE = 14
@@ -43,7 +44,7 @@ def test_records_are_sorted_into_tables_by_type(read):
         (key(50, PHYSICAL_EXTENT), extent(4, 17, 2)),
         (key(60, DSTREAM_ID), struct.pack("<I", 5)),
     )
-    extents, streams = tree.records.get("extent"), tree.records.get("dstream_id")
+    extents, streams = tree.get("extent"), tree.get("dstream_id")
     assert extents["obj_id"].tolist() == [40, 50]
     assert extents["num_blocks"].tolist() == [3, 4]
     assert extents["owning_obj_id"].tolist() == [16, 17]
@@ -51,12 +52,12 @@ def test_records_are_sorted_into_tables_by_type(read):
     assert findings == []
     # The place in the node and the owner are dropped; the blocks, their reference counts and the record count stay.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
-    tree.records.drop_check_columns()
-    assert set(tree.records.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
-    assert tree.records.count("dstream_id") == 1
+    tree.drop_check_columns()
+    assert set(tree.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
+    assert tree.count("dstream_id") == 1
     # With one table entry of 8 bytes, the key is at 56 + 8; the value of 20 bytes ends at 512 - 40.
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)))
-    table = tree.records.get("extent")
+    table = tree.get("extent")
     assert (table["key_at"].tolist(), table["val_at"].tolist()) == ([64], [BLOCK - 40 - 20])
 
 
@@ -64,20 +65,20 @@ def test_names_end_where_their_length_says(read):
     """A hard link's record has the parent, the name's length including its zero byte, and the name."""
     value = struct.pack("<QH", 2, 4) + b"abc\0"
     tree, _ = read((key(40, SIBLING_LINK, struct.pack("<Q", 77)), value))
-    table = tree.records.get("sibling_link")
+    table = tree.get("sibling_link")
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
-    assert table["name"].text().to_list() == ["abc"]
+    assert to_text(table["name"]).to_list() == ["abc"]
     # Three hard links: a name with a zero byte inside, an empty name, and a name without a zero byte, kept whole.
     raw = (b"ab\0cd\0", b"\0", b"xyz")
     tree, findings = read(
         *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
     )
-    assert tree.records.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
+    assert tree.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
     assert findings == []
     # No byte follows at its start that could continue a character.
-    names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
-    assert names.is_text()
+    names = TextColumn(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
+    assert is_text(names)
     assert names.raw() == ["\u00e9".encode(), b""]
     assert names.equal_to(b"").tolist() == [False, True]
     assert names.equal_to(b"abc").tolist() == [False, False]
@@ -127,11 +128,11 @@ def decoded(node: bytes):
     store = store_of({1: node})
     tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
-        (table, name): values.raw() if isinstance(values, Names) else values.tolist()
-        for table, columns in tree.records.tables.items()
+        (table, name): values.raw() if isinstance(values, TextColumn) else values.tolist()
+        for table, columns in tree.tables.items()
         for name, values in columns.items()
     }
-    return shown, tree.records.num_records, tree.records.num_decoded, store.log.findings
+    return shown, tree.num_records, tree.num_decoded, store.log.findings
 
 
 def test_attributes_and_extended_fields_become_columns():
@@ -151,7 +152,7 @@ def test_attributes_and_extended_fields_become_columns():
 def test_fields_of_an_inode_that_is_cut(read, length, is_whole):
     """The last padding may be cut off, the last data may not; a head without fields is 0. The next inode is whole."""
     tree, findings = read((key(40, 3), INODE + FIELDS[:length]), (key(41, 3), INODE + FIELDS))
-    inodes = tree.records.get("inode")
+    inodes = tree.get("inode")
     assert inodes["has_dstream"].tolist() == [bool(is_whole), True]
     assert inodes["data_size"].tolist()[1] == 4000
     assert [item.code for item in findings] == ["record-invalid"] * (is_whole is False)
@@ -173,7 +174,7 @@ def test_records_that_are_not_understood_are_told(read, record, message):
     """The finding is located at the record's key; the record after it is read."""
     last = (key(60, DSTREAM_ID), struct.pack("<I", 5))
     tree, findings = read(record, last)
-    assert tree.records.get("dstream_id")["obj_id"].tolist() == [60]
+    assert tree.get("dstream_id")["obj_id"].tolist() == [60]
     told = [(item.code, item.structure, item.image_offset, item.message) for item in findings]
     # Two entries of 8 bytes precede the first key.
     assert told == [("record-invalid", "fs tree, record of object 40", BLOCK + 56 + 16, message)]
@@ -202,7 +203,7 @@ def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, str
     tree, findings = read(
         *((key(40, 4, struct.pack("<H", len(name)) + name), value) for name, value in zip(names, values, strict=True))
     )
-    table = tree.records.get("xattr")
+    table = tree.get("xattr")
     assert findings == []
     assert table["expanded_size"].tolist() == [-1, expanded]
     assert (table["stream_id"].tolist(), table["stream_size"].tolist()) == ([0, stream[0]], [0, stream[1]])
@@ -216,12 +217,12 @@ def test_records_of_some_types_are_counted(read):
         (key(42, PHYSICAL_EXTENT), b""),
         (key(43, UNKNOWN), b""),
     )
-    assert (tree.records.num_records, tree.records.num_decoded) == (4, 1)
-    assert {name: tree.records.count(name) for name in tree.records.tables} == {"dstream_id": 1, "extent": 0}
-    assert {name: len(values) for name, values in tree.records.get("inode").items()} == {"obj_id": 0, "node": 0}
-    rows, is_found = tree.records.find("dstream_id", "dstream_id", "obj_id")
+    assert (tree.num_records, tree.num_decoded) == (4, 1)
+    assert {name: tree.count(name) for name in tree.tables} == {"dstream_id": 1, "extent": 0}
+    assert {name: len(values) for name, values in tree.get("inode").items()} == {"obj_id": 0, "node": 0}
+    rows, is_found = tree.find("dstream_id", "dstream_id", "obj_id")
     assert (rows.tolist(), is_found.tolist()) == ([0], [True])
-    assert tree.records.count("dstream_id") == 1
+    assert tree.count("dstream_id") == 1
     # An empty table has the columns of its fields and the location of each record, but no text.
     columns = fsrecords.no_records("dstream_id")
     assert {name: (len(values), values.dtype.itemsize) for name, values in columns.items()} == {
@@ -250,8 +251,8 @@ def test_attributes_of_several_leaves(monkeypatch, batch):
     )
     tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7)))
     assert store.log.findings == []
-    table = tree.records.get("xattr")
+    table = tree.get("xattr")
     assert (table["obj_id"].tolist(), table["node"].tolist()) == ([40, 40, 50, 50, 60], [1, 1, 2, 2, 2])
     assert table["expanded_size"].tolist() == [-1, -1, -1, 12345, -1]
-    assert (tree.records.num_records, tree.records.num_decoded) == (5, 5)
+    assert (tree.num_records, tree.num_decoded) == (5, 5)
     assert tree.nodes.first_key_id.tolist() == [40, 40, 50]

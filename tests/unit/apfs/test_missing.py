@@ -9,14 +9,14 @@ import pytest
 
 from layoutscope.filesystems.apfs.fsrecords import (
     NO_LIMIT,
-    Loss,
-    RecordTables,
+    RecordTree,
     find_losses,
     report_found_losses,
     report_losses,
 )
-from layoutscope.filesystems.apfs.source import J_KEY, OMAP_KEY, TreeSource
+from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.findings import FindingLog
+from layoutscope.structs.records import J_KEY, OMAP_KEY
 from tests.unit.apfs.toys import BLOCK, INFO, child, mapping, node, store_of
 
 ROOT = node(1, [child(10, 3, 2), child(20, 4, 3)], level=1, root=(2, 3))
@@ -25,8 +25,9 @@ LEFT, RIGHT = node(2, [mapping(10, 3, 90)]), node(3, [mapping(20, 4, 92)])
 
 def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, int, int, int, int]], bool]:
     found, is_root = find_losses(TreeSource(store_of(blocks), "omap", oid, 7))
-    assert [item.device for item in found] == [0] * len(found)
-    return [(item.node_id, item.level, item.low, item.high, item.image_offset) for item in found], is_root
+    assert not found["device"].any()
+    columns = (found[name].tolist() for name in ("node_id", "level", "low", "high", "at"))
+    return [*zip(*columns, strict=True)], is_root
 
 
 def test_nodes_that_are_missing():
@@ -71,16 +72,30 @@ def test_subtrees_of_an_index_node():
     assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)
 
 
-def entries(*rows: tuple[int, int]) -> RecordTables:
+def entries(*rows: tuple[int, int]) -> RecordTree:
     """Return directory entries: the target's number and its type."""
     file_id, kind = zip(*rows, strict=True)
-    return RecordTables({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
+    return RecordTree({"dir_rec": {"file_id": np.array(file_id, np.uint64), "entry_type": np.array(kind, np.uint8)}})
+
+
+def make_losses(*ranges: tuple[int, int]):
+    """Make columns of leaves that are missing, by their ranges of keys."""
+    low, high = (np.array(side, np.uint64) for side in zip(*ranges, strict=True))
+    number = np.arange(len(low))
+    return {
+        "node_id": 5 + number,
+        "low": low,
+        "high": high,
+        "level": 0 * number,
+        "at": 100 + number,
+        "device": 0 * number,
+    }
 
 
 def messages_of(key_type, losses, records) -> list[str]:
     """Return the messages about losses of a tree."""
     log = FindingLog()
-    source = SimpleNamespace(tree="some", kind=SimpleNamespace(key_type=key_type))
+    source = SimpleNamespace(tree="some", key_type=key_type)
     report_found_losses(losses, source, records, log)
     assert {(item.code, item.level) for item in log.findings} == {("subtree-missing", "error")}
     return [item.message.partition("missing: ")[2] or item.message for item in log.findings]
@@ -91,7 +106,7 @@ def messages_of(key_type, losses, records) -> list[str]:
     [
         (16 << 4, 30 << 4, None, "objects from 16 to 30"),
         (16 << 4, NO_LIMIT, None, "objects from 16"),
-        (16 << 4, 30 << 4, RecordTables(), "objects from 16 to 30"),
+        (16 << 4, 30 << 4, RecordTree(), "objects from 16 to 30"),
         (
             16 << 4,
             30 << 4,
@@ -108,15 +123,15 @@ def messages_of(key_type, losses, records) -> list[str]:
 )
 def test_what_a_subtree_of_records_held(low, high, records, words):
     """Numbers are 16 times the object's; hard links to one directory count once, files count by their entries."""
-    assert messages_of(J_KEY, [Loss(5, 0, low, high, 100, 0)], records) == [words]
+    assert messages_of(J_KEY, make_losses((low, high)), records) == [words]
 
 
 def test_what_a_subtree_held():
     """Directories are named, up to ten; other keys have a range."""
     for count, more in ((11, " and more"), (10, "")):
-        (words,) = messages_of(J_KEY, [Loss(5, 0, 0, 1000 << 4, 100, 0)], entries(*((20 + n, 4) for n in range(count))))
+        (words,) = messages_of(J_KEY, make_losses((0, 1000 << 4)), entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words
-    assert messages_of(OMAP_KEY, [Loss(5, 0, 16, 30, 100, 0), Loss(6, 0, 30, NO_LIMIT, 100, 0)], None) == [
+    assert messages_of(OMAP_KEY, make_losses((16, 30), (30, NO_LIMIT)), None) == [
         "keys from 16 to 30",
         "keys from 30",
     ]
@@ -124,6 +139,6 @@ def test_what_a_subtree_held():
 
 @pytest.mark.parametrize(("count", "further"), [(100, []), (101, ["1 further subtrees are missing"])])
 def test_a_hundred_losses_are_told(count, further):
-    losses = [Loss(5 + n, 0, n, n + 1, 100 + n, 0) for n in range(count)]
+    losses = make_losses(*((n, n + 1) for n in range(count)))
     found = messages_of(OMAP_KEY, losses, None)
     assert (len(found), found[100:]) == (count, further)

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.blocks import Blocks, DirtyRuns
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.container import (
     find_superblock,
     locate,
@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.container import (
     superblock_places,
 )
 from layoutscope.filesystems.apfs.contents import balance, times_listed
-from layoutscope.filesystems.apfs.fsrecords import Names
+from layoutscope.filesystems.apfs.fsrecords import is_text, to_text
 from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join, rows_of, take_nodes
 from layoutscope.filesystems.apfs.spaceman import Region, inside, node_runs, type_name
 from layoutscope.filesystems.apfs.sweep import sweep
@@ -28,6 +28,7 @@ from layoutscope.filesystems.apfs.volume import decode_stored_name, list_volumes
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource, Window
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, mapping, node, store_of
 
 LARGE = 4096
@@ -296,12 +297,12 @@ def test_unread_ranges_belong_to_their_device():
 
 def test_dirty_runs_are_newest_on_the_main_device():
     """Marked blocks 2 to 4 are cached from block 7 on, and block 6 is cached in block 5."""
-    dirty = DirtyRuns(numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5))
+    dirty = np.stack([numbers(MARK + 2, MARK + 6), numbers(MARK + 5, MARK + 7), numbers(7, 5)])
+    newest = fusion(dirty=dirty).newest
     asked = numbers(MARK + 1, MARK + 2, MARK + 4, MARK + 5, MARK + 6, MARK + 7, 3)
-    assert dirty.newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
-    assert len(dirty) == 2
-    assert dirty.newest(numbers()).tolist() == []
-    assert DirtyRuns().newest(numbers(MARK + 2)).tolist() == [MARK + 2]
+    assert newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
+    assert newest(numbers()).tolist() == []
+    assert fusion().newest(numbers(MARK + 2)).tolist() == [MARK + 2]
     rows = fusion(dirty=dirty).read(numbers(MARK + 1, MARK + 2), BLOCK)
     assert rows[:, 0].tolist() == [2, 1]
     assert fusion(dirty=dirty).place(MARK + 2) == (100 + 7 * BLOCK, 0)
@@ -380,7 +381,7 @@ def test_regions_at_the_bounds_of_a_device():
 
 
 def test_names_and_slots():
-    """Names of types, slots without a volume, and texts that end with a zero."""
+    """TextColumn of types, slots without a volume, and texts that end with a zero."""
     assert (type_name(0x0B), type_name(0x1234)) == ("omap", "type 0x1234")
     container = SimpleNamespace(superblock=SimpleNamespace(fs_oid=[7, 0, 9, 0]))
     assert list_volumes(container) == [(0, 7), (2, 9)]
@@ -421,8 +422,8 @@ def test_a_hundred_disputed_runs_are_told(count, findings):
     """The runs are single blocks that are claimed and free; the runs after the first hundred are only counted."""
     single = np.array([[2 * number, 1] for number in range(count)])
     log = FindingLog()
-    account = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
-    assert len(account.disputed) == count
+    _, _, disputed, _ = balance(np.array([[0, 1000]]), np.array([[0, 1000]]), [single], log)
+    assert len(disputed) == count
     assert len(log.findings) == findings
 
 
@@ -431,17 +432,15 @@ def test_names_end_where_others_begin():
 
     Bytes that are not UTF-8 appear as replacement characters; other bytes are unchanged.
     """
-    whole = Names(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
-    assert whole.is_text()
-    assert whole.start.tolist() == [0, 1, 3]
+    whole = TextColumn(np.frombuffer("a\u00e9b".encode(), np.uint8), np.array([1, 2, 1]))
+    assert is_text(whole)
     assert whole.raw() == [b"a", "\u00e9".encode(), b"b"]
     assert whole.equal_to("\u00e9".encode()).tolist() == [False, True, False]
     assert whole.take(np.array([True, False, True])).raw() == [b"a", b"b"]
-    torn = Names(whole.data, np.array([2, 1, 1]))
-    text, raw = torn.columns()
-    assert (torn.is_text(), text.to_list()) == (False, ["a\ufffd", "\ufffd", "b"])
-    assert raw.raw() == [b"a\xc3", b"\xa9", b"b"]
-    assert len(Names(whole.data[:0], np.zeros(0, np.int64)).columns()[0]) == 0
-    assert Names(np.array([0x7F], np.uint8), np.array([1])).is_text()
-    assert not Names(np.array([0x80], np.uint8), np.array([1])).is_text()
-    assert not Names(np.array([0xC3], np.uint8), np.array([1])).is_text()
+    torn = TextColumn(whole.data, np.array([2, 1, 1]))
+    assert (is_text(torn), to_text(torn).to_list()) == (False, ["a\ufffd", "\ufffd", "b"])
+    assert torn.raw() == [b"a\xc3", b"\xa9", b"b"]
+    assert len(to_text(TextColumn(whole.data[:0], np.zeros(0, np.int64)))) == 0
+    assert is_text(TextColumn(np.array([0x7F], np.uint8), np.array([1])))
+    assert not is_text(TextColumn(np.array([0x80], np.uint8), np.array([1])))
+    assert not is_text(TextColumn(np.array([0xC3], np.uint8), np.array([1])))

@@ -10,7 +10,7 @@ import pytest
 from layoutscope.errors import TruncatedError
 from layoutscope.filesystems.apfs.btree import read_omap
 from layoutscope.filesystems.apfs.container import Container, _compare_copies, _report_truncation, report_changes
-from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
+from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
     _count_mapped_nodes,
@@ -23,6 +23,7 @@ from layoutscope.filesystems.apfs.snapshots import (
 from layoutscope.filesystems.apfs.volume import _flags
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
+from layoutscope.tables import TextColumn
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, object_map, store_of, virtual
 
 KINDS = grammar.ApfsObject.ObjectType
@@ -89,13 +90,13 @@ def test_nodes_that_still_hold_are_counted():
     assert _count_mapped_nodes(container, omap, 7) == (2, 1)
 
 
-def records(*rows: tuple[str, int, int, int, int]) -> RecordTables:
+def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
     """Return snapshots: name, transaction, time, superblock and tree of extent references."""
     raw = [name.encode() for name, *_ in rows]
-    names = Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
+    names = TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw]))
     columns = (np.array(column, np.uint64) for column in list(zip(*rows, strict=True))[1:])
     fields = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
-    return RecordTables({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
+    return RecordTree({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
 
 
 def test_snapshots_flags_and_fields():
@@ -103,7 +104,7 @@ def test_snapshots_flags_and_fields():
     listed = list_snapshots(records(("before", 5, 1000, 70, 80), ("after", 9, 2000, 71, 81)))
     assert listed == [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]
     assert [item.view for item in listed] == ["snapshot before", "snapshot after"]
-    assert list_snapshots(RecordTables()) == []
+    assert list_snapshots(RecordTree()) == []
     # Bits 0 and 1 are encrypting and decrypting (ERSB_FLAG_ENCRYPTING, ERSB_FLAG_DECRYPTING).
     assert _flags(0) == ["state unknown"]
     assert _flags(1) == ["encrypting"]

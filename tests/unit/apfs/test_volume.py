@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.omap import view_at
-from layoutscope.filesystems.apfs.volume import Seal, cipher_of, fs_source, is_encrypted, read_seal
+from layoutscope.filesystems.apfs.volume import Seal, fs_source, is_encrypted, key_of, read_seal
 from layoutscope.findings import FindingLog
 from tests.unit.apfs.toys import BLOCK, object_map, store_of
 
@@ -92,10 +92,10 @@ def test_a_volume_without_a_password_is_locked(is_software, code):
     container = SimpleNamespace(superblock=SimpleNamespace(is_crypto_sw=is_software))
     for password in (None, *["secret"] * (not is_software)):
         volume = volume_of(encrypted=True)
-        assert cipher_of(container, volume, password) is None
+        assert key_of(container, volume, password) is None
         assert [(item.code, item.image_offset) for item in volume.log.findings] == [(code, 3 * BLOCK)]
     plain = volume_of(encrypted=False)
-    assert (cipher_of(container, plain, None), plain.log.findings) == (None, [])
+    assert (key_of(container, plain, None), plain.log.findings) == (None, [])
 
 
 PHYSICAL = 0x40000000
@@ -122,6 +122,6 @@ def test_a_password_opens_a_volume_or_is_told_not_to(monkeypatch, key):
     monkeypatch.setattr("layoutscope.filesystems.apfs.volume.unlock", lambda *_: key)
     volume = volume_of(encrypted=True)
     container = SimpleNamespace(superblock=SimpleNamespace(is_crypto_sw=True))
-    assert cipher_of(container, volume, "secret") == key
+    assert key_of(container, volume, "secret") == key
     words = ["wrong password: it opens none of the volume's keys"] * (key is None)
     assert [item.message for item in volume.log.findings] == words

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -425,7 +424,7 @@ def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
 
 
 @pytest.mark.parametrize(
-    ("encrypted", "has_cipher", "codes"),
+    ("encrypted", "has_key", "codes"),
     [
         ((False, False, True), True, []),
         ((True, False, False), True, ["tree-unreadable"]),
@@ -433,7 +432,7 @@ def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
         ((False, False, False), True, ["checksum-mismatch"]),
     ],
 )
-def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes):
+def test_nodes_are_decrypted_whose_mapping_says_so(monkeypatch, encrypted, has_key, codes):
     """The second leaf is written with every other bit inverted; the root and the first leaf are not."""
     blocks = tree(root=node(1, ROOT, level=1, root=(4, 3)))
     blocks = {paddr: change_node(block, (27, 1, 0)) for paddr, block in blocks.items()}
@@ -441,12 +440,12 @@ def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes)
     store = store_of(blocks)
     view = view_at(object_map((1, 7, 1), (2, 7, 2), (3, 7, 3), encrypted=list(encrypted)), 7)
 
-    def decrypt_objects(objects, paddrs, chosen):
+    def decrypt(_blocks, _key, objects, paddrs, chosen):
         assert len(paddrs) == len(chosen)
         return np.where(chosen[:, None], objects ^ 0x55, objects)
 
-    cipher = SimpleNamespace(decrypt_objects=decrypt_objects) if has_cipher else None
-    read_nodes(TreeSource(store, "omap", 1, 7, view, cipher=cipher))
+    monkeypatch.setattr(Blocks, "decrypt", decrypt)
+    read_nodes(TreeSource(store, "omap", 1, 7, view, key=b"key" if has_key else None))
     assert [item[0] for item in found(store)] == codes
 
 

@@ -25,10 +25,9 @@ def volume(inodes, drecs, *, formatted_by=b"newfs_apfs", is_locked=False, **decl
     }
     counts = {"num_files": 0, "num_directories": 0, "num_symlinks": 0, "num_other_fsobjects": 0, "next_obj_id": 1000}
     superblock = SimpleNamespace(**counts | declared, formatted_by=SimpleNamespace(id=formatted_by))
-    records = SimpleNamespace(get=tables.__getitem__)
     return SimpleNamespace(
         is_locked=is_locked,
-        fs=SimpleNamespace(records=records),
+        fs=SimpleNamespace(get=tables.__getitem__),
         state=SimpleNamespace(superblock=superblock),
         log=SimpleNamespace(has_errors=True),
     )
@@ -61,6 +60,6 @@ def test_the_witness_that_knows_of_most_losses_counts(inodes, drecs, more, missi
 
 def test_inodes_are_counted_as_superblocks_do():
     """Neither the root and the private directory nor files that wait to be deleted count."""
-    inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.records.get("inode")
+    inodes = volume([ROOT, (3, DIRECTORY, 0), *WHOLE[1:], (19, FIFO, 1), (20, FILE, 0)], []).fs.get("inode")
     assert inodes_by_kind(inodes) == {"files": 1, "directories": 1, "symbolic links": 1, "other objects": 1}
     assert set(inodes_by_kind({}).values()) == {0}

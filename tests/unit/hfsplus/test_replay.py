@@ -142,7 +142,7 @@ def test_how_much_is_pending(start, end, expected):
 
 def test_the_buffer_is_unrolled_from_the_oldest_transaction():
     volume, journal = opened(disk(bytes(range(1, 101)), start=LENGTH - 30))
-    data = unroll_ring(volume, journal)
+    data = unroll_ring(volume, journal, journal.header)
     assert data[:100].tolist() == [*range(1, 101)]
     assert (len(data), int(np.count_nonzero(data))) == (LENGTH - FIRST, 100)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.checks.apfs.names import HASH_PLAIN_NAMES, MASK, hash_names
-from layoutscope.filesystems.apfs.fsrecords import Names
+from layoutscope.filesystems.apfs.fsrecords import TextColumn
 from tests.unit.native.fences import EXAMPLES, Fenced, is_same, spoil
 from tests.unit.native.reference.checksum import hash_plain_names
 
@@ -22,7 +22,7 @@ def names(draw):
     raw = [text.encode() for text in texts]
     if draw(st.booleans()):
         raw.append(b"\xff\xfe")
-    return Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(each) for each in raw], np.uint16))
+    return TextColumn(np.frombuffer(b"".join(raw), np.uint8), np.array([len(each) for each in raw], np.uint16))
 
 
 @EXAMPLES

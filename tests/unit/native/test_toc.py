@@ -77,14 +77,14 @@ def test_any_numbers_leave_everything_else_alone(data, parts):
 @EXAMPLES
 @given(data=st.binary(min_size=24, max_size=120), places=st.lists(st.integers(0, 96), max_size=9))
 @pytest.mark.parametrize(
-    "kind", [(J_KEY, J_KEY.obj_id_and_type, 0), (OMAP_KEY, OMAP_KEY.oid, 8), (FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, 8)]
+    ("key_type", "field"), [(J_KEY, None), (OMAP_KEY, OMAP_KEY.oid), (FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid)]
 )
-def test_the_same_numbers_lead_the_keys(kind, data, places):
+def test_the_same_numbers_lead_the_keys(key_type, field, data, places):
     """The order is by object and type in file-system trees, by the first field elsewhere."""
     buffer = np.frombuffer(data, np.uint8)
-    starts = np.array([place for place in places if place + kind[0].width <= len(data)], np.int64)
-    source = SimpleNamespace(kind=kind, tree="some")
-    assert low_keys(source, buffer, starts).tolist() == decoded_order(kind, buffer, starts).tolist()
+    starts = np.array([place for place in places if place + key_type.width <= len(data)], np.int64)
+    source = SimpleNamespace(key_type=key_type, tree="some")
+    assert low_keys(source, buffer, starts).tolist() == decoded_order(key_type, field, buffer, starts).tolist()
 
 
 @EXAMPLES

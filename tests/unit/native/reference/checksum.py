@@ -13,7 +13,7 @@ from layoutscope.structs.checksum import crc32c_of_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.fsrecords import Names
+    from layoutscope.tables import TextColumn
 
 _MODULUS: Final = 2**32 - 1
 
@@ -31,7 +31,7 @@ def plain_fletcher64(blocks: NDArray[np.uint8]) -> list[int]:
     return found
 
 
-def hash_plain_names(names: Names, *, folded: bool) -> tuple[list[int], list[bool]]:
+def hash_plain_names(names: TextColumn, *, folded: bool) -> tuple[list[int], list[bool]]:
     """Hash names that are pure ASCII: Apple hashes 32-bit characters, not the record's UTF-8 bytes."""
     hashes, known = [], []
     for raw in names.raw():

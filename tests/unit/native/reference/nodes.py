@@ -9,6 +9,7 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR_BYTES,
     INDEX,
+    LEAF,
     LENGTH_BYTES,
     OFFSET_BYTES,
     POINTER_BYTES,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def plain_locate(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0) -> RecordBatch:
     """Locate records in numpy."""
     found = record_bounds(nodes)
-    node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
+    node, keyed, damaged = found.node, (nodes.kind == LEAF) | (nodes.kind == INDEX), found.is_overfull.copy()
     stop: I64 = nodes.start[node] + found.stop
     key, data = _keys(nodes, found, fixed_index_key_bytes)
     is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)

@@ -15,7 +15,7 @@ from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, J_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.source import TreeKind
+    from layoutscope.structs.recordtypes import Field, RecordType
 
 GHOST = 0xFFFF
 """Start of a value that does not exist: free queues omit the length of one-block runs so."""
@@ -64,11 +64,15 @@ def plain_slots(
     return Slots(*found), torn, np.array(strays, np.int64).reshape(-1, 3).T.tolist()
 
 
-def decoded_order(kind: TreeKind, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+def decoded_order(
+    key_type: RecordType,
+    field: Field | None,  # the one that sorts keys; None if object and record type do
+    buffer: NDArray[np.uint8],
+    key_start: NDArray[np.int64],
+) -> NDArray[np.uint64]:
     """Decode the order of keys in numpy."""
-    key_type, key_field, _ = kind
-    if key_type is not J_KEY:
-        return decode_column(key_type, buffer, key_start, key_field)
+    if field is not None:
+        return decode_column(key_type, buffer, key_start, field)
     # On disk, the record type is in the upper four bits of the object's number, but the object is compared first.
     parts = decode_columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])

@@ -617,9 +617,9 @@ def copies_by_linux(
     writes, index_bytes, places, data = _list_writes(table)
     grown = {}
     for joins in joins_pieces:
-        record, more, lost, *when = writes
+        record, more, lost, when, batch = writes
         lost = np.zeros_like(lost) if joins else lost
-        tree = grow_tree((record, more, lost, *when), (RULE, RULE), index_bytes)
+        tree = grow_tree((record, more, lost, when, batch), (RULE, RULE), index_bytes)
         grown[joins] = tree, *_map_nodes(tree)
     num_blocks = layout.facts.size_bytes // NODE_BYTES
     made = []

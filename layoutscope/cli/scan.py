@@ -1,4 +1,7 @@
-"""Images as a whole: ``layoutscope scan``, ``map``, ``compare`` and ``series``."""
+"""Images as a whole: ``layoutscope scan``, ``map``, ``compare`` and ``series``.
+
+Options that the library has as well are declared in :mod:`layoutscope.options`.
+"""
 
 from __future__ import annotations
 

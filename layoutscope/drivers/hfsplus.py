@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, HostProfile, KnownProperties, Mounted
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.driver import HostProfile, KnownProperties, Mounted
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
-    from layoutscope.filesystems.recognition import Content
+    from layoutscope.filesystems.content import Content
     from layoutscope.filesystems.traits import Traits
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window

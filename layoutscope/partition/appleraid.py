@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import UnreadError
-from layoutscope.filesystems.recognition import Content, parse_at
+from layoutscope.filesystems.content import Content, parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.partition.corestorage import get_value

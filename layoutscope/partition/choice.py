@@ -1,4 +1,4 @@
-"""Choosing among the volumes of an image, and naming those that cannot be read."""
+"""Choosing among the volumes of an image, or the error that names what is there instead: unknown systems included."""
 
 from __future__ import annotations
 

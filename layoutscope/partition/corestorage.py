@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
-from layoutscope.filesystems.recognition import parse_at
+from layoutscope.filesystems.content import parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import decrypt_units
 from layoutscope.structs import grammar

@@ -2,7 +2,7 @@
 
 This follows libyal's description of FileVault Drive Encryption. A key derived from the password unwraps a key that
 unwraps the key of the volume. The wrapped keys are in the metadata of CoreStorage or, for a startup volume, in an
-encrypted file on another partition, Recovery HD.
+encrypted file on another partition, Recovery HD. Keys of APFS are in :mod:`layoutscope.filesystems.apfs.keybag`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
-from layoutscope.filesystems.recognition import MapRegion, parse_at
+from layoutscope.filesystems.content import MapRegion, parse_at
 from layoutscope.filesystems.registry import filesystem_names, find_promised
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.errors import UnreadError
-from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
+from layoutscope.filesystems.content import SECTOR_BYTES, Content, parse_at, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.source import Window
@@ -39,7 +39,7 @@ from layoutscope.units import MIB, format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from layoutscope.filesystems.recognition import MapRegion
+    from layoutscope.filesystems.content import MapRegion
     from layoutscope.findings import Level
     from layoutscope.image.source import Source
     from layoutscope.structs.arrays import I64

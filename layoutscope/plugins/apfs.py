@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
     from layoutscope.aging.volume import AgingVolume
+    from layoutscope.filesystems.content import Content
     from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
-    from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout
@@ -81,7 +81,7 @@ class Apfs:
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Recognise a container by the superblock in its first block, or by those of its checkpoints."""
-        from layoutscope.filesystems.recognition import Content, parse_at
+        from layoutscope.filesystems.content import Content, parse_at
         from layoutscope.structs.records import APFS_CONTAINER
 
         if parse_at(stretch, APFS_CONTAINER, 0) is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
     from layoutscope.aging.volume import AgingVolume
+    from layoutscope.filesystems.content import Content
     from layoutscope.filesystems.contract import (
         Checked,
         FileSystem,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         View,
         VolumeRequest,
     )
-    from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.driver import descend
+from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, HostProfile, Model
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.driver import HostProfile, Model
     from layoutscope.drive import DriveProfile
     from layoutscope.drive.simulation import Unknowns
     from layoutscope.drive.uncertain import Interval

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.drive.geometry import seek_curve, total_cylinders
+from layoutscope.drive.geometry import total_cylinders
+from layoutscope.drive.seeks import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.figure import MAX_ROWS, figure
 from layoutscope.report.map.page import fill_page, first_screen, shares_of, table

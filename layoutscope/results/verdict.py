@@ -1,7 +1,8 @@
 """The verdict of a scan on a volume: the time, its causes, remedies, and the placement of the nodes.
 
 Each number is a run of the model with one change. The limits here determine which numbers are put into words
-(docs/concepts.md); reports, documents and maps show the same.
+(docs/concepts.md); reports, documents and maps show the same. The runs are made in :mod:`layoutscope.remedies.planning`
+and judged in :mod:`layoutscope.results.explanation`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The record types are generated from the grammars; this module only gathers, through an overlapping view with stride 1.
 For one field, it touches only that field. For several fields, it first copies whole records, which takes a third of the
-time.
+time. Leaf records with names or lists are decoded by :mod:`layoutscope.structs.leaves`.
 """
 
 from __future__ import annotations

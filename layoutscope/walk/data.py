@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.driver import turns_of
+from layoutscope.access.descent import turns_of
 from layoutscope.access.trace import FixedPlaces, columns, concatenate, interleave_touches
 from layoutscope.errors import UsageError
 from layoutscope.structs.arrays import ranges, starts_of
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, Model
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace, Touches
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, Model
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.driver import Model
 
     I64 = NDArray[np.int64]
 

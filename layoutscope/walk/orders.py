@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.access.driver import Model, descend, turns_of
+from layoutscope.access.descent import descend, turns_of
+from layoutscope.access.driver import Model
 from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
 from layoutscope.access.trace import concatenate
 from layoutscope.display import Struct
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, HostProfile
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.driver import HostProfile
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.trace import AccessTrace, Touches
     from layoutscope.tables import VolumeLayout

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.driver import Descent, descend, turns_of
+from layoutscope.access.descent import Descent, descend, turns_of
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CODE, FixedPlaces, concatenate, regions_of, touches
 from layoutscope.display import Displayed, Struct

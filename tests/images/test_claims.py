@@ -55,8 +55,8 @@ def test_a_sweep_follows_what_is_stored(sound, tmp_path):
 
 def test_data_behind_holes_are_swept(sound, tmp_path):
     """A node far away, and in the very last bytes, is read like any other."""
+    from layoutscope.filesystems.content import stored_units
     from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES
-    from layoutscope.filesystems.recognition import stored_units
     from layoutscope.image import open_image
 
     size = 100 * CHUNK_BYTES + 4096

@@ -13,8 +13,8 @@ import numpy as np
 
 from layoutscope.access.driver import Costs, Driver, DriverProperties
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.content import Content
 from layoutscope.filesystems.contract import Checked, PlainView
-from layoutscope.filesystems.recognition import Content
 from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
 from layoutscope.findings import Finding, declare
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table

@@ -20,6 +20,7 @@ from layoutscope.filesystems.hfsplus.btree import read_batches
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
 from layoutscope.filesystems.hfsplus.contents import OVERFLOW_FIELDS
 from layoutscope.filesystems.hfsplus.forks import locate_byte
+from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, read_keys
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -29,11 +30,8 @@ from layoutscope.filesystems.hfsplus.nodes import (
     OFFSET_BYTES,
     POINTER_BYTES,
     Bounds,
-    Keys,
     ReadNodes,
     RecordForm,
-    fold_case,
-    read_keys,
     record_bounds,
 )
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive

@@ -24,7 +24,7 @@ from layoutscope.filesystems.apfs.nodes import find_unusable
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.filesystems.apfs.spaceman import device_blocks
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header
-from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
+from layoutscope.filesystems.content import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.structs import grammar

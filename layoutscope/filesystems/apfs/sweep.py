@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.recognition import stored_units
+from layoutscope.filesystems.content import stored_units
 from layoutscope.image.source import Workspace
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
 from layoutscope.filesystems.hfsplus.forks import Fork
-from layoutscope.filesystems.hfsplus.nodes import misplaced
+from layoutscope.filesystems.hfsplus.keys import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import find, is_ascending, starts_of

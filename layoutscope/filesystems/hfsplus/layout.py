@@ -30,14 +30,7 @@ from layoutscope.filesystems.hfsplus.contents import (
 )
 from layoutscope.filesystems.hfsplus.forks import Fork, blocks_before, flatten
 from layoutscope.filesystems.hfsplus.names import ENCODING, store_names, to_compared_form
-from layoutscope.filesystems.hfsplus.nodes import (
-    DESCRIPTOR_BYTES,
-    HEADER,
-    INDEX,
-    LEAF,
-    MAP,
-    OFFSET_BYTES,
-)
+from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree import (
     MAX_HEIGHT,
     Tree,

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.content import (
+    MAX_HITS,
+    SECTOR_BYTES,
+    Content,
+    MapRegion,
+    parse_at,
+    sectors_with,
+    stored_pieces,
+)
 from layoutscope.filesystems.hfsplus.volume import (
     CONFIRMING,
     MAX_BLOCK_BYTES,
@@ -18,15 +27,6 @@ from layoutscope.filesystems.hfsplus.volume import (
     header_at,
     read_header,
     start_by_copy,
-)
-from layoutscope.filesystems.recognition import (
-    MAX_HITS,
-    SECTOR_BYTES,
-    Content,
-    MapRegion,
-    parse_at,
-    sectors_with,
-    stored_pieces,
 )
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window

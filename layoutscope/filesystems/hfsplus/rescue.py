@@ -22,6 +22,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import TreeFile, decode_tree, pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
+from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, join_keys, read_keys
 from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
@@ -30,14 +31,10 @@ from layoutscope.filesystems.hfsplus.nodes import (
     LENGTH_BYTES,
     MAP,
     UNKNOWN_KIND,
-    Keys,
     NodeRows,
     RecordBatch,
     RecordForm,
-    fold_case,
-    join_keys,
     locate_records,
-    read_keys,
 )
 from layoutscope.filesystems.hfsplus.sweep import (
     CHUNK_BYTES,

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.content import stored_units
 from layoutscope.filesystems.hfsplus import tree
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.forks import ForkPieces, read_parts
@@ -31,7 +32,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume import shift_error
-from layoutscope.filesystems.recognition import stored_units
 from layoutscope.progress import phase
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, U8, Rows, ranges

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, LayoutscopeError
-from layoutscope.filesystems.recognition import SECTOR_BYTES
+from layoutscope.filesystems.content import SECTOR_BYTES
 from layoutscope.findings import FindingLog
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access.driver import descend, turns_of
+from layoutscope.access.descent import descend, turns_of
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table
 from layoutscope.walk.host import LINUX
 from layoutscope.walk.orders import model_of

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.drive.geometry import read_listed_zones, seek_curve
+from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import from_datasheet
+from layoutscope.drive.seeks import seek_curve
 
 if TYPE_CHECKING:
     from layoutscope.drive.geometry import Zones

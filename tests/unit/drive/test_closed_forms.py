@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.geometry import seek_curve
+from layoutscope.drive.seeks import seek_curve
 from tests.unit.drive.lesser import mean_seek_ms
 from tests.unit.drive.toys import SECTOR, TRACK, disk, trace
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.drive.geometry import seek_curve, table_curve, three_point_curve
+from layoutscope.drive.seeks import seek_curve, table_curve, three_point_curve
 from tests.unit.drive.lesser import mean_seek_ms, pair_weights
 from tests.unit.drive.toys import disk
 

@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from layoutscope.filesystems.hfsplus.keys import Keys, fold_case
 from layoutscope.filesystems.hfsplus.names import case_table
-from layoutscope.filesystems.hfsplus.nodes import Keys, fold_case
 from tests.unit.hfsplus.written import find_misplaced
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layoutscope.filesystems.hfsplus.keys import MISPLACED_NAMES, Keys, fold_case, misplaced
 from layoutscope.filesystems.hfsplus.names import case_table, place_names, show_names, swap_to_disk_order
-from layoutscope.filesystems.hfsplus.nodes import MISPLACED_NAMES, Keys, fold_case, misplaced
 from layoutscope.structs.leaves import Texts
 from tests.unit.hfsplus.written import find_misplaced
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil

@@ -6,14 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus.nodes import (
-    INDEX,
-    LEAF,
-    LOCATE_RECORDS,
-    MAP,
-    decode_nodes,
-    locate_records,
-)
+from layoutscope.filesystems.hfsplus.nodes import INDEX, LEAF, LOCATE_RECORDS, MAP, decode_nodes, locate_records
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.nodes import plain_locate
 

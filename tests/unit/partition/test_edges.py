@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from layoutscope.filesystems.recognition import Content
+from layoutscope.filesystems.content import Content
 from layoutscope.image import open_image
 from layoutscope.partition import find_volumes
 from layoutscope.partition.search import find_volumes_in_gaps, report_missing_entry

@@ -295,8 +295,8 @@ def plain(tmp_path):
 VERBS = [
     (("scan", "{hfs}", "--details", "--map", "map.html"), "map.html"),
     (("scan", "{apfs}", "--json", "--no-names"), ""),
-    (("map", "{hfs}", "{apfs}", "-o", "map.html"), "map.html"),
-    (("map", "{apfs}", "{apfs}", "--difference", "-o", "map.html"), "map.html"),
+    (("map", "{hfs}", "{apfs}", "-o", "both.html"), "both.html"),
+    (("map", "{apfs}", "{apfs}", "--difference", "-o", "difference.html"), "difference.html"),
     (("inspect", "{apfs}", "--at", "4096"), ""),
     (("inspect", "{hfs}", "--path", "/Users"), ""),
     (("inspect", "{hfs}", "--node", "catalog:3"), ""),

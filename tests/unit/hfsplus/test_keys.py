@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, join_keys, misplaced, read_keys
-from layoutscope.filesystems.hfsplus.nodes import FORMS, _append_tails
+from layoutscope.filesystems.hfsplus.keys import Keys, _append_tails, fold_case, join_keys, misplaced, read_keys
+from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.structs.leaves import Texts
 from tests.unit.hfsplus.written import find_misplaced
 

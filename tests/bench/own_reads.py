@@ -40,7 +40,7 @@ class Requests(WrappedSource):
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         self.asked.append((image_offset, len(target)))
-        self._source.read_into(image_offset, target)
+        self.source.read_into(image_offset, target)
 
 
 def measure(image: Path, folder: Path) -> dict[str, dict[str, float]]:

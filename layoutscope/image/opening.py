@@ -104,9 +104,8 @@ def open_image(
         if is_remote or type(source) in COMPRESSIBLE:
             _refuse_empty(source)
             way = cache.compression_of(peek(source))
-            if (
-                way is not None and udif.udif_trailer_at(source) is None
-            ):  # a disk image may begin with a compressed piece
+            # A disk image may begin with a compressed piece.
+            if way is not None and udif.udif_trailer_at(source) is None:
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
             source = RescuedSource(source, read_map(Path(map_file), source.size_bytes))

@@ -84,6 +84,10 @@ def test_what_cannot_be_read_is_said(monkeypatch):
         error = refused(data)
         assert "name and size of its logical volume are unknown" in str(error) or data is not lost
         assert "group 'Group'" in str(error)
+    # Two equal keys open the metadata as others do. Here it is not encrypted, so both copies decrypt to noise.
+    equal = MemorySource(bytes(physical_volume(PhysicalVolumePlan(equal_keys=True))), "disk.img")
+    messages = [finding.message for finding in find_volumes(equal).findings]
+    assert messages == 2 * ["this copy of the metadata holds no block about a logical volume"]
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
     error = refused(physical_volume(PhysicalVolumePlan()))
     assert "need the package cryptography" in str(error)

@@ -267,8 +267,9 @@ offset. Whether a record exactly at the cut stays, 0 or 1.
 HALF_OF_RECORDS, BALANCED = -1, -2
 """Values that replace the bytes that stay.
 
-Half of the records and the middle one stay. Or the first records of a full node move to the node before it until both
-hold the same amount; if they do not fit there, to a new node in between. Then the bytes left unused count for nothing.
+`HALF_OF_RECORDS`: half of the records and the middle one stay. `BALANCED`: the first records of a full node move to the
+node before it until both hold the same amount; if they do not fit there, to a new node in between. The bytes left
+unused are then ignored.
 """
 
 

@@ -117,7 +117,10 @@ NO_TIME: Final = -(2**63)
 
 
 class View(Protocol):
-    """The bytes of a volume as its reader sees them, and their structures, for display: by default, there are none."""
+    """The bytes of a volume as its reader sees them, and their structures, for display.
+
+    By default, a view shows no structures.
+    """
 
     def read(self, row: Row, piece: Piece) -> bytes:
         """Read a piece of the node or region in a row, after replaying the journal and decrypting."""

@@ -55,8 +55,8 @@ class Traits:
     relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # codes of findings that only this file system has, from `declare`
     finding_codes: Mapping[str, str] = field(default_factory=dict)
-    # gpt_types, apm_types, mbr_types: types by which partition maps identify it: lower-case GUIDs, named;
-    # names in the map, or in the grammar of its types
+    # gpt_types, apm_types, mbr_types: types by which partition maps identify it; those of GPT are lower-case GUIDs with
+    # their names, the others are names in the map, or in the grammar of its types
     gpt_types: Mapping[str, str] = field(default_factory=dict)
     apm_types: tuple[str, ...] = ()
     mbr_types: tuple[str, ...] = ()

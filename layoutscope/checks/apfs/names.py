@@ -81,9 +81,8 @@ def _hash_plain(names: TextColumn, *, folded: bool) -> tuple[NDArray[np.uint32],
 def _hash_others(names: TextColumn, hashes: NDArray[np.uint32], known: Mask, *, folded: bool) -> None:
     """Hash the names without a hash, one by one."""
     others = np.flatnonzero(~known & (names.length > 0))
-    raw = names.raw() if len(others) else []
-    for row in others.tolist():
-        characters = _normalize_name(raw[row], folded=folded)
+    for row, raw in zip(others.tolist(), names.take(others).raw(), strict=True):
+        characters = _normalize_name(raw, folded=folded)
         if characters is not None:
             hashes[row] = crc32c_of_words(characters[None, :])[0] & MASK
             known[row] = True

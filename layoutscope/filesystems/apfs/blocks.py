@@ -174,12 +174,12 @@ class Blocks(Struct, frozen=True):
     def decrypt(self, key: bytes, objects: U8, paddrs: NDArray[np.uint64], chosen: Mask) -> U8:
         """Decrypt those of many objects that are encrypted; the key consists of the data key and the tweak key."""
         plain, rows = objects.copy(), np.flatnonzero(chosen)
-        num_units = objects.shape[1] // UNIT_BYTES
+        size = objects.shape[1]
         # The tweak of each 512-byte unit is its number on the device, whatever the container's block size.
         first = paddrs[rows] * np.uint64(self.block_size // UNIT_BYTES)
-        numbers = (first[:, None] + np.arange(num_units, dtype=np.uint64)).reshape(-1)
+        numbers = (first[:, None] + np.arange(size // UNIT_BYTES, dtype=np.uint64)).reshape(-1)
         stored = np.ascontiguousarray(objects[rows]).reshape(-1)
-        plain[rows] = decrypt_units(key, stored, numbers).reshape(len(rows), -1)
+        plain[rows] = decrypt_units(key, stored, numbers).reshape(len(rows), size)
         return plain
 
 

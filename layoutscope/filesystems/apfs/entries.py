@@ -58,11 +58,10 @@ SYMLINK_NAME = b"com.apple.fs.symlink"
 
 def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
     """Make the table of directory entries."""
-    records, nodes = tree, tree.nodes
-    drecs, inodes = records.get("dir_rec"), no_records("inode") | records.get("inode")
+    nodes, drecs, inodes = tree.nodes, tree.get("dir_rec"), no_records("inode") | tree.get("inode")
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
-    spot, known = records.find("dir_rec", "inode", "file_id")
+    spot, known = tree.find("dir_rec", "inode", "file_id")
     _report_missing(drecs, known, log)
     is_known = None if known.all() else known
     of_inode = partial(_take, spot, is_known)
@@ -78,7 +77,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     # Times are computed on request, from these two columns only.
     narrow = spot.astype(np.uint32)
     times = [partial(_times, narrow, is_known, inodes[name]) for name in ("create_time", "mod_time")]
-    sizes = _sizes(of_inode, inodes, kind, records.get("xattr"), drecs["file_id"])
+    sizes = _sizes(of_inode, inodes, kind, tree.get("xattr"), drecs["file_id"])
     impossible = np.flatnonzero(sizes < 0)
     if len(impossible):
         first = impossible[0]
@@ -107,7 +106,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "entry_rank": ranks_of(drecs["obj_id"]),  # records are in key order
         "entry_node_row": _rows(drecs["node"], first_row),
         "inode_node_row": _rows(of_inode(inodes["node"], NO_NODE), first_row),
-        "xattr_node_row": _rows(_xattr_leaves(records), first_row),
+        "xattr_node_row": _rows(_xattr_leaves(tree), first_row),
         "dstream_node_row": _rows(of_inode(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
@@ -222,12 +221,12 @@ def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32
     return leaves.astype(np.int32)[np.maximum(position, 0)]
 
 
-def _xattr_leaves(records: RecordTree) -> NDArray[np.int32]:
+def _xattr_leaves(tree: RecordTree) -> NDArray[np.int32]:
     """Return the leaf with the first extended attribute of each entry's file."""
-    if not records.count("xattr"):
-        return np.full(records.count("dir_rec"), NO_NODE, np.int32)
-    spot, is_known = records.find("dir_rec", "xattr", "file_id")
-    return np.where(is_known, records.get("xattr")["node"][spot], NO_NODE).astype(np.int32)
+    if not tree.count("xattr"):
+        return np.full(tree.count("dir_rec"), NO_NODE, np.int32)
+    spot, is_known = tree.find("dir_rec", "xattr", "file_id")
+    return np.where(is_known, tree.get("xattr")["node"][spot], NO_NODE).astype(np.int32)
 
 
 def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:

@@ -479,14 +479,14 @@ def walk_record_tree(
     if not source.root_oid and source.tree != "fs":
         return RecordTree(nodes=rows_of(source.tree))
     plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
-    records = RecordReader(plan) if ahead is None else ahead.records
+    reader = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
         if not batch.level:
-            records.add(batch)
+            reader.add(batch)
 
     nodes = yield from walk_tree(source, take, pool=pool, ahead=ahead)
-    return records.finish(nodes)
+    return reader.finish(nodes)
 
 
 NO_LIMIT: Final = 2**64 - 1
@@ -570,6 +570,7 @@ def report_found_losses(losses: Columns, source: TreeSource, tree: RecordTree | 
         message = f"what it holds is missing: {what}"
         log.at_byte(name, at, device).add("subtree-missing", "error", message)
     if len(rows) > MAX_LISTED:
+        *_, at, device = rows[MAX_LISTED]
         message = f"{len(rows) - MAX_LISTED:,} further subtrees are missing"
-        log = log.at_byte(f"{source.tree} tree", *rows[MAX_LISTED][3:])
+        log = log.at_byte(f"{source.tree} tree", at, device)
         log.add("subtree-missing", "error", message)

@@ -129,8 +129,11 @@ def read_reaper(container: Container) -> Details:
 def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
     """Return the number of entries in all lists, and the number of lists."""
     kind = grammar.ApfsReaper.ReapListPhys, KINDS.nx_reap_list, "reap list {oid}"
-    lists = list(objects_of(container).follow(*kind, head_oid, lambda own: int(own.head.next_oid)))
-    return sum(_read_entries(container, *found) for _, found in lists if found), len(lists)
+    num_entries = num_lists = 0
+    for _, found in objects_of(container).follow(*kind, head_oid, lambda own: int(own.head.next_oid)):
+        num_lists += 1
+        num_entries += _read_entries(container, *found) if found else 0
+    return num_entries, num_lists
 
 
 def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int) -> int:

@@ -256,13 +256,15 @@ def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
     list_size = int(head.len_block_list)
     starts = np.arange(0, max(len(data) - list_size, 0), int(head.len_header), dtype=np.int64)
     fields = (header.num_blocks, header.len_used)
-    count, used = (values.astype(np.int64) for values in decode_columns(header, data, starts, fields).values())
+    columns = decode_columns(header, data, starts, fields)
+    count, used = (columns[name].astype(np.int64) for name in fields)
     lists: list[tuple[bool, int, I64]] = []
     pending, end = journal.num_pending_bytes, 0
     for start in starts[(count >= 1) & (used >= list_size) & (used <= len(data))].tolist():
-        # Data inside a transaction is a block of some file, even if it looks like a list.
-        is_little = journal.is_little_endian
-        found = _read_list(head, data, start, is_little_endian=is_little) if start >= end else ""
+        if start < end:
+            # Data inside a transaction is a block of some file, even if it looks like a list.
+            continue
+        found = _read_list(head, data, start, is_little_endian=journal.is_little_endian)
         if not isinstance(found, str):
             # The ring starts with the pending transactions; those after them are older.
             lists.append((start < pending, start, found[0]))

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 DESCRIPTOR: Final = records.NODE_DESCRIPTOR
 DESCRIPTOR_BYTES: Final = DESCRIPTOR.width
-OFFSET_BYTES: Final = records.RECORD_OFFSET.width
+OFFSET: Final = records.RECORD_OFFSET
+OFFSET_BYTES: Final = OFFSET.width
 LENGTH_BYTES: Final = records.KEY_HEADER.width
 POINTER: Final = records.POINTER_RECORD
 POINTER_BYTES: Final = POINTER.width
@@ -204,9 +205,7 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
     entry_node, entry = owners(counts + 1), ordinals(counts + 1)
     place = nodes.start[entry_node] + nodes.node_size_bytes - OFFSET_BYTES * (entry + 1)
-    offsets = decode_column(records.RECORD_OFFSET, nodes.buffer, place, records.RECORD_OFFSET.ofs_record).astype(
-        np.int64
-    )
+    offsets = decode_column(OFFSET, nodes.buffer, place, OFFSET.ofs_record).astype(np.int64)
     is_record = entry != counts[entry_node]
     first, stop = offsets[is_record], offsets[1:][is_record[:-1]]
     node = entry_node[is_record]

@@ -32,6 +32,8 @@ def test_only_encrypted_objects_are_decrypted():
     plain = Blocks((), (), 4096).decrypt(bytes(range(32)), objects, np.array([1, 2], np.uint64), chosen)
     assert not plain[0].any()
     assert plain[1].any()
+    none = np.zeros(2, np.bool_)
+    assert not Blocks((), (), 4096).decrypt(bytes(range(32)), objects, np.array([1, 2], np.uint64), none).any()
 
 
 def test_keys_are_those_of_the_standards():

@@ -156,6 +156,11 @@ def test_reap_lists_are_followed_once_round():
     assert _read_lists(container_of(blocks, {}), 0) == (0, 0)
     blocks[3] = blocks[3][:-1] + b"\1"
     assert _read_lists(container_of(blocks, {9: (2, 1), 10: (3, 1)}), 9) == (1, 2)
+    # Findings are in the order of the chain: those about the entries of list 9, then those about list 10.
+    blocks[2] = reap_list(9, one, following=10, count=2)
+    container = container_of(blocks, {9: (2, 1), 10: (3, 1)})
+    assert _read_lists(container, 9) == (1, 2)
+    assert [item.structure for item in container.log.findings] == ["reap list 9", "reap list 10"]
     # Its number of lists is at byte 68: after the header, four 8-byte numbers and one 4-byte number.
     body = struct.pack("<QQQQII", 1, 0, 9, 9, 1, 2) + bytes(48)
     blocks = {2: reap_list(9, [(NO_SLOT, VALID, OMAP)]), 3: whole(8, REAPER, body)}

@@ -244,8 +244,8 @@ def read_passes(
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     touch = touch[counted]
-    beside = passes[0][1] if len(passes) == 1 else np.concatenate([each for _, each in passes])
-    return reads[counted], beside[touch], clock_at(needed, touch, begin)
+    values = passes[0][1] if len(passes) == 1 else np.concatenate([own for _, own in passes])
+    return reads[counted], values[touch], clock_at(needed, touch, begin)
 
 
 def read_for_visits(model: Model, visits: Visits) -> AccessTrace:

@@ -600,6 +600,7 @@ MAX_STARTS: Final = 65_536
 KEY_AND_TABLE: Final = 8 + 8
 """Bytes of an inode record besides its value: its key, and its entry in the table of contents."""
 
+# Half of the records stay in a full node, with the record at the cut.
 RULE: Final[SplitRule] = (NODE_BYTES - NODE_HEAD, HALF_OF_RECORDS, 0, 1)
 
 

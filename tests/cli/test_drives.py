@@ -74,23 +74,24 @@ def test_plot_is_one_page(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("words", "code", "reason"),
     [
-        (["abacus"], "unknown drive profile"),
-        (["fit", "mine"], "nothing to fit to"),
-        (["fit", "mine", "--datasheet", "rpm"], "is not a figure"),
-        (["fit", "mine", "--fio", "/no/such"], "is not a JSON report"),
-        (["fit", "mine", "--reads", "/dev/null"], "is not a log of a calibration"),
-        (["measure"], "Missing argument 'DEVICE'"),
-        (["measure", "/dev/absent"], "no such file"),
-        (["measure", "/dev/null"], "is not a disk"),
+        (["abacus"], 2, "unknown drive profile"),
+        (["fit", "mine"], 2, "nothing to fit to"),
+        (["fit", "mine", "--datasheet", "rpm"], 2, "is not a figure"),
+        (["fit", "mine", "--fio", "/no/such"], 2, "is not a JSON report"),
+        (["fit", "mine", "--reads", "/dev/null"], 2, "is not a log of a calibration"),
+        (["measure"], 2, "Missing argument 'DEVICE'"),
+        (["measure", "/dev/absent"], 1, "no such file"),
+        (["measure", "/dev/null"], 1, "is not a disk"),
     ],
 )
-def test_what_cannot_be_done_is_refused(run, words, reason):
-    """It says what is wrong, without a traceback."""
+def test_what_cannot_be_done_is_refused(run, words, code, reason):
+    """It says what is wrong in one line, after the usage if an argument is missing."""
     result = run("drives", *words)
-    assert result.exit_code in (1, 2)
+    assert (result.exit_code, result.stdout) == (code, "")
     assert reason in result.stderr
+    assert result.stderr.count("\n") == 1 or words == ["measure"]
 
 
 @pytest.mark.parametrize(

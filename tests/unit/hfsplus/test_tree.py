@@ -94,7 +94,6 @@ def test_files_and_sizes_of_nodes():
     volume, fork = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
     assert open_tree(volume, TREE, fork).num_nodes == 4
     assert codes(volume) == [("tree-size-differs", HEADER_AT + 14 + HEADER_RECORD.num_nodes.offset)]
-    # A file has room for a node, and the image for its nodes.
     # The file has 511 of 512 bytes.
     volume, fork = volume_of(header(), ROOT, LAST, FIRST)
     small = Fork(SIZE - 1, fork.start_blocks, fork.block_counts, fork.record_nodes)

@@ -37,7 +37,6 @@ def test_copies_of_another_block_size():
     # Header at 1,024, copy at 31,744, as in TN1150: the volume ends with the copy's kilobyte.
     volume = opened((1024, header()), (COPY, header()))
     assert (volume.end_offset, volume.size_bytes, codes(volume)) == (COPY, SIZE, [])
-    # The copy must be of the same volume.
     # A copy left by an older volume with blocks of 512 is skipped; the copy one sector on is taken.
     older = header(len_block=512, num_blocks=8 * BLOCKS)
     volume = opened((1024, header()), (COPY, older), (COPY + 512, header()), size=SIZE + 2 * BLOCK)

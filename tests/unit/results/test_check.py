@@ -93,8 +93,8 @@ def test_causes_of_findings():
     assert len(shown["relatedLocations"]) == 2
 
 
-def test_notes_leave_an_image_clean():
-    """There is only one note, and everything was checked."""
+def test_notes_and_locked_volumes_are_no_faults():
+    """A note leaves an image clean if everything was checked."""
     result = checked(NOTE)
     assert (result.is_clean, result.exit_code) == (True, 0)
     assert printed(result).endswith("1 note\nclean\n")

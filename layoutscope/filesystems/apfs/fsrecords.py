@@ -536,7 +536,7 @@ def find_losses(source: TreeSource) -> tuple[Columns, bool]:
 def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> Columns:
     columns: Columns = concatenate(above, dict(_LOSSES))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))[: len(columns["low"])]
+    columns["high"] = np.append(columns["low"], np.uint64(NO_LIMIT))[1:]
     columns["level"] = np.full(len(columns["low"]), level)
     rows = np.flatnonzero(~np.isin(columns["node_id"], np.concatenate([np.empty(0, np.uint64), *sound])))
     return {name: columns[name][rows] for name in _LOSSES}

@@ -683,7 +683,7 @@ def _missing_children(parts: VolumeParts) -> int:
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Count the directory records of each of some ascending numbers; those of one directory are adjacent."""
-    starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])) if len(parents) else np.empty(0, np.int64)
+    starts = arrays.heads(parents)
     spot, found = match(numbers, parents[starts])
-    counts = np.diff(starts, append=len(parents))
+    counts = arrays.lengths_of(starts, len(parents))
     return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)

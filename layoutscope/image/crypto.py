@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.errors import UnsupportedError, install_command
 from layoutscope.image.source import WrappedSource, clip
-from layoutscope.structs.arrays import I64, U8, runs_of, subtract
+from layoutscope.structs.arrays import I64, U8, ordinals, runs_of, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ class UnlockedSource(WrappedSource):
             return
         out = np.frombuffer(target, np.uint8)
         counts = lengths_bytes // UNIT_BYTES
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        within = ordinals(counts)
         numbers = np.repeat((image_offsets - start) // UNIT_BYTES, counts) + within
         first = np.repeat(places, counts) + within * UNIT_BYTES
         rows = first[:, None] + np.arange(UNIT_BYTES)

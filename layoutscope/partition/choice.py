@@ -1,4 +1,4 @@
-"""Choosing among the volumes of an image, or the error that names what is there instead: unknown systems included."""
+"""Choice among the volumes of an image. Its errors name volumes that cannot be read, even of unknown systems."""
 
 from __future__ import annotations
 

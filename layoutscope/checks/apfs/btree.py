@@ -20,10 +20,9 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.fsrecords import (
-    HASHED_DREC,
-    SHAPES,
     find_losses,
     find_tail,
+    records_plan,
     report_found_losses,
     report_losses,
 )
@@ -498,7 +497,6 @@ def _check_entries(
 
 
 UNORDERED: Final = "keys-unordered"
-RECORD: Final = grammar.ApfsRecord.RecordType
 SECOND: Final = {
     "omap": records.OMAP_KEY.xid,
     "container-omap": records.OMAP_KEY.xid,
@@ -577,10 +575,11 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     if source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         # Neither linux-apfs-rw nor apfsck compares the length in the lower bits of a hash.
-        shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-        for record, shape in shapes.items():
-            rows = np.flatnonzero((kinds == int(RECORD[record])) & (slots.key_len >= shape.key_type.width))
-            for column in list(shape.key_columns.values())[1:]:
+        for shape in records_plan(hashed_names=hashed_names).leaves:
+            rows = np.flatnonzero((kinds == shape.kind) & (slots.key_len >= shape.key_type.width))
+            # The first column of a key is the object, which `lead` contains.
+            _, *columns = shape.key_columns.values()
+            for column in columns:
                 second[rows] = decode_column(shape.key_type, batch.buffer, slots.key_start[rows], column)
             if find_tail(shape, "key") is not None:
                 name[rows] = slots.key_start[rows] + shape.key_type.width

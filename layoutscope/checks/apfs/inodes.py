@@ -136,8 +136,8 @@ def _compare_entry_names(parts: VolumeParts, inodes: Columns, rows: I64, sums: N
     place = np.full(len(inodes["obj_id"]), -1, np.int64)
     place[rows] = np.arange(len(rows))
     entries = np.flatnonzero(found & (inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
-    names, here = drecs["name"], place[spot[entries]]
-    own = hash_texts(names.data, names.pieces()[1][entries], names.length[entries].astype(np.int64))
+    data, start, length = drecs["name"].pieces()
+    own, here = hash_texts(data, start[entries], length[entries]), place[spot[entries]]
     is_same, is_listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
     is_same[here[own == sums[here]]] = True
     is_listed[here] = True

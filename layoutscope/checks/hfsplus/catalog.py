@@ -297,17 +297,14 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     # hfs_format.h; fsck_hfs: E_LinkChainNonLink, E_DirInodeBadFlags.
     message = "a file that is not a hard link is in a chain of links"
     require_bit("files", field, FLAG.link_chain, ~may_be_links, message, code, is_set=False)
-    require_bit(
-        "folders", field, FLAG.link_chain, is_folder_inode, "the inode of a folder is in no chain of links", code
-    )
+    message = "the inode of a folder is in no chain of links"
+    require_bit("folders", field, FLAG.link_chain, is_folder_inode, message, code)
     # hfs_format.h; fsck_hfs: E_DirLinkAncestorFlags.
     message = "a folder with a link of a folder in it does not say so"
     require_bit("folders", field, FLAG.child_link, has_child_link, message, code)
     # fsck_hfs: E_LockedDirName.
-    is_root, message = (
-        folders["folder_id"] == ROOT_FOLDER,
-        "the name of the root folder, which is the volume's, is locked",
-    )
+    is_root = folders["folder_id"] == ROOT_FOLDER
+    message = "the name of the root folder, which is the volume's, is locked"
     require_bit("folders", "user_info.finder_flags", FINDER.name_locked, is_root, message, code, is_set=False)
 
     # fsck_hfs: E_FileLinkCountError. Depending on the kind of the record, the field is a device number, an inode

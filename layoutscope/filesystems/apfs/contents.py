@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -507,8 +507,16 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
 
 MAX_LISTED: Final = 100
 
-Runs: TypeAlias = "NDArray[np.int64]"
-"""First block and number of blocks of each run, shape (n, 2)."""
+
+class Account(NamedTuple):
+    """Blocks of a container by the claims and the bitmaps."""
+
+    # free, unclaimed, disputed: runs that are free in the bitmaps, used in the bitmaps but not claimed by any structure
+    # that was read, and claimed but free in the bitmaps; shape (n, 2): first block and number of blocks
+    free: NDArray[np.int64]
+    unclaimed: NDArray[np.int64]
+    disputed: NDArray[np.int64]
+    details: Details  # numbers for a report, in blocks
 
 
 def balance(
@@ -516,8 +524,8 @@ def balance(
     free: NDArray[np.int64],
     claims: Sequence[NDArray[np.int64]],
     log: FindingLog,
-) -> tuple[Runs, Runs, Runs, Details]:
-    """Compare claims with the bitmaps; return runs that are free, unclaimed, and claimed but free, and block counts."""
+) -> Account:
+    """Compare claims with the bitmaps."""
     free = arrays.intersect(free, devices)
     claimed = arrays.intersect(arrays.union(claims), devices)
     used = arrays.subtract(devices, free)
@@ -529,26 +537,22 @@ def balance(
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         log.at("space manager").add("block-claimed-free", "warning", message)
     unclaimed = arrays.subtract(used, claimed)
-    return (
-        free,
-        unclaimed,
-        disputed,
-        {
-            "blocks": arrays.total(devices),
-            "used blocks": arrays.total(used),
-            "free blocks": arrays.total(free),
-            "claimed blocks": arrays.total(claimed),
-            "unclaimed blocks": arrays.total(unclaimed),
-            "claimed but free blocks": arrays.total(disputed),
-        },
-    )
+    details: Details = {
+        "blocks": arrays.total(devices),
+        "used blocks": arrays.total(used),
+        "free blocks": arrays.total(free),
+        "claimed blocks": arrays.total(claimed),
+        "unclaimed blocks": arrays.total(unclaimed),
+        "claimed but free blocks": arrays.total(disputed),
+    }
+    return Account(free, unclaimed, disputed, details)
 
 
 NO_RUNS = np.empty((0, 2), np.int64)
 
 
-def account(contents: ContainerContents) -> tuple[Runs, Runs, Runs, Details]:
-    """Compare all claimed blocks with the bitmaps, see :func:`balance`."""
+def account(contents: ContainerContents) -> Account:
+    """Compare all claimed blocks with the bitmaps."""
     block_size = contents.container.blocks.block_size
     claims = [node_runs([*contents.trees, *contents.lost], block_size), to_runs(contents.regions)]
     claims += [volume.claimed for volume in contents.volumes]
@@ -679,7 +683,7 @@ def _missing_children(parts: VolumeParts) -> int:
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Count the directory records of each of some ascending numbers; those of one directory are adjacent."""
-    starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])) if len(parents) else np.empty(0, np.int64)
+    starts = arrays.heads(parents)
     spot, found = match(numbers, parents[starts])
-    counts = np.diff(starts, append=len(parents))
+    counts = arrays.lengths_of(starts, len(parents))
     return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
-    from layoutscope.structs.leaves import Kind
+    from layoutscope.structs.leaves import ItemCase, Kind
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -63,24 +63,28 @@ def _shape(
     val_type: RecordType,
     fields: tuple[RecordColumn, ...],
     key_fields: tuple[RecordColumn, ...] = (),
-    **more: Any,
+    *,
+    text: Text | None = None,  # the name in the key or value
+    checked: tuple[Text, ...] = (),
+    cases: Mapping[int, ItemCase] | None = None,
 ) -> Leaf:
     """Describe a record type: the fixed parts of key and value, and the fields that become columns."""
     obj_id = key_type.column({records.J_KEY: "obj_id", records.FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
     keys = {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in key_fields}}
     columns = {column.removeprefix("fixed."): column for column in fields}
-    return Leaf(int(grammar.ApfsRecord.RecordType[name]), name, key_type, val_type, columns, keys, **more)
+    texts, number = {} if text is None else {"name": text}, int(grammar.ApfsRecord.RecordType[name])
+    return Leaf(number, name, key_type, val_type, columns, keys, texts, checked, cases=cases or {})
 
 
 def _directory_record(key_type: RecordType, *key_fields: RecordColumn) -> Leaf:
     val = records.DREC_VAL_FIXED
-    texts = {"name": Text("key", key_type.column("len_name"))}
+    text = Text("key", key_type.column("len_name"))
     sibling = {int(_FIELDS.DrecField.sibling_id): (records.SIBLING_ID, {"sibling_id": records.SIBLING_ID.sibling_id})}
-    return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, texts=texts, cases=sibling)
+    return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, text=text, cases=sibling)
 
 
 _FIELDS: Final = grammar.ApfsXfields
-_STREAM: Final = {
+_STREAM: Final[dict[str, RecordColumn | int]] = {
     "has_dstream": 1,
     "data_size": records.DSTREAM.len_stream,
     "alloced_size": records.DSTREAM.len_alloced,
@@ -102,7 +106,7 @@ SHAPES: Final = {
                 records.SNAP_METADATA_VAL.fixed.inum,
                 records.SNAP_METADATA_VAL.fixed.flags,
             ),
-            texts={"name": Text("val", records.SNAP_METADATA_VAL.fixed.len_name)},
+            text=Text("val", records.SNAP_METADATA_VAL.fixed.len_name),
         ),
         _shape(
             "extent",
@@ -139,7 +143,7 @@ SHAPES: Final = {
             records.XATTR_KEY,
             records.XATTR_VAL,
             (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
-            texts={"name": Text("key", records.XATTR_KEY.len_name)},
+            text=Text("key", records.XATTR_KEY.len_name),
             checked=(Text("val", records.XATTR_VAL.fixed.len_xdata),),
         ),
         _shape(
@@ -148,7 +152,7 @@ SHAPES: Final = {
             records.SIBLING_VAL,
             (records.SIBLING_VAL.fixed.parent_id,),
             (records.SIBLING_KEY.sibling_id,),
-            texts={"name": Text("val", records.SIBLING_VAL.fixed.len_name)},
+            text=Text("val", records.SIBLING_VAL.fixed.len_name),
         ),
         _shape("dstream_id", records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
         _shape(
@@ -172,7 +176,7 @@ SHAPES: Final = {
             records.SNAP_NAME_KEY,
             records.SNAP_NAME_VAL,
             (records.SNAP_NAME_VAL.snap_xid,),
-            texts={"name": Text("key", records.SNAP_NAME_KEY.len_name)},
+            text=Text("key", records.SNAP_NAME_KEY.len_name),
         ),
         _shape("sibling_map", records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
         _shape(
@@ -532,7 +536,7 @@ def find_losses(source: TreeSource) -> tuple[Columns, bool]:
 def _missing(above: list[dict[str, NDArray[Any]]], sound: list[NDArray[np.uint64]], level: int) -> Columns:
     columns: Columns = concatenate(above, dict(_LOSSES))
     # The subtree of an index record ends where the next record begins; the last one has no known end.
-    columns["high"] = np.append(columns["low"][1:], np.uint64(NO_LIMIT))[: len(columns["low"])]
+    columns["high"] = np.append(columns["low"], np.uint64(NO_LIMIT))[1:]
     columns["level"] = np.full(len(columns["low"]), level)
     rows = np.flatnonzero(~np.isin(columns["node_id"], np.concatenate([np.empty(0, np.uint64), *sound])))
     return {name: columns[name][rows] for name in _LOSSES}

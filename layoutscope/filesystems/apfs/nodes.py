@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.structs.arrays import Rows, heads, lengths_of, match, ordinals
+from layoutscope.structs.arrays import Rows, match, ranks_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, KVOFF
@@ -90,8 +90,7 @@ def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
     if not parts:
         return rows_of(tree)
     nodes = NodeRows.join(parts)
-    rank = ordinals(lengths_of(heads(nodes.level), len(nodes))).astype(np.uint32)
-    return replace(nodes, tree=tree, key_rank=rank)
+    return replace(nodes, tree=tree, key_rank=ranks_of(nodes.level))
 
 
 def find_unusable(nodes: NodeRows) -> list[NodeRows]:

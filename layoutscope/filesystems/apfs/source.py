@@ -62,19 +62,19 @@ class Store(Struct, frozen=True):
 
 _TYPES = grammar.ApfsObject.ObjectType
 KINDS: Final = {
-    "container-omap": (records.OMAP_KEY, int(_TYPES.omap)),
-    "omap": (records.OMAP_KEY, int(_TYPES.omap)),
-    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.omap_snapshot)),
-    "fs": (records.J_KEY, int(_TYPES.fstree)),
-    "extentref": (records.J_KEY, int(_TYPES.blockreftree)),
-    "snapmeta": (records.J_KEY, int(_TYPES.snapmetatree)),
-    "fext": (records.FEXT_KEY, int(_TYPES.fext_tree)),
-    "spaceman": (records.FREE_QUEUE_KEY, int(_TYPES.spaceman_free_queue)),
-    "fusion-middle": (records.FUSION_MT_KEY, int(_TYPES.fusion_middle_tree)),
+    "container-omap": (records.OMAP_KEY, _TYPES.omap),
+    "omap": (records.OMAP_KEY, _TYPES.omap),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, _TYPES.omap_snapshot),
+    "fs": (records.J_KEY, _TYPES.fstree),
+    "extentref": (records.J_KEY, _TYPES.blockreftree),
+    "snapmeta": (records.J_KEY, _TYPES.snapmetatree),
+    "fext": (records.FEXT_KEY, _TYPES.fext_tree),
+    "spaceman": (records.FREE_QUEUE_KEY, _TYPES.spaceman_free_queue),
+    "fusion-middle": (records.FUSION_MT_KEY, _TYPES.fusion_middle_tree),
     # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, int(_TYPES.invalid)),
-    "gbitmap": (records.GBITMAP_KEY, int(_TYPES.gbitmap_tree)),
-    "evict-mapping": (records.EVICT_MAPPING_KEY, int(_TYPES.invalid)),
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, _TYPES.invalid),
+    "gbitmap": (records.GBITMAP_KEY, _TYPES.gbitmap_tree),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, _TYPES.invalid),
 }
 """Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
@@ -105,12 +105,14 @@ class TreeSource(Struct, frozen=True):
     @property
     def key_type(self) -> RecordType:
         """Type of the fixed part of its keys, whose first field sorts them."""
-        return KINDS[self.tree][0]
+        key_type, _ = KINDS[self.tree]
+        return key_type
 
     @property
     def subtype(self) -> int:
         """Object type of its contents; 0 for any."""
-        return KINDS[self.tree][1]
+        _, subtype = KINDS[self.tree]
+        return int(subtype)
 
     def apart(self) -> TreeSource:
         """Return the same tree with a separate log."""

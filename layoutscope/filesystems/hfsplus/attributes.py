@@ -58,10 +58,10 @@ class AttributeLeaves:
         self.names: list[Units] = []
         self.forks = GrowingTable(dict.fromkeys(("owner", "fork_block", "start_block", "block_count"), np.int64))
 
-    def decode(self, records: RecordBatch, leaf: Mask) -> tuple[Columns, I64]:
+    def decode(self, batch: RecordBatch, leaf: Mask) -> tuple[Columns, I64]:
         """Decode the leaf records of a batch; keep extents and compression headers."""
-        node, key, data, stop = records.of(leaf)
-        buffer = records.nodes.buffer
+        node, key, data, stop = batch.of(leaf)
+        buffer = batch.nodes.buffer
         keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
         file_id, first_block, length = (values.astype(np.int64) for values in keys.values())
         start = key + KEY.width
@@ -137,14 +137,14 @@ def collect_attributes(
 ) -> Attributes:
     """Combine the content of the leaves."""
     none = np.empty(0, np.int64)
-    records = tree.records if tree is not None else {"file_id": none, "node": none}
+    columns = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = leaves.compressed.values
     order = np.argsort(compressed["file_id"], kind="stable")
     owner_names = [names.shown(units).replace("/", ":") for units in leaves.names]
     return Attributes(
         first_row,
-        records["file_id"],
-        records["node"],
+        columns["file_id"],
+        columns["node"],
         compressed["file_id"][order],
         compressed["node"][order],
         compressed["size"][order],

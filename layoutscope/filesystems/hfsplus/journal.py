@@ -244,17 +244,17 @@ def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
     Return their places on the volume, their sizes and the starts of their contents in the unrolled ring, shape
     (n_blocks, 3), and the ring.
     """
-    none, head = np.empty((0, 3), np.int64), journal.header
-    if head is None:
+    none, journal_header = np.empty((0, 3), np.int64), journal.header
+    if journal_header is None:
         return none, np.empty(0, np.uint8)
     try:
-        data = unroll_ring(volume, journal, head)
+        data = unroll_ring(volume, journal, journal_header)
     except FormatError:
-        return none, none.view(np.uint8)
+        return none, np.empty(0, np.uint8)
     # Lists may start at sectors of the ring, judging by their counts.
     header = records.BLOCK_LIST_HEADER_LE if journal.is_little_endian else records.BLOCK_LIST_HEADER_BE
-    list_size = int(head.len_block_list)
-    starts = np.arange(0, max(len(data) - list_size, 0), int(head.len_header), dtype=np.int64)
+    list_size = int(journal_header.len_block_list)
+    starts = np.arange(0, max(len(data) - list_size, 0), int(journal_header.len_header), dtype=np.int64)
     fields = (header.num_blocks, header.len_used)
     columns = decode_columns(header, data, starts, fields)
     count, used = (columns[name].astype(np.int64) for name in fields)
@@ -264,7 +264,7 @@ def read_copies(volume: Volume, journal: Journal) -> tuple[I64, U8]:
         if start < end:
             # Data inside a transaction is a block of some file, even if it looks like a list.
             continue
-        found = _read_list(head, data, start, is_little_endian=journal.is_little_endian)
+        found = _read_list(journal_header, data, start, is_little_endian=journal.is_little_endian)
         if not isinstance(found, str):
             # The ring starts with the pending transactions; those after them are older.
             lists.append((start < pending, start, found[0]))

@@ -92,26 +92,26 @@ class NodeRows(Struct, frozen=True):
         columns["pointers"] = GrowingTable(dict.fromkeys(("node", "child", "ident", "at"), np.int64))
         return cls(**columns)
 
-    def put(self, records: RecordBatch, form: RecordForm) -> None:
+    def put(self, batch: RecordBatch, form: RecordForm) -> None:
         """Write the rows of decoded nodes, and the records of index nodes."""
-        nodes, buffer = records.nodes, records.nodes.buffer
+        nodes, buffer = batch.nodes, batch.nodes.buffer
         for name in ("f_link", "b_link", "kind", "height", "num_records"):
             getattr(self, name)[nodes.number] = getattr(nodes, name)
-        self.free_offset[nodes.number] = records.free_offset
-        self.damaged[nodes.number] = records.damaged
-        first = heads(records.node)
-        last = first + lengths_of(first, len(records.node)) - 1
-        keyed = nodes.number[records.node[first]]
+        self.free_offset[nodes.number] = batch.free_offset
+        self.damaged[nodes.number] = batch.damaged
+        first = heads(batch.node)
+        last = first + lengths_of(first, len(batch.node)) - 1
+        keyed = nodes.number[batch.node[first]]
         for column, rows in ((self.first_key_id, first), (self.last_key_id, last)):
-            column[keyed] = decode_column(form.key_type, buffer, records.key[rows], form.ident)
-        is_index = (nodes.kind == INDEX)[records.node]
+            column[keyed] = decode_column(form.key_type, buffer, batch.key[rows], form.ident)
+        is_index = (nodes.kind == INDEX)[batch.node]
         if is_index.any():
-            number, key, data, _ = records.of(is_index)
+            number, key, data, _ = batch.of(is_index)
             pointers = {
                 "node": number,
                 "child": decode_column(POINTER, buffer, data, POINTER.child_node),
                 "ident": decode_column(form.key_type, buffer, key, form.ident),
-                "at": data + (number - records.node[is_index]) * nodes.node_size_bytes,
+                "at": data + (number - batch.node[is_index]) * nodes.node_size_bytes,
             }
             self.pointers.add({name: values.astype(np.int64) for name, values in pointers.items()})
 

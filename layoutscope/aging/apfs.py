@@ -23,7 +23,19 @@ from layoutscope.aging.layouts import (
     place_grown,
     to_rows,
 )
-from layoutscope.aging.trees import HALF_OF_RECORDS, NAME, NOWHERE, NodeRule, apply_edits, grow_tree
+from layoutscope.aging.trees import (
+    NAME,
+    NOWHERE,
+    Deleted,
+    Edits,
+    Inserted,
+    NodeRule,
+    NodeTouches,
+    RecordWrites,
+    SplitRule,
+    apply_edits,
+    grow_tree,
+)
 from layoutscope.aging.volume import (
     AgingVolume,
     Policy,
@@ -50,7 +62,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.trees import AgingTree, Edits, GrownLevel, NodeTouches, RecordWrites, SplitRule
+    from layoutscope.aging.trees import AgingTree, GrownLevel
     from layoutscope.aging.volume import AgingEntries, Cycle, CycleWork, Data, TreeRows
 
     I64 = NDArray[np.int64]
@@ -185,10 +197,10 @@ class ApfsVolume(AgingVolume):
         gone = distinct(before[~is_among(before, ident)])
         gone = gone[is_among(gone, self.trees["omap"].key)] if "omap" in self.trees else NO_KEYS
         kept = ~is_among(node, new)
-        inserted = ident[new], np.full(len(new), MAP_BYTES), born[new]
+        inserted = Inserted(ident[new], np.full(len(new), MAP_BYTES), born[new])
         # Records that only change take no more room.
-        changed = ident[node[kept]], np.zeros(int(kept.sum()), np.int64), turn[kept]
-        return inserted, (gone, np.zeros_like(gone)), changed
+        changed = Inserted(ident[node[kept]], np.zeros(int(kept.sum()), np.int64), turn[kept])
+        return Edits(inserted, Deleted(gone, np.zeros_like(gone)), changed)
 
     def _place(self, cycle: Cycle, events: list[tuple[str, NodeTouches]], batch: I64, freed: I64) -> None:
         """Give blocks to data and nodes, transaction by transaction."""
@@ -202,7 +214,7 @@ class ApfsVolume(AgingVolume):
             self.xid += 1
             mine = np.arange(first // 2, min(stop // 2, len(need)))
             going = (old_turn >= first) & (old_turn < stop)
-            nodes = [(name, _select_turns(touched, first, stop)) for name, touched in events]
+            nodes = [(name, touched.between(first, stop)) for name, touched in events]
             deleted = old.start[going], old_turn[going] - first
             given, replaced = self._write_transaction(nodes, (2 * mine - first, need[mine]), deleted, stop - first)
             self.data = self.data.with_blocks(np.repeat(cycle.new.ident[mine], need[mine]), given)
@@ -242,8 +254,8 @@ class ApfsVolume(AgingVolume):
         turns: int,
     ) -> tuple[I64, I64]:
         """Allocate a transaction's blocks; return the data blocks in file order, and the replaced node blocks."""
-        starts = np.cumsum([0] + [len(turn) for _, (_, turn) in nodes])
-        own_turn = np.concatenate([turn for _, (_, turn) in nodes])
+        starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
+        own_turn = np.concatenate([touched.turn for _, touched in nodes])
         (file_turn, need), (gone, gone_turn) = written, deleted
         takes = [(own_turn, np.ones_like(own_turn)), (file_turn, need)]
         if "extentref" in self.trees and not self.policy.at_commit:
@@ -255,8 +267,8 @@ class ApfsVolume(AgingVolume):
             takes.append((extra, np.ones_like(extra)))
         given = self._allocate_in_order(takes)
         replaced = [
-            self._move_nodes(name, node, given[NODES][a:b])
-            for (name, (node, _)), a, b in zip(nodes, starts, starts[1:], strict=False)
+            self._move_nodes(name, touched.node, given[NODES][a:b])
+            for (name, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
         ]
         references = self._write_references(given[DATA], written, deleted, given[REFERENCES], turns)
         return given[DATA], np.concatenate([*replaced, references])
@@ -312,7 +324,7 @@ class ApfsVolume(AgingVolume):
         gone, gone_turn = deleted
         there = is_among(gone, tree.key)
         size = np.full(len(key), REFERENCE_BYTES)
-        edits = (key, size, turn), (gone[there], gone_turn[there]), (NO_KEYS,) * 3
+        edits = Edits(Inserted(key, size, turn), Deleted(gone[there], gone_turn[there]), Inserted(*(NO_KEYS,) * 3))
         self.trees["extentref"], (node, changed), freed = apply_edits(tree, edits, np.zeros(turns, np.int64))
         node = np.sort(node) if self.policy.at_commit else node[np.lexsort((node, changed))]
         more = max(len(node) - len(spare), 0)
@@ -328,13 +340,6 @@ class ApfsVolume(AgingVolume):
         while chunk > 0 and self.space.num_free_from(chunk) < count:
             chunk -= CHUNK_BLOCKS
         return self.space.take(count, max(chunk, 0))
-
-
-def _select_turns(touched: NodeTouches, first: int, stop: int) -> NodeTouches:
-    """Return the changes between two turns, with turns relative to the first of them."""
-    node, turn = touched
-    mine = (turn >= first) & (turn < stop)
-    return node[mine], turn[mine] - first
 
 
 def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
@@ -370,7 +375,7 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
     # Names that were assigned to a leaf are not separate records.
     deleted = volume.trees["fs"].select_records(gone, gone_turn)
-    return inserted, deleted, (entry[temporary], longer, turn[temporary])
+    return Edits(Inserted(*inserted), deleted, Inserted(entry[temporary], longer, turn[temporary]))
 
 
 def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:
@@ -564,8 +569,8 @@ def _lay_out(
 ) -> VolumeLayout:
     """Build a layout from the entries of a volume, a tree filled with them, and the object map of its nodes."""
     columns, block = build_filled_nodes({"omap": maps, "fs": tree})
-    num_maps = sum(len(block) for _, block in maps)
-    locator = num_maps - len(maps[0][1]) + np.concatenate(map_leaf[::-1])
+    num_maps = sum(len(level.block) for level in maps)
+    locator = num_maps - len(maps[0].block) + np.concatenate(map_leaf[::-1])
     columns |= {
         "node_id": np.arange(len(block)),
         "image_offset": layout.facts.image_offset + block * NODE_BYTES,
@@ -573,7 +578,7 @@ def _lay_out(
         "used_bytes": LEAF_BYTES,
         "locator_row": to_rows(np.concatenate([np.full(num_maps, NOWHERE), locator])),
     }
-    first_leaf = len(block) - len(tree[0][1])
+    first_leaf = len(block) - len(tree[0].block)
     inode_row, name_row = ((leaf + first_leaf).astype(np.uint32) for leaf in leaves)
     is_folder = table["kind"].equals("directory")
     has_data = table["kind"].equals("file") & (table["size_bytes"].filled(0) > 0)
@@ -600,8 +605,7 @@ MAX_STARTS: Final = 65_536
 KEY_AND_TABLE: Final = 8 + 8
 """Bytes of an inode record besides its value: its key, and its entry in the table of contents."""
 
-# Half of the records stay in a full node, with the record at the cut.
-RULE: Final[SplitRule] = (NODE_BYTES - NODE_HEAD, HALF_OF_RECORDS, 0, 1)
+RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
 
 
 def copies_by_linux(
@@ -618,9 +622,8 @@ def copies_by_linux(
     writes, index_bytes, places, data = _list_writes(table)
     grown = {}
     for joins in joins_pieces:
-        record, more, lost, when, batch = writes
-        lost = np.zeros_like(lost) if joins else lost
-        tree = grow_tree((record, more, lost, when, batch), (RULE, RULE), index_bytes)
+        own = writes._replace(lost=np.zeros_like(writes.lost)) if joins else writes
+        tree = grow_tree(own, (RULE, RULE), index_bytes)
         grown[joins] = tree, *_map_nodes(tree)
     num_blocks = layout.facts.size_bytes // NODE_BYTES
     made = []
@@ -671,7 +674,7 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
     writing = np.flatnonzero(number[time] == STREAM)
     named = entry_name_bytes(letters) - NAME_VALUE_BYTES + CHILD_BYTES
     index_bytes = np.concatenate([np.full(3 * len(own), SHORT_INDEX_BYTES), named])
-    writes = record[time], more[time], lost[time], np.arange(len(time)), batch[who][time]
+    writes = RecordWrites(record[time], more[time], lost[time], np.arange(len(time)), batch[who][time])
     return writes, index_bytes[order], (inode[first], name), (need[who[time][writing]], writing)
 
 
@@ -713,7 +716,7 @@ def _map_nodes(tree: Sequence[GrownLevel]) -> tuple[list[GrownLevel], list[I64]]
     number[np.argsort(first)] = np.arange(len(first))
     more = np.zeros(len(node), np.int64)
     more[first] = MAP_BYTES
-    writes = number[own], more, np.zeros_like(more), when, batch
+    writes = RecordWrites(number[own], more, np.zeros_like(more), when, batch)
     maps = grow_tree(writes, (RULE, RULE), np.full(len(number), MAP_INDEX_BYTES))
     return maps, np.split(maps[0].node[number], starts[1:-1])
 

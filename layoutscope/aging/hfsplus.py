@@ -16,7 +16,17 @@ from layoutscope.aging.layouts import (
     place_evenly,
     place_grown,
 )
-from layoutscope.aging.trees import BALANCED, NOWHERE, NodeRule, apply_edits, grow_tree
+from layoutscope.aging.trees import (
+    BALANCED,
+    NOWHERE,
+    Edits,
+    Inserted,
+    NodeRule,
+    RecordWrites,
+    SplitRule,
+    apply_edits,
+    grow_tree,
+)
 from layoutscope.aging.volume import (
     AgingVolume,
     Policy,
@@ -45,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.trees import Edits, NodeTouches, SplitRule
+    from layoutscope.aging.trees import NodeTouches
     from layoutscope.aging.volume import Cycle
 
     I64 = NDArray[np.int64]
@@ -141,7 +151,7 @@ class HfsPlusVolume(AgingVolume):
         # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
         deleted = self.trees[CATALOG].select_records(gone, gone_turn)
-        return inserted, deleted, (begin, longer, turn[temporary])
+        return Edits(Inserted(*inserted), deleted, Inserted(begin, longer, turn[temporary]))
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
         """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""
@@ -245,11 +255,11 @@ def split_rule(host: str) -> SplitRule:
         # fs/hfsplus/brec.c, hfs_bnode_split: records stay until they reach the middle of the node. The middle is
         # counted with the descriptor; two bytes per record of the node and the descriptor are then subtracted again.
         room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
-        return NODE_BYTES - NODE_HEAD, room, TABLE_ENTRY, 0
+        return SplitRule(NODE_BYTES - NODE_HEAD, room, less_per_record=TABLE_ENTRY)
     # BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft: the first records of a full node move to its
     # left neighbour until both hold the same amount. If the new record still does not fit, half of the records move to
     # a new node on the left.
-    return NODE_BYTES - NODE_HEAD, BALANCED, 0, 0
+    return SplitRule(NODE_BYTES - NODE_HEAD, BALANCED)
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
@@ -295,7 +305,7 @@ def _lay_out(layout: VolumeLayout, rule: SplitRule | None) -> VolumeLayout:
         "size_bytes": NODE_BYTES,
         "used_bytes": None,
     }
-    first_leaf = len(number) - len(levels[0][1])
+    first_leaf = len(number) - len(levels[0].block)
     thread_row, entry_row = ((part + first_leaf).astype(np.uint32) for part in np.split(leaf, 2))
     counts = np.bincount(np.maximum(find(own, parent), 0), minlength=len(own))
     rows = {
@@ -329,7 +339,7 @@ def _fill_by_driver(
     made = np.argsort(own, kind="stable")
     written = np.stack([made, made + count], axis=1).ravel()
     none = np.zeros(2 * count, np.int64)
-    writes = rank[written], size[written], none, np.arange(2 * count), none
+    writes = RecordWrites(rank[written], size[written], none, np.arange(2 * count), none)
     levels = grow_tree(writes, (rule, rule), index_bytes[order])
     born = np.concatenate([level.born for level in levels])
     depth = np.repeat(np.arange(len(levels)), [len(level.born) for level in levels])

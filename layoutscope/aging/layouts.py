@@ -6,7 +6,7 @@ and the records that point to them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 NODE_KINDS = ("header", "index", "leaf")
 
 
-FilledLevel: TypeAlias = "tuple[I64, I64]"
-"""Nodes of a level in key order: the position of each parent in the level above, and the block of each node."""
+class FilledLevel(NamedTuple):
+    """Nodes of a level in key order; arrays of shape (n_nodes,)."""
+
+    parent: I64  # position of each parent in the level above
+    block: I64
 
 
 def join_levels(parents: Sequence[I64], starts: I64) -> tuple[I64, I64, I64]:
@@ -85,13 +88,13 @@ def place_evenly(widths: Sequence[int], fanout: int, first_block: int) -> list[F
     """Place the levels of a tree contiguously, its root first."""
     ends = first_block + np.cumsum(widths[::-1])[::-1]
     pairs = zip(widths, ends, strict=True)
-    return [(np.arange(width) // fanout, end - width + np.arange(width)) for width, end in pairs]
+    return [FilledLevel(np.arange(width) // fanout, end - width + np.arange(width)) for width, end in pairs]
 
 
 def place_grown(levels: Sequence[GrownLevel], blocks: Sequence[I64]) -> list[FilledLevel]:
     """Place levels that a driver filled at the blocks assigned to their nodes."""
     above = [level.node for level in levels[1:]] + [np.zeros(1, np.int64)]
-    return list(zip(above, blocks, strict=True))
+    return [FilledLevel(parent, block) for parent, block in zip(above, blocks, strict=True)]
 
 
 def build_filled_nodes(trees: Mapping[str, Sequence[FilledLevel]], first_row: int = 0) -> tuple[dict[str, Any], I64]:
@@ -101,13 +104,13 @@ def build_filled_nodes(trees: Mapping[str, Sequence[FilledLevel]], first_row: in
     """
     joined, start = [], first_row
     for levels in trees.values():
-        widths = np.array([len(block) for _, block in levels])
+        widths = np.array([len(level.block) for level in levels])
         ends = start + np.cumsum(widths[::-1])[::-1]
-        joined.append(join_levels([parent for parent, _ in levels], ends - widths))
+        joined.append(join_levels([level.parent for level in levels], ends - widths))
         start = int(ends[0])
     none = np.zeros(first_row, np.int64)
     level, rank, parent = (np.concatenate(each) for each in zip((none, none, none + NOWHERE), *joined, strict=True))
-    blocks = [block for levels in trees.values() for _, block in levels[::-1]]
+    blocks = [level.block for levels in trees.values() for level in levels[::-1]]
     is_node = np.arange(start) >= first_row
     tree = np.repeat(np.arange(len(trees)), [len(part[0]) for part in joined])
     every = np.zeros(start, np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class NodeRule:
     merge_share: float = 0.0
     less_per_record: int = 0  # bytes per record of the full node subtracted from the part that stays
     by_count: bool = False  # whether the share is of the records instead of the capacity
-    balances: bool = False  # as `BALANCED` of a `SplitRule`
+    balances: bool = False  # as in a `SplitRule` with `BALANCED`
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,16 @@ class AgingTree:
 
     def list_new_nodes(self, touched: NodeTouches) -> I64:
         """List the nodes without a number, in the order of their first writes."""
-        node, turn = touched
-        node = node[np.argsort(turn, kind="stable")]
+        node = touched.node[np.argsort(touched.turn, kind="stable")]
         new = node[self.join("ident")[node] == NOWHERE]
         found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
         return found
 
-    def select_records(self, key: I64, turn: I64) -> tuple[I64, I64]:
+    def select_records(self, key: I64, turn: I64) -> Deleted:
         """Return the given keys that are in the tree, each once, with their turns."""
         there = is_among(key, self.key)
         own, first = np.unique(key[there], return_index=True)
-        return own, turn[there][first]
+        return Deleted(own, turn[there][first])
 
     def leaf_of(self, key: I64) -> I64:
         """Return the leaves that hold keys, as indexes into the lowest level."""
@@ -234,13 +233,14 @@ def new_level() -> TreeLevel:
 GROW_LEVEL: Final = Kernel("grow_level", "lllllnnnnLLIIIILLLLILLL")
 
 
-RecordWrites: TypeAlias = "tuple[I64, I64, I64, I64, I64]"
-"""Writes to one level of a tree, in time order; arrays of shape (n_writes,).
+class RecordWrites(NamedTuple):
+    """Writes to one level of a tree, in time order; arrays of shape (n_writes,)."""
 
-The index of each record in key order. The bytes added to its node: the whole size of a new record, the growth of an old
-one, or 0. The bytes left unused in the node until it is split. The time, on a clock shared by several trees. The number
-of the transaction.
-"""
+    record: I64  # index of the record in key order
+    more: I64  # bytes added to its node: the whole size of a new record, the growth of an old one, or 0
+    lost: I64  # bytes left unused in the node until it is split
+    when: I64  # time on a clock shared by several trees
+    batch: I64  # number of the transaction
 
 
 class GrownLevel(NamedTuple):
@@ -256,39 +256,39 @@ class GrownLevel(NamedTuple):
     first: I64  # first record of each node
 
 
-SplitRule: TypeAlias = "tuple[int, int, int, int]"
-"""When nodes are split, and where they are cut, in the form that the kernel takes.
+HALF_OF_RECORDS: Final = -1
+"""Half of the records of a full node and the middle one stay."""
+BALANCED: Final = -2
+"""The first records of a full node move to the node before it until both hold the same amount; if they do not fit
+there, to a new node in between. `RecordWrites.lost` is ignored."""
 
-The bytes that a node holds. The bytes that the remaining records of a full node fill, including the record that exceeds
-them; that record is excluded if the next one comes before it. The bytes per moved record subtracted from these, for its
-offset. Whether a record exactly at the cut stays, 0 or 1.
-"""
 
-HALF_OF_RECORDS, BALANCED = -1, -2
-"""Values that replace the bytes that stay.
+class SplitRule(NamedTuple):
+    """When nodes are split, and where they are cut; the kernel takes the fields in this order."""
 
-`HALF_OF_RECORDS`: half of the records and the middle one stay. `BALANCED`: the first records of a full node move to the
-node before it until both hold the same amount; if they do not fit there, to a new node in between. The bytes left
-unused are then ignored.
-"""
+    capacity_bytes: int  # room for records
+    # capacity that the remaining records of a full node fill, including the record that exceeds it; that record is
+    # excluded if the next one comes before it. Or `HALF_OF_RECORDS` or `BALANCED`.
+    room_bytes: int = HALF_OF_RECORDS
+    less_per_record: int = 0  # bytes per moved record subtracted from this capacity, for its offset
+    stays_at_cut: bool = False  # whether a record exactly at the cut stays
 
 
 def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Write records to a level of a tree sequentially, and split its nodes as its driver does.
 
-    >>> at_end = np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int)
-    >>> grow_level(at_end, (40, HALF_OF_RECORDS, 0, 1)).node.tolist()
+    >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
+    >>> grow_level(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
     [0, 0, 1, 1, 2, 2, 2, 2]
     """
-    (record, more, lost, _, _), (capacity_bytes, *_) = writes, rule
-    num_records = int(record.max(initial=-1)) + 1
+    num_records = int(writes.record.max(initial=-1)) + 1
     size = np.zeros(num_records, np.int64)
-    size[record[::-1]] = more[::-1]
+    size[writes.record[::-1]] = writes.more[::-1]
     # The numbers of nodes, and of records per node, for which the kernel gets room at first: nodes are almost never
     # less than a quarter full.
-    written = int(more.sum() + lost.sum())
-    most = min(4 * written // max(capacity_bytes, 1), num_records) + 2
-    width = max(capacity_bytes // max(int(size.min(initial=capacity_bytes)), 1), 1) + 1
+    written = int(writes.more.sum() + writes.lost.sum())
+    most = min(4 * written // max(rule.capacity_bytes, 1), num_records) + 2
+    width = max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
     # Each node holds a record, so this many nodes always suffice.
     found = _run_growth(writes, rule, num_records, most, width)
     found = found or _run_growth(writes, rule, num_records, num_records + 2, width)
@@ -303,7 +303,7 @@ def _run_growth(writes: RecordWrites, rule: SplitRule, num_records: int, most: i
     held = np.empty(most * width, np.int32)
     count, first, order = np.empty((3, most), np.int32)
     load, lost, born, batch = np.empty((4, most), np.int64)
-    num_takes = len(writes[0]) + most
+    num_takes = len(writes.record) + most
     by, (at, within) = np.empty(num_takes, np.int32), np.empty((2, num_takes), np.int64)
     num_taken = np.zeros(1, np.int64)
     nodes = held, count, first, order, load, lost, born, batch
@@ -334,27 +334,46 @@ def grow_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_by
         batch = np.zeros(len(order), np.int64)
         batch[below.taken_by[::-1]] = below.taken_in[::-1]
         none = np.zeros(len(order), np.int64)
-        levels.append(grow_level((order, index_bytes[order], none, below.born[order], batch[order]), index))
+        levels.append(grow_level(RecordWrites(order, index_bytes[order], none, below.born[order], batch[order]), index))
     return levels
 
 
 MAX_BYTES: Final = 1 << 40
 
 
-NodeTouches: TypeAlias = "tuple[I64, I64]"
-"""Nodes that change, once per transaction: indexes in the order of :meth:`AgingTree.join`, turns of the first changes.
+class NodeTouches(NamedTuple):
+    """Nodes that change, once per transaction; arrays of shape (n,)."""
 
-A turn is the index of an operation in the cycle."""
+    node: I64  # indexes in the order of :meth:`AgingTree.join`
+    turn: I64  # turns of the first changes
 
-Inserted: TypeAlias = "tuple[I64, I64, I64]"
-"""Records that are inserted: keys, bytes, turns."""
+    def between(self, first: int, stop: int) -> NodeTouches:
+        """Return the changes between two turns, with turns relative to the first of them."""
+        mine = (self.turn >= first) & (self.turn < stop)
+        return NodeTouches(self.node[mine], self.turn[mine] - first)
 
-Deleted: TypeAlias = "tuple[I64, I64]"
-"""Records that are deleted: keys and turns."""
 
-Edits: TypeAlias = "tuple[Inserted, Deleted, Inserted]"
-"""Changes of a cycle to records: inserted ones, deleted ones, and those that are inserted and deleted again, one at a
-time."""
+class Inserted(NamedTuple):
+    """Records that are inserted; arrays of shape (n,)."""
+
+    key: I64
+    size: I64
+    turn: I64
+
+
+class Deleted(NamedTuple):
+    """Records that are deleted; arrays of shape (n,)."""
+
+    key: I64
+    turn: I64
+
+
+class Edits(NamedTuple):
+    """Changes of a cycle to records; a turn is the index of an operation in the cycle."""
+
+    inserted: Inserted
+    deleted: Deleted
+    passing: Inserted  # records that are inserted and deleted again, one at a time
 
 
 def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
@@ -364,21 +383,21 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     """
     if tree.leaf.balances:
         return _apply_in_turn(tree, change)
-    (new_key, new_size, new_turn), (gone_key, gone_turn), passing = change
-    tree, moved_key, moved_turn = _move_begins(tree, new_key, (gone_key, gone_turn))
-    gone = np.searchsorted(tree.key, np.sort(gone_key))
+    inserted, deleted, passing = change
+    tree, moved_key, moved_turn = _move_begins(tree, inserted.key, deleted)
+    gone = np.searchsorted(tree.key, np.sort(deleted.key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
-    order = np.argsort(new_key, kind="stable")
-    place = np.searchsorted(key, new_key[order])
-    key, size = np.insert(key, place, new_key[order]), np.insert(size, place, new_size[order])
+    order = np.argsort(inserted.key, kind="stable")
+    place = np.searchsorted(key, inserted.key[order])
+    key, size = np.insert(key, place, inserted.key[order]), np.insert(size, place, inserted.size[order])
     whole = tree.levels[0].bound
     # A temporary name is inserted before the cycle deletes from its leaf, or at the end: both states are tried.
     for state in ((tree.key, tree.size), (key, size)):
         whole = split_full(whole, *_add_passing_records(tree, passing, *state), tree.leaf)
     before = tree.levels[0]
     bound = drop_empty_nodes(whole, key, size, tree.leaf)
-    keys = np.concatenate([new_key, gone_key, passing[0], moved_key])
-    turns = np.concatenate([new_turn, gone_turn, passing[2], moved_turn])
+    keys = np.concatenate([inserted.key, deleted.key, passing.key, moved_key])
+    turns = np.concatenate([inserted.turn, deleted.turn, passing.turn, moved_turn])
     births = _births(tree, change, bound, gone)
     levels, touches = [before.place_nodes(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
     freed = [before.freed_blocks(bound)]
@@ -397,7 +416,7 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     starts = np.cumsum([0] + [len(level) for level in levels[:-1]])
     node = np.concatenate([start + node for start, (node, _) in zip(starts, touches, strict=True)])
     turn = np.concatenate([turn for _, turn in touches])
-    return replace(tree, key=key, size=size, levels=tuple(levels)), (node, turn), blocks[blocks != NOWHERE]
+    return replace(tree, key=key, size=size, levels=tuple(levels)), NodeTouches(node, turn), blocks[blocks != NOWHERE]
 
 
 class BalancedNode:
@@ -527,13 +546,13 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     A temporary name is inserted first and deleted last: a file is renamed while it exists (cat_rename in Apple's
     driver).
     """
-    inserted, (gone_key, gone_turn), passing = change
+    inserted, deleted, passing = change
     # A record of no bytes is deleted.
     steps = (
         passing,
-        (gone_key, np.zeros_like(gone_key), gone_turn),
+        (deleted.key, np.zeros_like(deleted.key), deleted.turn),
         inserted,
-        (passing[0], np.zeros_like(passing[0]), passing[2]),
+        (passing.key, np.zeros_like(passing.key), passing.turn),
     )
     key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
     order = np.argsort(turn, kind="stable")
@@ -566,7 +585,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     when = np.concatenate(turns)
     written = np.flatnonzero(when != NOWHERE)
     blocks = np.array([block for block in freed if block != NOWHERE], np.int64)
-    return replace(tree, key=key, size=size, levels=tuple(levels)), (written, when[written]), blocks
+    return replace(tree, key=key, size=size, levels=tuple(levels)), NodeTouches(written, when[written]), blocks
 
 
 def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[AgingTree, I64, I64]:
@@ -581,8 +600,7 @@ def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[
     first = np.searchsorted(tree.key, bound)
     end = np.append(first[1:], len(tree.key))
     when = np.full(len(tree.key), NOWHERE)
-    gone_key, gone_turn = deleted
-    when[np.searchsorted(tree.key, gone_key)] = gone_turn
+    when[np.searchsorted(tree.key, deleted.key)] = deleted.turn
     back = is_among(tree.key, inserted_key)
     begins = np.flatnonzero((first < end) & (when[np.minimum(first, len(when) - 1)] >= 0)) if len(when) else first
     new, turns = bound.copy(), []
@@ -609,11 +627,10 @@ def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[
 
 def _add_passing_records(tree: AgingTree, passing: Inserted, key: I64, size: I64) -> tuple[I64, I64]:
     """Return the records plus the temporary ones, of which a leaf never holds more than one at a time."""
-    own_key, own_size, _ = passing
-    _, first = np.unique(tree.leaf_of(own_key), return_index=True)
-    first = first[np.argsort(own_key[first])]
-    place = np.searchsorted(key, own_key[first])
-    return np.insert(key, place, own_key[first]), np.insert(size, place, own_size[first])
+    _, first = np.unique(tree.leaf_of(passing.key), return_index=True)
+    first = first[np.argsort(passing.key[first])]
+    place = np.searchsorted(key, passing.key[first])
+    return np.insert(key, place, passing.key[first]), np.insert(size, place, passing.size[first])
 
 
 def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
@@ -621,12 +638,12 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     old = tree.levels[0]
     source = old.node_of(bound)
     is_new = old.bound[source] != bound
-    inserted, (gone_key, gone_turn), passing = change
+    inserted, deleted, passing = change
     parts = (
         passing,
-        (np.sort(gone_key), -tree.size[gone], gone_turn[np.argsort(gone_key, kind="stable")]),
+        (np.sort(deleted.key), -tree.size[gone], deleted.turn[np.argsort(deleted.key, kind="stable")]),
         inserted,
-        (passing[0], -passing[1], passing[2]),
+        (passing.key, -passing.size, passing.turn),
     )
     key, delta, turn = (np.concatenate(each) for each in zip(*parts, strict=True))
     step = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])

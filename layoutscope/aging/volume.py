@@ -37,7 +37,7 @@ class Policy:
     leaf_keep: float = 0.5
     index_keep: float = 0.5
     map_keep: float = 0.5
-    balances: bool = False  # whether excess records move to the left neighbour, as in `SplitRule`
+    balances: bool = False  # whether excess records move to the left neighbour, as in a `SplitRule` with `BALANCED`
     merge_share: float = 0.0  # share of a node up to which neighbours are merged; 0 if only empty nodes are removed
     # whether nodes get their blocks at the end of a transaction, in key order, or at their first change
     at_commit: bool = False

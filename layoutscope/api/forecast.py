@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -243,9 +243,14 @@ def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
     return each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)}))
 
 
-Drawn: TypeAlias = "tuple[tuple[int, int, int], dict[str, tuple[float, NDArray[np.float64]]], tuple[Metric, ...]]"
-"""One draw of a volume after some cycles: its files, the leaves and reads of an enumeration; by profile the seconds on
-the drive as named, and on drives like it; and its metrics."""
+class Drawn(NamedTuple):
+    """One draw of a volume after some cycles."""
+
+    files: int
+    nodes: int  # leaves that an enumeration reads
+    reads: int
+    seconds: dict[str, tuple[float, NDArray[np.float64]]]  # by profile: on the drive as named, and on drives like it
+    metrics: tuple[Metric, ...]
 
 
 def follow_cycles(
@@ -272,7 +277,7 @@ def follow_cycles(
         files = int(layout.columns("entries")["kind"].equals("file").sum())
         nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
         leaves = int((nodes["level"].filled(1) == 0).sum())
-        return (files, leaves, len(reads)), seconds, measure(layout)
+        return Drawn(files, leaves, len(reads), seconds, measure(layout))
 
     with phase("following the cycles", seeds * max(steps, 1), unit="steps") as under_way:
         for seed in range(seeds):
@@ -299,21 +304,25 @@ def follow_cycles(
     points = []
     for step, found in draws.items():
         if found:
-            counts, seconds, metrics = zip(*found, strict=True)
             known = errors if step else {}
-            files, nodes, reads = map(_range, zip(*counts, strict=True))
-            parts = _times(seconds, known), _metrics(metrics, known)
-            points.append(ForecastPoint(step * cycles_a_step, files, nodes, reads, *parts))
+            points.append(
+                ForecastPoint(
+                    cycle=step * cycles_a_step,
+                    files=_range([item.files for item in found]),
+                    nodes=_range([item.nodes for item in found]),
+                    reads=_range([item.reads for item in found]),
+                    times=_times(found, known),
+                    metrics=_metrics(found, known),
+                )
+            )
     return tuple(points), tuple(dict.fromkeys(notes))
 
 
-def _times(
-    draws: Sequence[dict[str, tuple[float, NDArray[np.float64]]]], errors: Mapping[tuple[str, str], float]
-) -> tuple[ForecastTime, ...]:
+def _times(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
     found, error = [], errors.get((SECONDS, ""), 0.0)
-    for name in draws[0]:
-        named = _range([item[name][0] for item in draws])
-        similar = np.concatenate([item[name][1] for item in draws])
+    for name in draws[0].seconds:
+        named = _range([item.seconds[name][0] for item in draws])
+        similar = np.concatenate([item.seconds[name][1] for item in draws])
         low, high = quantiles(similar, (TAIL, 1 - TAIL)).tolist()
         # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
         ends = _widen(min(low, named.low), max(high, named.high), error)
@@ -321,12 +330,10 @@ def _times(
     return tuple(found)
 
 
-def _metrics(
-    draws: Sequence[tuple[Metric, ...]], errors: Mapping[tuple[str, str], float]
-) -> tuple[ForecastMetric, ...]:
+def _metrics(draws: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
     by_key: dict[tuple[str, str], list[float]] = {}
     about: dict[tuple[str, str], Definition] = {}
-    for metric in chain.from_iterable(draws):
+    for metric in chain.from_iterable(item.metrics for item in draws):
         key = (metric.definition.name, metric.subject)
         about.setdefault(key, metric.definition)
         by_key.setdefault(key, [])

@@ -189,10 +189,18 @@ def batch(
         found = find_sources(several(sources), folder.path)
         for path, _ in found:
             inputs.note(path)  # other processes read it: what is printed here must not go there
-        limits, read = _choose_engine(fleet_options)
+        memory_bytes, read = _choose_engine(fleet_options)
         jobs: dict[str, FleetJob] = {}
         for path, ended in found:
-            job = FleetJob(path, str(folder.path.absolute()), *limits, scan_options, ended=ended)
+            job = FleetJob(
+                path=path,
+                folder=str(folder.path.absolute()),
+                memory_bytes=memory_bytes,
+                seconds=fleet_options["timeout_ms"] / 1000,
+                written_bytes=fleet_options["written_bytes"],
+                options=scan_options,
+                ended=ended,
+            )
             jobs.setdefault(job.identifier, job)
         folder.prepare({"sources": len(jobs)})
         documents: dict[str, dict[str, Any]] = {}
@@ -240,17 +248,16 @@ def _check_options(options: dict[str, Any], fleet_options: FleetOptions) -> dict
 
 def _choose_engine(
     options: FleetOptions,
-) -> tuple[tuple[int, float, int | None], Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
-    """Choose the limits of each process (memory, seconds, written bytes) and the engine that runs the jobs."""
+) -> tuple[int, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
+    """Choose the memory of each process and the engine that runs the jobs."""
     workers = default_workers() if options["workers"] is None else options["workers"]
     memory = default_memory_bytes(workers) if options["memory_bytes"] is None else options["memory_bytes"]
-    seconds = options["timeout_ms"] / 1000
     written = options["written_bytes"]
-    if min(memory, seconds, 1 if written is None else written) <= 0:
+    if min(memory, options["timeout_ms"], 1 if written is None else written) <= 0:
         raise UsageError("memory, timeout and written of a batch must be more than 0")
     scheduler, has_dashboard = options["scheduler"], options["dashboard"]
     if scheduler is None and not has_dashboard:
-        return (memory, seconds, written), partial(read_here, workers=workers)
+        return memory, partial(read_here, workers=workers)
     if scheduler not in (None, LOCAL_CLUSTER):
         if has_dashboard or options["workers"] is not None:
             raise UsageError("an existing scheduler has its own workers and its own page")
@@ -258,7 +265,7 @@ def _choose_engine(
             memory = 0  # other machines have memory of their own
     require_dask(has_dashboard=has_dashboard)
     read = partial(read_by_scheduler, address=scheduler or LOCAL_CLUSTER, workers=workers, has_dashboard=has_dashboard)
-    return (memory, seconds, written), read
+    return memory, read
 
 
 def _read_sources(

@@ -271,7 +271,7 @@ class FleetViews:
                     self._create_capture_view(name)
                 except duckdb().Error:
                     # DuckDB takes the columns from the first file.
-                    self._repair_view(name)
+                    self._repair_views([name])
             self._lock()
 
     def close(self) -> None:
@@ -309,7 +309,7 @@ class FleetViews:
                     return run_interruptibly(self._limits, self._connection, work)
             except LayoutscopeError:
                 with self._translate_errors():
-                    if not any(self._repair_view(name) for name in CAPTURE_TABLES if _mentions(sql, name)):
+                    if not self._repair_views([name for name in CAPTURE_TABLES if _mentions(sql, name)]):
                         raise
 
     def _frame(self, sql: str) -> pl.DataFrame:
@@ -431,22 +431,25 @@ class FleetViews:
         with self._translate_errors():
             run_interruptibly(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
-    def _repair_view(self, name: str) -> bool:
-        """Make the view of one table again after a failure; return whether it differs.
+    def _repair_views(self, names: list[str]) -> bool:
+        """Make the views of some tables again after a failure; return whether any differs.
 
         Columns that captures of earlier versions lack are null. If that does not suffice, each file is read, and those
         that cannot be are left out.
         """
-        files, lacking = self._files[name], dict(self._lacking)
-        with suppress(duckdb().Error):
-            self._note_columns(name, files)
+        files, lacking = dict(self._files), dict(self._lacking)
+        for name in names:
+            with suppress(duckdb().Error):
+                self._note_columns(name, files[name])
         if self._lacking != lacking:
             with suppress(duckdb().Error):
-                self._create_capture_view(name)
+                for name in names:
+                    self._create_capture_view(name)
                 return True
-        self._files[name] = [path for path in files if self._is_readable(name, path)]
-        self._create_capture_view(name)
-        return files != self._files[name] or self._lacking != lacking
+        for name in names:
+            self._files[name] = [path for path in files[name] if self._is_readable(name, path)]
+            self._create_capture_view(name)
+        return self._files != files or self._lacking != lacking
 
     def _note_columns(self, name: str, paths: list[str]) -> None:
         """Find out which columns some files lack; only their footers are read."""

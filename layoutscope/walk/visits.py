@@ -345,8 +345,9 @@ class Requests(Struct, frozen=True):
 
 def requests(model: Model) -> Requests:
     """Compute the requests of every node of a layout."""
-    unit = _units(model.nodes, model.driver.page_bytes)
-    owner, device, offset, length = _join_adjacent(*_pieces(model.layout, model.nodes, unit))
+    page_bytes = model.driver.page_bytes
+    unit = _units(model.nodes, page_bytes)
+    owner, device, offset, length = _join_adjacent(*_pieces(model.layout, model.nodes, unit, page_bytes))
     if model.host.node_read_bytes:
         owner, device, offset, length = _cut(owner, device, offset, length, model.host.node_read_bytes)
     start = np.searchsorted(owner, np.arange(int(unit.max(initial=-1)) + 2))
@@ -364,7 +365,9 @@ def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _pieces(layout: VolumeLayout, nodes: NodeTable, unit: I64) -> tuple[I64, NDArray[np.uint8], I64, I64]:
+def _pieces(
+    layout: VolumeLayout, nodes: NodeTable, unit: I64, page_bytes: int
+) -> tuple[I64, NDArray[np.uint8], I64, I64]:
     """Return the pieces of every unit in the order of its bytes: unit, device, image_offset, length_bytes."""
     split = layout.columns("node_fragments")
     split_node = nodes.nodes_of(split["node_row"]).astype(np.int64)
@@ -374,7 +377,9 @@ def _pieces(layout: VolumeLayout, nodes: NodeTable, unit: I64) -> tuple[I64, NDA
     device = np.concatenate([nodes.device[is_whole], split["device"].filled(0)])
     offset = np.concatenate([nodes.image_offset[is_whole], split["image_offset"].data])
     length = np.concatenate([nodes.size_bytes[is_whole], split["length_bytes"].data])
-    order = np.lexsort((node, nodes.node_id[node], unit[node]))
+    order = np.argsort(node, kind="stable")
+    if page_bytes:
+        order = order[np.lexsort((nodes.node_id[node[order]], unit[node[order]]))]
     return unit[node[order]], device[order], offset[order], length[order]
 
 

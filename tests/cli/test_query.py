@@ -295,6 +295,16 @@ def test_columns_that_an_older_capture_has_not_are_null(fleet, name):
     assert {row[2] is None for row in wanted} == {True, False}
 
 
+def test_several_older_tables_in_one_query_cost_no_pass_over_their_files(fleet, monkeypatch):
+    """The columns that the tables of the second capture lack are in the footers of the files."""
+    monkeypatch.setattr(query.FleetViews, "_is_readable", lambda *_: pytest.fail("a whole file was read"))
+    for name, column in (("nodes", "xid"), ("entries", "valence")):
+        for file in capture_of(fleet, "apfs").glob(f"*/{name}.parquet"):
+            pl.read_parquet(file).drop(column).write_parquet(file)
+    found = layoutscope.query(fleet, "SELECT xid FROM nodes UNION ALL SELECT valence FROM entries")
+    assert (found.left_out, found.exit_code) == ((), 0)
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [("nowhere.img", "no such file"), (".", "is not an image"), ("@list", "is not an image"), (__file__, "text file")],

@@ -10,11 +10,15 @@ import pytest
 from layoutscope.aging.trees import (
     BALANCED,
     FIRST,
-    HALF_OF_RECORDS,
     NAME,
     NOWHERE,
     AgingTree,
+    Deleted,
+    Edits,
+    Inserted,
     NodeRule,
+    RecordWrites,
+    SplitRule,
     TreeLevel,
     apply_edits,
     grow_level,
@@ -29,7 +33,7 @@ from tests.unit.native.reference.growth import cut
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)
-NO_RECORDS = NONE, NONE, NONE
+NONE_INSERTED, NONE_DELETED = Inserted(NONE, NONE, NONE), Deleted(NONE, NONE)
 
 
 def level(*bounds):
@@ -46,12 +50,12 @@ def tree(keys, *levels):
 def inserted(*keys):
     """Insert records, one per turn."""
     key = np.array(keys)
-    return (key, np.full(len(key), 10), np.arange(len(key))), (NONE, NONE), NO_RECORDS
+    return Edits(Inserted(key, np.full(len(key), 10), np.arange(len(key))), NONE_DELETED, NONE_INSERTED)
 
 
 def deleted(*keys):
     """Delete records, one per turn."""
-    return NO_RECORDS, (np.array(keys), np.arange(len(keys))), NO_RECORDS
+    return Edits(NONE_INSERTED, Deleted(np.array(keys), np.arange(len(keys))), NONE_INSERTED)
 
 
 def test_a_full_leaf_splits_in_the_middle():
@@ -61,7 +65,7 @@ def test_a_full_leaf_splits_in_the_middle():
     assert [len(item) for item in made.levels] == [2, 1]
     assert made.fill(0)[1].tolist() == [2, 3]
     # Both leaves and the new root are written.
-    assert sorted(touched[0].tolist()) == [0, 1, 2]
+    assert sorted(touched.node.tolist()) == [0, 1, 2]
     assert freed.tolist() == []
     # The second of two leaves loses its only record: one leaf remains, and the root is no longer needed.
     begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
@@ -80,7 +84,7 @@ def test_a_full_leaf_splits_in_the_middle():
 def replaced(*keys):
     """Delete records and insert them again, one per turn."""
     key, turn = np.array(keys), np.arange(len(keys))
-    return (key, np.full(len(key), 10), turn), (key, turn), NO_RECORDS
+    return Edits(Inserted(key, np.full(len(key), 10), turn), Deleted(key, turn), NONE_INSERTED)
 
 
 def two_leaves(*keys):
@@ -106,7 +110,7 @@ def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts,
     assert freed.tolist() == ([101, 200] if begin is None else [])
     if len(counts) > 1:
         # The leaf that lost its first record is written as well.
-        assert {node for node in touched[0].tolist() if node < len(counts)} == ({1} if begin == 10 else {0, 1})
+        assert {node for node in touched.node.tolist() if node < len(counts)} == ({1} if begin == 10 else {0, 1})
 
 
 def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
@@ -127,7 +131,8 @@ def balanced(*keys):
 def passing(key, *gone):
     """Insert a record that is deleted at once, and delete others after it."""
     one = np.array([0])
-    return NO_RECORDS, (np.array(gone, np.int64), one[: len(gone)]), (np.array([key]), np.array([10]), one)
+    deleted = Deleted(np.array(gone, np.int64), one[: len(gone)])
+    return Edits(NONE_INSERTED, deleted, Inserted(np.array([key]), np.array([10]), one))
 
 
 @for_each(
@@ -162,7 +167,8 @@ def test_a_node_above_begins_with_its_first_new_leaf():
     # The old record makes room for the new one; two successive temporary names split a leaf only once.
     names = np.array([12, 14])
     turn = np.arange(2)
-    twice = (names, np.full(2, 10), turn), (names, turn), (*np.array([[11, 11], [10, 10], [0, 1]]),)
+    passes = Inserted(np.array([11, 11]), np.array([10, 10]), turn)
+    twice = Edits(Inserted(names, np.full(2, 10), turn), Deleted(names, turn), passes)
     made, touched, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), twice, np.zeros(2, np.int64))
     assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
     assert made.list_new_nodes(touched).tolist() == [1]
@@ -183,10 +189,11 @@ def test_growing_at_the_end_gives_as_many_leaves_as_the_driver_makes(batches):
     size = rng.integers(3, 15, 3000)
     made = replace(tree([], new_level()), leaf=NodeRule(100, balances=True), index=NodeRule(100, balances=True))
     for part in np.array_split(np.arange(3000), batches):
-        (key, _, turn), *others = inserted(*part.tolist())
-        made, _, _ = apply_edits(made, ((key, size[part], turn), *others), np.zeros(len(part), np.int64))
+        edits = inserted(*part.tolist())
+        edits = edits._replace(inserted=edits.inserted._replace(size=size[part]))
+        made, _, _ = apply_edits(made, edits, np.zeros(len(part), np.int64))
     assert made.fill(0)[0].max() <= 100
-    exact = grow_level(writes(range(3000), more=size), (100, BALANCED, 0, 0))
+    exact = grow_level(writes(range(3000), more=size), SplitRule(100, BALANCED))
     assert len(made.levels[0]) == len(exact.born)
 
 
@@ -228,13 +235,13 @@ def test_space_is_taken_and_given_back():
     assert space.take(2).tolist() == [5, 7]
 
 
-HALF = 40, HALF_OF_RECORDS, 0, 1
+HALF = SplitRule(40, stays_at_cut=True)
 
 
 def writes(record, more=10, lost=0, batch=0):
     """Return successive writes."""
     columns = np.broadcast_arrays(np.asarray(record), more, lost, np.arange(len(record)), batch)
-    return tuple(column.astype(np.int64) for column in columns)
+    return RecordWrites(*(column.astype(np.int64) for column in columns))
 
 
 def leaves(made):
@@ -248,7 +255,7 @@ def leaves(made):
         (range(9, -1, -1), HALF, [4, 2, 2, 2]),  # the new node takes the upper half, and the first gets the next ones
         ([0, 9, 1, 8, 2, 7, 3, 6, 4, 5], HALF, [2, 4, 2, 2]),  # nodes that were split get further records
         ([0, 1, 3, 4, 2], HALF, [3, 2]),  # between the second and the third of four
-        ([0, 1, 3, 4, 2], (40, HALF_OF_RECORDS, 0, 0), [2, 3]),
+        ([0, 1, 3, 4, 2], SplitRule(40), [2, 3]),
     ],
 )
 def test_where_records_go_when_their_node_is_full(order, rule, expected):
@@ -259,12 +266,12 @@ def test_records_at_the_cut():
     """Balanced nodes fill up, and a record at the cut begins its node."""
     # Three of five 10-byte records go to a new node before the full one, which then takes one more record.
     # The ninth finds no room so: another new node between both gets three.
-    made = grow_level(writes(range(9)), (40, BALANCED, 0, 0))
+    made = grow_level(writes(range(9)), SplitRule(40, BALANCED))
     assert leaves(made) == [4, 3, 2]
     assert made.born.tolist() == [4, 8, 0]
-    assert set(leaves(grow_level(writes(range(40)), (40, BALANCED, 0, 0)))[:-2]) == {4}
+    assert set(leaves(grow_level(writes(range(40)), SplitRule(40, BALANCED)))[:-2]) == {4}
     # Later searches find it there: a record after it is stored in the same node.
-    rule = (40, HALF_OF_RECORDS, 0, 0)
+    rule = SplitRule(40)
     made = grow_level(writes([0, 1, 4, 5, 2, 3]), rule)
     assert made.node.tolist() == [0, 0, 1, 1, 1, 1]
     assert made.first.tolist() == [0, 2]
@@ -276,16 +283,15 @@ def test_a_share_of_the_room_stays_with_the_record_that_goes_beyond_it(room, les
 
     With 2-byte offsets for four records, three records of 8 bytes remain below 25 - 8 bytes.
     """
-    assert cut((40, room, less, 0), [10, 10, 10, 10], place) == stays
+    assert cut(SplitRule(40, room, less), [10, 10, 10, 10], place) == stays
 
 
 def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
     """Three records that grow by two bytes fit into 40 bytes, unless each leaves its old ten bytes unused."""
     filled, longer = writes([0, 1, 2]), writes([0, 1, 2], more=2)
-    both = [np.concatenate(pair) for pair in zip(filled, longer, strict=True)]
+    both = RecordWrites(*(np.concatenate(pair) for pair in zip(filled, longer, strict=True)))
     assert leaves(grow_level(both, HALF)) == [3]
-    both[2] = np.array([0, 0, 0, 10, 10, 10])
-    assert leaves(grow_level(both, HALF)) == [2, 1]
+    assert leaves(grow_level(both._replace(lost=np.array([0, 0, 0, 10, 10, 10])), HALF)) == [2, 1]
 
 
 def test_levels_grow_as_their_nodes_are_split_off():
@@ -304,7 +310,7 @@ def test_every_record_lies_in_one_node_and_nodes_are_never_too_full():
     """Records of all sizes are inserted in random order by both rules; nodes are in key order."""
     rng = np.random.default_rng(7)
     order, size = rng.permutation(2000), rng.integers(3, 15, 2000)
-    for rule in ((100, HALF_OF_RECORDS, 0, 1), (100, 50, 0, 0)):
+    for rule in (SplitRule(100, stays_at_cut=True), SplitRule(100, room_bytes=50)):
         made = grow_level(writes(order, more=size[order]), rule)
         assert (np.diff(made.node) >= 0).all()
         assert np.bincount(made.node, size).max() <= 100

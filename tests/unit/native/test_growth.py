@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.aging import trees
-from layoutscope.aging.trees import BALANCED, GROW_LEVEL, HALF_OF_RECORDS, RecordWrites
+from layoutscope.aging.trees import BALANCED, GROW_LEVEL, HALF_OF_RECORDS, RecordWrites, SplitRule
 from layoutscope.structs.native import RefusedError
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.growth import plain_grown
 
-RULES = st.tuples(
+RULES = st.builds(
+    SplitRule,
     st.integers(30, 200),
     st.one_of(st.just(BALANCED), st.just(HALF_OF_RECORDS), st.integers(0, 120)),
     st.integers(0, 3),
-    st.integers(0, 1),
+    st.booleans(),
 )
 
 
@@ -28,7 +29,7 @@ def writes(draw) -> RecordWrites:
     count, again = draw(st.integers(1, 60)), draw(st.integers(0, 40))
     order = rng.permutation(count) if draw(st.booleans()) else np.arange(count)
     longer = rng.integers(0, 10, again)
-    return (
+    return RecordWrites(
         np.concatenate([order, rng.integers(0, count, again)]),
         np.concatenate([rng.integers(1, 40, count), longer]),
         np.concatenate([np.zeros(count, np.int64), rng.integers(0, 20, again)]),
@@ -61,8 +62,8 @@ def test_the_same_grows(written, rule):
     """
     twin = plain_grown(written, rule)
     assert same(trees.grow_level(written, rule), twin)
-    count = int(written[0].max()) + 1
-    fenced = Fenced(*written, *work_space(count, count + 1, count, 3 * len(written[0]) + count + 1))
+    count = int(written.record.max()) + 1
+    fenced = Fenced(*written, *work_space(count, count + 1, count, 3 * len(written.record) + count + 1))
     found = GROW_LEVEL.attempt(*fenced.copies[:5], *rule, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
@@ -75,7 +76,7 @@ def test_the_same_grows(written, rule):
 def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
     """With any number replaced and any end cut off, nothing outside is touched; accepted input gives right results."""
     sound = data.draw(writes())
-    count = int(sound[0].max()) + 1
+    count = int(sound.record.max()) + 1
     space = work_space(count, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99)))
     given = spoil(data.draw, [*sound, *space])
     if data.draw(st.booleans()):
@@ -85,15 +86,15 @@ def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
     if found is not None and len(given[0]):
-        twin = plain_grown(given[:5], numbers)
+        twin = plain_grown(RecordWrites(*given[:5]), SplitRule(*numbers))
         assert (found, fenced.copies[6].tolist()) == (len(twin.born), twin.node.tolist())
 
 
 def test_a_level_of_nearly_empty_nodes_gets_more_room():
     """One record of a full node stays, so there are ten times as many nodes as their bytes need."""
     none, count = np.zeros(300, np.int64), 300
-    written = np.arange(count), np.ones(count, np.int64), none, np.arange(count), none
-    rule = 40, 0, 0, 1
+    written = RecordWrites(np.arange(count), np.ones(count, np.int64), none, np.arange(count), none)
+    rule = SplitRule(40, room_bytes=0, stays_at_cut=True)
     ours, theirs = trees.grow_level(written, rule), plain_grown(written, rule)
     assert len(ours.born) > 4 * count // 40 + 2
     assert same(ours, theirs)
@@ -104,6 +105,6 @@ def test_records_without_a_size_are_an_error(spoilt):
     """No driver writes a level with such records."""
     record = np.array([0, 1, 3, 2]) if spoilt.endswith("size") else np.array([0, 1, 3, 3])
     more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
-    written = record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64)
+    written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))
     with pytest.raises(RefusedError, match="grow_level"):
-        trees.grow_level(written, (20, HALF_OF_RECORDS, 0, 1))
+        trees.grow_level(written, SplitRule(20, stays_at_cut=True))

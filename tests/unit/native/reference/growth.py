@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 def cut(rule: SplitRule, sizes: list[int], place: int) -> int:
     """Return how many records of a full node stay, from their sizes and the position of the next record."""
-    _, room_bytes, less_per_record, _ = rule
-    if room_bytes < 0:
+    if rule.room_bytes < 0:
         return len(sizes) - len(sizes) // 2
-    beyond = room_bytes - less_per_record * len(sizes)
-    filled = (size - less_per_record for size in sizes)
+    beyond = rule.room_bytes - rule.less_per_record * len(sizes)
+    filled = (size - rule.less_per_record for size in sizes)
     kept = next((turn for turn, end in enumerate(accumulate(filled), 1) if end > beyond), len(sizes))
     kept = min(kept, len(sizes) - 1)
     return max(kept - (place < kept), 1)
@@ -31,8 +30,7 @@ class Nodes:
 
     def __init__(self, num_records: int, rule: SplitRule) -> None:
         self.rule = rule
-        self.capacity_bytes, room_bytes, _, self.stays_at_cut = rule
-        self.balances = room_bytes == BALANCED
+        self.balances = rule.room_bytes == BALANCED
         self.size = [0] * num_records
         self.held: list[list[int]] = [[]]
         self.load, self.lost = [0], [0]
@@ -74,12 +72,12 @@ class Nodes:
             self.first[at] = self.held[node][0]
 
     def _is_too_full(self, node: int, more: int) -> bool:
-        return self.load[node] + self.lost[node] + more > self.capacity_bytes and len(self.held[node]) > 1
+        return self.load[node] + self.lost[node] + more > self.rule.capacity_bytes and len(self.held[node]) > 1
 
     def _spread(self, at: int, when: int, batch: int) -> None:
         """Make room in an overfull node: in the previous node, or else in a new one before it."""
         node = self.order[at]
-        while self.load[node] > self.capacity_bytes and len(self.held[node]) > 1:
+        while self.load[node] > self.rule.capacity_bytes and len(self.held[node]) > 1:
             if at and self._balance(at, is_new=False):
                 self._take(self.order[at - 1], when, batch)
                 return
@@ -98,8 +96,8 @@ class Nodes:
         before = list(accumulate(sizes, initial=self.load[left]))
         behind = [self.load[left] + self.load[right] - each for each in before]
         number = next(turn for turn, (one, other) in enumerate(zip(before, behind, strict=True)) if one >= other)
-        number = max(number - (before[number] > self.capacity_bytes), int(is_new), 0)
-        if not is_new and behind[number] > self.capacity_bytes:
+        number = max(number - (before[number] > self.rule.capacity_bytes), int(is_new), 0)
+        if not is_new and behind[number] > self.rule.capacity_bytes:
             return False
         self.held[left] += self.held[right][:number]
         del self.held[right][:number]
@@ -130,7 +128,7 @@ class Nodes:
         self.born.append(when)
         self.batch.append(-1)
         self._take(new, when, batch)
-        goes = place > stay or (place == stay and not (is_new and self.stays_at_cut))
+        goes = place > stay or (place == stay and not (is_new and self.rule.stays_at_cut))
         begins = self.held[new][0]
         self.first.insert(at + 1, min(begins, record) if goes else begins)
         self.order.insert(at + 1, new)
@@ -147,7 +145,7 @@ class Nodes:
 
 def plain_grown(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Grow a level in Python; the reference for the kernel."""
-    nodes = Nodes(int(writes[0].max(initial=-1)) + 1, rule)
+    nodes = Nodes(int(writes.record.max(initial=-1)) + 1, rule)
     for each in zip(*(column.tolist() for column in writes), strict=True):
         nodes.write(*each)
     by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T

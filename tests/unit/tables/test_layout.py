@@ -126,7 +126,7 @@ def test_a_table_is_the_same_as_arrays_and_as_a_frame():
         assert back[name].to_list() == made[name].to_list() == frame[name].to_physical().to_list()
 
 
-def test_words_of_tables():
+def test_words_are_numbered_once_over_all_tables():
     """Words are numbered by rows, each once."""
     # The second table has its words in another order.
     first, second = (

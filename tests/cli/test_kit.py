@@ -536,7 +536,7 @@ def test_the_text_has_the_rows_for_the_table_and_what_the_leaves_tell(run, packe
     ],
 )
 def test_the_drive_is_that_of_its_model(run, packed, files, model, calibration, said):
-    """A profile that matches, else the usual one of the kind; a calibration that tells nothing is not used."""
+    """A profile that matches, else the usual one of the kind; a calibration without results is not used."""
     known = {"physical.plist": plistlib.dumps({"MediaName": model, "SolidState": True})}
     known |= {"calibration.csv": calibration} if calibration else {}
     assert said in " ".join(run("validate", packed(files | known)).stdout.split())

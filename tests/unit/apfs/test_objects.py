@@ -193,7 +193,7 @@ FS = 0xD
 def test_how_far_the_reaping_of_an_object_has_come(kind, flags, state, has_phase, wrong):
     """A deleted object map and a volume have a phase; a snapshot that is cleaned up does not.
 
-    What is wrong with the state is told at byte 112, after the head.
+    Findings about the state are at byte 112, after the head.
     """
     body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, len(state)) + state
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -219,7 +219,7 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
     "first, stop, room, entry, count, wrong",
     [
         *((0, 2, 18, entry, 10 + entry[2], None) for entry in ((100, 1000, 1), (100, 1000, 50), (149, 1000, 1))),
-        # Entries that leave the cache or begin on the main device are told at byte 64, after the head.
+        # Entries that leave the cache or begin on the main device are reported at byte 64, after the head.
         *((0, 2, 18, (100, 1000, count), 10, ("record-invalid", 64)) for count in (51, 2**64 - 1)),
         *((0, 2, 18, entry, 10, ("record-invalid", 64)) for entry in ((99, 1000, 1), (149, 1000, 2), (120, 999, 1))),
         (0, 2, 18, (150, 1000, 1), 10, ("record-invalid", 64)),

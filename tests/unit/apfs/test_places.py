@@ -153,7 +153,7 @@ def test_superblocks_are_looked_for_near_the_start(place, start):
 
 
 def test_starts_and_superblocks_that_are_lost():
-    """Each is told at its place."""
+    """Each gives a finding at its address."""
     source = disk(LARGE + SIZE, (LARGE + 512 + 2 * LARGE, superblock()))
     found = probe_near(Window(source, LARGE, SIZE))
     (finding,) = found.findings

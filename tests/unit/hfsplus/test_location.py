@@ -487,7 +487,7 @@ def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
 
 
 def test_counts_and_forks_that_contradict_the_volume():
-    """Both are told by their addresses."""
+    """Both give findings at their addresses."""
     # The finding is at byte 48 of the header.
     volume = open_volume(disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0)
     read_free_runs(volume, fork((5, 1), size=8))

@@ -40,7 +40,7 @@ def set_back(path, before):
 
 
 def test_two_images_of_one_name_size_and_time_are_two(tmp_path):
-    """Neither another file nor one that is written anew, with its time set back, is the image that is kept."""
+    """Neither another file nor a rewritten one, with its time set back, is taken for the cached image."""
     places = [tmp_path / name for name in ("one", "two")]
     for byte, place in enumerate(places, 1):
         place.mkdir()

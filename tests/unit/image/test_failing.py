@@ -64,7 +64,7 @@ def test_a_request_that_fails_loses_the_sector_alone():
 
 
 def test_what_fails_is_not_lost_beside_it():
-    """Failures are asked for once, and lose nothing beside them."""
+    """A failing sector is read once, and its neighbours are kept."""
     # A failing disk takes time for each attempt, so the second read makes none.
     disk = Disk((4096, 8192))
     source = FailingSource(disk)

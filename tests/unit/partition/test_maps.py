@@ -1,4 +1,4 @@
-"""Volumes in partition maps and on disks without one, and what is told of the maps."""
+"""Volumes in partition maps and on disks without one, and findings about the maps."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_copies_of_a_gpt_and_the_record_before_it(change, expected, findings):
 
 
 def test_cut_images_and_protective_records():
-    """A missing end is told, a protective record is none."""
+    """A missing end is a finding; a protective record is not a partition."""
     # Without the last MiB, the backup is missing and the second partition, which ends at 4,096,512, is cut.
     disk = two_partitions()
     del disk.data[3 * MIB :]

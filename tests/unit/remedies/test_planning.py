@@ -144,7 +144,6 @@ def test_a_plan_lists_what_helps_what_does_not_and_what_is_uncertain(planned, ap
 
 
 def test_a_plan_reports_damage_few_reads_and_refusals(apfs, planned):
-    """Damage, few reads and refusals are told."""
     # A plan for the readable part says so and plans no copy; a plan for a whole volume does not mention damage.
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])

@@ -33,7 +33,7 @@ REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "
 
 
 def test_addresses_and_rows_that_are_none():
-    """Empty tables keep their columns, and what is none becomes null."""
+    """Empty tables keep their columns, and unknown addresses become null."""
     for name, columns in TABLES.items():
         frame = build_table(name, {}).frame
         assert frame.columns == [column.name for column in columns]

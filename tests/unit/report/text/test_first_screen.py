@@ -296,7 +296,7 @@ def test_the_longest_screen_fits(results, is_damaged, details):
 
 
 def test_strips_show_where_nodes_are():
-    """A mark stands for a piece of the stretch with nodes."""
+    """Each mark shows a piece of the stretch with nodes."""
     # Nodes are in the first and last of 48 pieces; these are marked, the piece with more nodes higher.
     made = layout(nodes=leaves(0, 1, 2, 47 * 4), size_bytes=48 * 4 * NODE)
     assert list(strips(volumes_of(made).volumes[0], ".123")) == ["0 3" + "." * 46 + "1 768 KiB"]

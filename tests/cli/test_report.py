@@ -16,7 +16,6 @@ from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, draw_strip
 from layoutscope.units import format_seconds, format_share
 from tests.cli.conftest import IMAGES
 
-DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
 SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\"'"
 

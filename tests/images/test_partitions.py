@@ -50,7 +50,6 @@ from layoutscope.partition.filevault import unlock_volumes
 from tests.conftest import cache_dir, shared_dir
 from tests.unit.partition.builders import HFS, Disk, apm, gpt_disk, gpt_entry, mbr
 
-KINDS = {"HFS+": "hfsplus", "HFSX": "hfsplus", "APFS": "apfs"}
 DRIVER = {
     # name: (map, bytes of the first sector, bytes in all, file system), read with sleuthkit's mmls in 512-byte sectors
     "gpt-both.img": [("GPT", 2048, 57344, "HFS+"), ("GPT", 59392, 57344, "APFS")],

@@ -899,7 +899,7 @@ def group(tmp_path):
     return path
 
 
-def test_a_volume_group_is_told_with_its_firmlinks(group):
+def test_a_volume_group_is_shown_with_its_firmlinks(group):
     """The container names the members with their roles, and each member its group.
 
     Folders of the system volume that show folders of the data volume are counted.

@@ -229,7 +229,7 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
         *((*list_, (100, 1000, 1), 0, ("structure-invalid", 48)) for list_ in ((2, 1, 18), (0, 3, 2), (0, 19, 19))),
     ],
 )
-def test_entries_of_the_cache_lie_in_it_and_in_their_list(first, stop, room, entry, count, wrong):
+def test_entries_of_the_cache_are_within_it_and_within_their_list(first, stop, room, entry, count, wrong):
     """A block of 512 bytes holds the 64-byte head and 18 entries of 24 bytes; the second one has ten blocks."""
     block = cache_list(first, stop, room, [entry, (110, 1005, 10), *[(100, 1000, 0)] * 16])
     container = container_of({2: block}, {9: (2, 1)}, superblock=SimpleNamespace(fusion_wbc=CACHE))

@@ -128,7 +128,7 @@ def test_copies_that_confirm_each_other():
     assert find_volume_starts(disk(SIZE, *parts)) == [(0, SIZE, ())]
 
 
-def test_containers_one_behind_the_other():
+def test_contiguous_containers_are_both_found():
     """The second begins where the first ends."""
     parts = [(at + place, superblock()) for at in (512, 512 + SIZE) for place in (0, 2 * LARGE)]
     assert find_volume_starts(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
@@ -202,7 +202,7 @@ def test_superblocks_that_are_none(changed, reason):
         ({2: 5}, 100 / LARGE, None),
     ],
 )
-def test_superblocks_behind_block_0(blocks, size, expected):
+def test_superblocks_after_block_0_are_found(blocks, size, expected):
     """The newest superblock in 511 blocks of 4 KiB is taken."""
     parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
     source = MemorySource(disk(512 + 520 * LARGE, *parts).read(0, 512 + round(size * LARGE)))

@@ -350,7 +350,7 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
     )
 
 
-def test_a_copy_that_differs_or_is_missing_is_told():
+def test_a_copy_that_differs_or_is_missing_is_reported():
     """The finding is where the copy is, or should be."""
     # Block counts, byte 44, and version, byte 2, must agree; file counts and clump sizes may differ.
     for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):

@@ -193,7 +193,7 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     assert is_unusable(tree, damaged).tolist() == [False, False, "kind" in changed, False]
 
 
-def test_damage_is_told_at_its_place():
+def test_damage_is_reported_at_its_place():
     """Pointers, roots and header nodes."""
     # The root's second record leads to node 9 of four; leaf 2 is found along the chain all the same.
     root = node([pointer(7, 3), pointer(9, 9)], kind=INDEX, height=2, size=SIZE)

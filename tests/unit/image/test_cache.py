@@ -258,7 +258,7 @@ def sparse(path):
 
 
 @pytest.mark.parametrize("change", ["byte", "hole", "length", "seal", "times"])
-def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, monkeypatch, change):
+def test_a_cached_image_that_was_changed_is_decompressed_again(tmp_path, monkeypatch, change):
     """Writing to it, or to its seal, does not change what is read, even if sizes and times are unchanged.
 
     It is decompressed again, and the next use finds it whole.

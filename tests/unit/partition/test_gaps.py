@@ -102,7 +102,7 @@ def volume() -> bytes:
     return bytes(render(VOLUME)[0].to_bytearray())
 
 
-def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
+def test_check_and_scan_report_where_the_volume_is(tmp_path, volume):
     """The second volume is named with its size and the option that reads it; it is not damage.
 
     The first screen has a line about it, except for a volume that was requested.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,37 +10,14 @@ import polars as pl
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.scan import scan
-from layoutscope.report.map.scans import disks
 from layoutscope.zstd import zstd
 
 if TYPE_CHECKING:
-    from layoutscope.report.map.scans import MapDisk
     from layoutscope.results.scan import ScanResult
-    from tests.browser.conftest import Visit
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 DESTROYED = slice(3, 40, 9)
 """Leaves of the file-system tree that are overwritten on the damaged disk."""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A page of one of the kinds, open in the browser."""
-
-    name: str
-    results: list[ScanResult]
-    path: Path
-    seen: Visit
-
-    @property
-    def disks(self) -> list[MapDisk]:
-        """Return the disks on the page."""
-        return disks(self.results)
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether any volume can be listed: the locked one cannot."""
-        return self.name != "locked"
 
 
 def nodes_of(result: ScanResult) -> pl.DataFrame:

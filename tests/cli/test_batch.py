@@ -425,7 +425,7 @@ def test_a_scheduler_that_is_killed_costs_what_was_under_way(tmp_path):
 
 
 @pytest.mark.full
-def test_what_a_lost_worker_or_one_of_another_version_brings_counts_not(tmp_path):
+def test_rows_of_a_late_worker_or_of_another_version_do_not_count(tmp_path):
     """A resumed batch has cleared unfinished work, so a late worker changes nothing; rows of two versions never mix."""
     layoutscope.batch(HFS, tmp_path / "fleet", drives=[])
     folder = FleetFolder(tmp_path / "fleet")

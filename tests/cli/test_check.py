@@ -33,7 +33,7 @@ def test_oddities_of_other_systems_are_no_damage(run, reference_image, name):
     assert (result.exit_code, document["is_clean"]) == (0, True)
 
 
-def test_damage_is_told_with_code_address_and_meaning(run, cut_off, image):
+def test_damage_is_reported_with_code_address_and_meaning(run, cut_off, image):
     """A truncated image is not clean; each finding has a documented code, and the worst have a location."""
     result = run("check", cut_off, "--json")
     document = json.loads(result.stdout)

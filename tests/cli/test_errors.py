@@ -200,8 +200,8 @@ predict IMAGE --placement unknown --start /Users: one order that covers the whol
 predict IMAGE --order all --what-if ssd: one order
 predict IMAGE --order all --ncdu costs: one order
 trace IMAGE --order all: unknown order 'all'
-plan IMAGE --order names: names
-plan IMAGE --drive no-such-drive: no-such-drive
+plan IMAGE --order names: unknown order 'names'
+plan IMAGE --drive no-such-drive: unknown drive profile 'no-such-drive'
 plan IMAGE --drive '': unknown drive profile ''. Choose from:
 plan IMAGE --start-offset far: 'far' is not a number of bytes
 plan IMAGE --lasts 0: 0 is not in the range x>=1
@@ -210,7 +210,7 @@ forecast IMAGE --workload replaec: unknown workload 'replaec' (did you mean 'rep
 forecast IMAGE --share 0: more than 0 and at most 1: it is 0
 forecast IMAGE --share 1.5: it is 1.5
 forecast IMAGE --seeds 65: 65 is not in the range 1<=x<=64
-forecast IMAGE --drive nosuch: nosuch
+forecast IMAGE --drive nosuch: unknown drive profile 'nosuch'
 export x --table nods: did you mean 'nodes'?
 export IMAGE --table chairs: unknown table 'chairs'
 export IMAGE --table nodes --format xls: unknown format 'xls'
@@ -230,10 +230,10 @@ inspect IMAGE --node catalog:999999: no node catalog:999999
 inspect IMAGE --at 1TiB: is outside the image
 inspect IMAGE --cnid 4000000000: no file with the number
 inspect IMAGE --path /no/such: no file at '/no/such'
-check IMAGE --json --format csv: layoutscope:
-check IMAGE --explain --json: layoutscope:
-check IMAGE --rule no-such-rule: layoutscope:
-check IMAGE --format xml: layoutscope:
+check IMAGE --json --format csv: --json and --format csv contradict each other
+check IMAGE --explain --json: --explain needs text output: json was chosen
+check IMAGE --rule no-such-rule: there is no finding code 'no-such-rule'
+check IMAGE --format xml: unknown format 'xml'. Choose from: text, json, csv, sarif
 """
 """Command lines that cannot be, and the reason."""
 

@@ -99,7 +99,7 @@ def test_every_verb_tells_what_it_read_and_wrote(run, disk, tmp_path, verb):
     assert {each["path"]: each["sha256"] for each in told["written"]} == {str(path): sha256(path) for path in written}
 
 
-def test_times_and_words_are_told(shell, disk, tmp_path):
+def test_times_and_the_command_line_are_recorded(shell, disk, tmp_path):
     """The command can be run again from the report, without its password; the text has the same facts, one per line."""
     before = datetime.now(UTC) - timedelta(seconds=1)
     text, document = tmp_path / "a.txt", tmp_path / "a.json"
@@ -161,7 +161,7 @@ def test_both_images_of_a_set_are_hashed(run, tmp_path):
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_an_image_that_changes_meanwhile_is_told(run, disk, tmp_path, monkeypatch, is_there):
+def test_an_image_that_changes_meanwhile_is_reported(run, disk, tmp_path, monkeypatch, is_there):
     """Another program writes between the two hashes, or the disk is unplugged: exit 1, and the file is named."""
     from layoutscope.api import scan as verb
 

@@ -498,7 +498,7 @@ def test_every_walk_meets_its_prediction(scored, files):
         assert walk["is_hit"] is True
 
 
-def test_the_text_has_the_rows_for_the_table_and_what_the_leaves_tell(run, packed, scored, files, apfs_image):
+def test_the_text_has_the_rows_for_the_table_and_the_counts_of_leaves(run, packed, scored, files, apfs_image):
     """What it was made on, and a row per workload; transactions and leaves are counted from the table of nodes."""
     nodes = layoutscope.read_layouts(apfs_image)[1].nodes.filter(tree="fs", kind="leaf", state="live")
     counts = nodes.group_by("xid").len()["len"]
@@ -536,7 +536,7 @@ def test_the_text_has_the_rows_for_the_table_and_what_the_leaves_tell(run, packe
     ],
 )
 def test_the_drive_is_that_of_its_model(run, packed, files, model, calibration, said):
-    """A profile that matches, else the usual one of the kind; a calibration that tells nothing is not used."""
+    """A profile that matches, else the usual one of the kind; a calibration without results is not used."""
     known = {"physical.plist": plistlib.dumps({"MediaName": model, "SolidState": True})}
     known |= {"calibration.csv": calibration} if calibration else {}
     assert said in " ".join(run("validate", packed(files | known)).stdout.split())

@@ -83,7 +83,7 @@ def damaged(tmp_path):
 
 
 def test_a_damaged_volume_is_predicted_and_planned_as_far_as_it_was_read(run, damaged):
-    """Lost data are in no time. The plan says so first, and has no copy, which would lose the rest; a sound one has."""
+    """Times leave out lost data. The plan says so first and proposes no copy, unlike the plan for a sound volume."""
     left_out = "was read, with 2 errors. The times do not include what is missing.\n"
     for order in ("fts", "all"):
         words = ("--order", order, "--drive", "sata-ssd")

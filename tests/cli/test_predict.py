@@ -157,7 +157,7 @@ def test_half_of_a_set_says_what_is_missing(run, reference_image):
 
 
 def test_the_time_comes_before_what_explains_it(run, image):
-    """Times precede the drive's figures and the share of sequential reads; without an arm there are no moves."""
+    """The drive's figures and the share of sequential reads follow the times. A drive without an arm moves none."""
     words = ("predict", image, "--host", "linux", "--top", "0", "--drive")
     disk, flash = (run(*words, drive).stdout for drive in ("generic-7200", "sata-ssd"))
     parts = ("as on linux", "predicted times", "start where the previous one ended", "of processor time", "its tracks")

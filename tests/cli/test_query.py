@@ -266,7 +266,7 @@ def test_a_capture_that_means_harm_is_left_out_and_named(fleet, how):
 
 
 def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
-    """Columns of a later version are null; a file that is not a table is named; without tables there is no query."""
+    """Columns that it lacks are null. Errors name a file that is not a table, a missing table and a foreign batch."""
     pl.read_parquet(fleet / "volumes.parquet").drop("features").write_parquet(fleet / "volumes.parquet")
     assert rows(fleet, "SELECT DISTINCT features FROM volumes") == [(None,)]
     (fleet / "metrics.parquet").write_bytes(b"PAR1 and nothing else PAR1")

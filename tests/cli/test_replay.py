@@ -164,7 +164,7 @@ def test_unit_start_device_and_process_can_be_given(score, walk):
     assert "whatever the unit and the start among those tried: the image is of another disk" in problem
 
 
-def test_times_are_held_against_the_drive_and_the_host(score, walk, apfs_image):
+def test_times_are_compared_with_the_drive_and_the_host(score, walk, apfs_image):
     """Written with this drive's times the ratio is 1, read by read and in total; a slower host takes longer."""
     document = score(fs_usage_lines(*walk), "--drive", "generic-5400-2.5")
     same, slower = document["measured"]
@@ -244,7 +244,7 @@ def replayed(run, tmp_path):
     return get
 
 
-def test_the_time_of_the_drive_as_its_profile_stands(replayed, run, tmp_path):
+def test_the_time_of_the_drive_is_that_of_its_profile(replayed, run, tmp_path):
     """10.8 ms for the first read, 10.0 for the second (see tests/unit/drive/test_closed_forms.py)."""
     found = replayed("--buffer", "off")
     assert found["nominal_s"] == pytest.approx(0.0208, abs=1e-6)

@@ -16,7 +16,6 @@ from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, draw_strip
 from layoutscope.units import format_seconds, format_share
 from tests.cli.conftest import IMAGES
 
-DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
 SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\"'"
 
@@ -80,7 +79,7 @@ def test_drives_are_called_as_on_every_other_page():
     assert "1,000 entries on mine</h3>" in page
 
 
-def test_time_is_split_into_reads_beside_the_state_of_a_volume():
+def test_time_is_split_into_reads_next_to_the_state_of_a_volume():
     """500 reads in 5 s for 1,000 entries are 10 ms each; damaged volumes are called so before all numbers."""
     page = fleet_page(fleet_of(card("many", status="damaged", seconds=5.0, reads=500), card("none", reads=None)))
     rows = re.findall(r'<tr id="v(\d)">(.*?)</tr>', page)

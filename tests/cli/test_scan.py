@@ -467,7 +467,7 @@ def test_a_volume_that_is_chosen_is_not_asked_for(run, several, tmp_path):
     assert len(read_layouts(several)) == 4
 
 
-def test_a_trace_that_is_none_is_told_as_other_files_are(run, tmp_path):
+def test_a_file_that_is_not_a_trace_is_refused_as_other_files_are(run, tmp_path):
     """A missing file in one line. Without a given format all that were tried are named; with one, only that one."""
     result = run("replay", tmp_path / "nothing.csv")
     told = f"layoutscope: {tmp_path / 'nothing.csv'}: no such file or directory\n"

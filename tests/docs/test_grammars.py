@@ -202,7 +202,7 @@ MANIFEST = json.loads((GENERATED / "MANIFEST.json").read_text())
 
 
 def test_manifest_names_every_grammar_and_every_output():
-    """The hashes are those of the grammars and the generated files as they stand, and there is no other file."""
+    """The manifest lists exactly the grammars and the generated files, with their current hashes."""
     hashes = lambda paths: {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}  # noqa: E731
     outputs = (path for path in GENERATED.iterdir() if path.is_file() and path.name != "MANIFEST.json")
     assert (MANIFEST["grammars"], MANIFEST["outputs"]) == (hashes(GRAMMARS), hashes(outputs))

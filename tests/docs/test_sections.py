@@ -31,7 +31,7 @@ nine   a square
 
 @pytest.fixture
 def sections(monkeypatch):
-    """Return the extension of the pages, which stands where Sphinx looks for it."""
+    """Return the extension of the pages, where Sphinx looks for it."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     import sections
 

@@ -67,7 +67,7 @@ def _of_usual(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _of_whole(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     image = (case.name, *case.options)
-    # Several images are no Fusion set; what opens one of them is no fault with the others.
+    # Several images cannot have a second device. A password that opens one of them is valid with the others.
     second = case.options.index("--second") if "--second" in case.options else len(case.options)
     pair = (case.name, case.partner, *case.options[:second], *case.options[second + 2 :])
     yield from _of_usual(case)

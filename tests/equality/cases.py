@@ -26,9 +26,9 @@ QUICK_WHOLE = {
     *("hfsplus-journal-pending-transactions.img", "hfsplus-gpt.img", "hfsplus-overflow.img", "hfsplus-odd-names.img"),
     *("hfsplus-case-sensitive.img", *QUICK_REFERENCES),
 }
-"""The images of the quick set of which everything is asked."""
+"""Images of the quick set on which all commands run."""
 WRITTEN_AT = 1_577_836_800
-"""When images were changed, as far as the file system knows: results may tell of it."""
+"""The modification time that all images get, because results may contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Case:
     """An image by its name in the folder of images, and how it is asked about."""
 
     name: str
-    # whole: everything is asked; usual: what is asked of every volume; fault: how damage is told; refused: how each
-    # verb refuses; words: what needs no image; batch: many images at once.
+    # Which commands run on it. whole: all of them; usual: those that suit every volume; fault: those that report
+    # damage; refused: each verb, which refuses it; words: those that need no image; batch: those on many images.
     kind: str = "whole"
     options: tuple[str, ...] = ()  # of the command line
     partner: str = ""  # an image that it is compared with
 
 
 def cases(images: Path, chosen: str) -> list[Case]:
-    """Write a set of images, or take what was written before: the list that lies with them tells."""
+    """Write a set of images, unless the list next to them shows that they were written before."""
     listed = images / f"{chosen}.json"
     if not listed.exists():
         images.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 CORPUS = Path(__file__).parent / "corpus"
 PACKAGE = str(Path(layoutscope.__file__).parent) + os.sep
-FEWEST_SHRINKS = 60
-
 
 CASE_SECONDS = 20.0
 """A sound case takes 0.1 s, fitting a drive to its log 4 s; no case has a reason to exceed the limit."""

@@ -1201,7 +1201,7 @@ STANDING = {
 
 @for_each("name", STANDING)
 def test_volumes_have_a_name_a_maker_and_programs_in_order(name, victims):
-    """An entry without program is empty, and behind it there is none; an empty name or maker gives a finding."""
+    """Empty entries follow the entries with a program. An empty name or maker gives a finding."""
     field, number, value = STANDING[name]
 
     def change(image, start):

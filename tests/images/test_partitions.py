@@ -50,7 +50,6 @@ from layoutscope.partition.filevault import unlock_volumes
 from tests.conftest import cache_dir, shared_dir
 from tests.unit.partition.builders import HFS, Disk, apm, gpt_disk, gpt_entry, mbr
 
-KINDS = {"HFS+": "hfsplus", "HFSX": "hfsplus", "APFS": "apfs"}
 DRIVER = {
     # name: (map, bytes of the first sector, bytes in all, file system), read with sleuthkit's mmls in 512-byte sectors
     "gpt-both.img": [("GPT", 2048, 57344, "HFS+"), ("GPT", 59392, 57344, "APFS")],
@@ -900,7 +899,7 @@ def group(tmp_path):
     return path
 
 
-def test_a_volume_group_is_told_with_its_firmlinks(group):
+def test_a_volume_group_is_shown_with_its_firmlinks(group):
     """The container names the members with their roles, and each member its group.
 
     Folders of the system volume that show folders of the data volume are counted.

@@ -106,7 +106,7 @@ def test_mutants_are_judged(bases, tmp_path):
     assert f"| **all** | {len(found)} |" in table(found)
 
 
-def test_an_unknown_encoding_of_a_property_list_is_told(bases, tmp_path):
+def test_an_unknown_encoding_of_a_property_list_is_refused(bases, tmp_path):
     """The list of a bundle and its copy name an encoding that does not exist."""
     base = bases["bundle"]
     lists = [name for name in base.files if "/Info." in name]

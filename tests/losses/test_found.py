@@ -43,7 +43,7 @@ JOURNALS = [
 
 @for_each("order", ["", "-big-endian"])
 @for_each("structure, at, data", JOURNALS)
-def test_what_hides_the_transactions_of_a_journal_is_told(readings, order, structure, at, data):
+def test_hidden_transactions_of_a_journal_are_reported(readings, order, structure, at, data):
     """Changes that were not replayed are damage."""
     found = readings(f"written-hfsplus-journal-pending{order}", structure, at, data)
     assert all(is_told(reading) for reading in found)

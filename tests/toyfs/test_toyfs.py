@@ -149,7 +149,7 @@ def test_it_is_drawn(image, tmp_path):
 
 
 def _known_with(folder, announced):
-    """Start a program beside an installed package that announces a file system; what it knows and says."""
+    """Start a program with an installed package that announces a file system; return what it knows and prints."""
     about = folder / "toys-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
@@ -173,7 +173,7 @@ def test_a_broken_one_is_named_and_the_others_read(tmp_path):
 
 
 def test_its_own_option_is_taken(image):
-    """From file 20 on there are 96 of 100 entries, whoever asks; its help stands under its label."""
+    """From file 20 on there are 96 of 100 entries, in every command; its help is under its label."""
     (volume,) = layoutscope.scan(image, first_file=20).volumes
     assert volume.layout.entries["file_id"].to_list() == list(range(20, 116))
     assert run("export", image, "--table", "entries", "--first-file", 20).count("\n") == 1 + 96
@@ -182,7 +182,7 @@ def test_its_own_option_is_taken(image):
 
 
 def test_its_own_option_needs_the_image(image, tmp_path):
-    """A capture holds what was read already; what the option is without being given is no question."""
+    """A capture has what was read already, so it accepts only the default of the option."""
     run("scan", image, "--save", tmp_path / "toy.lscope")
     assert layoutscope.scan(tmp_path / "toy.lscope", first_file=16).volumes
     with pytest.raises(UsageError, match="first-file needs the image itself"):
@@ -214,7 +214,7 @@ def test_words_and_colours_are_those_of_its_own_trees():
 
 
 def test_its_places_have_owners(image):
-    """Of a byte in block 7 the table is told, though its format shows no structures."""
+    """A byte in block 7 has the name of its table, although the format shows no structures."""
     document = json.loads(run("inspect", image, "--at", 7 * BLOCK + 5, "--json"))
     assert [(owner["facts"]["tree"], owner["facts"]["locator"]) for owner in document["owners"]] == [("table", "map:0")]
     assert document["structures"] == []

@@ -116,7 +116,7 @@ class Toy:
         return tuple(findings)
 
     def view(self, request, layout):  # noqa: ARG002  (bytes are not decrypted)
-        """Show the bytes as they lie."""
+        """Show the bytes in their order on disk."""
         return PlainView(request.source)
 
     def is_second(self, request):  # noqa: ARG002  (none of any)

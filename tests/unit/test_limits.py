@@ -107,7 +107,7 @@ DESCRIPTION = parallels_description([(0, 8, ["a.hds"])]).encode()
          "the AppleSingle file has no data fork"),
     ],
 )  # fmt: skip
-def test_containers(tmp_path, monkeypatch, make, size, place, value, message):
+def test_each_container_is_refused_beyond_its_limits(tmp_path, monkeypatch, make, size, place, value, message):
     """Each file opens, and beyond the limit is refused in one line before more of it is read."""
     again = make(tmp_path)
     assert again().size_bytes == size

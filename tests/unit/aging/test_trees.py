@@ -67,7 +67,7 @@ def test_a_full_leaf_splits_in_the_middle():
     # Both leaves and the new root are written.
     assert sorted(touched.node.tolist()) == [0, 1, 2]
     assert freed.tolist() == []
-    # The second of two leaves loses its only record: one leaf remains, and the root is no longer needed.
+    # The second of two leaves loses its only record: one leaf remains, and the tree loses its root.
     begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
     made, _, freed = apply_edits(begin, deleted(9), np.zeros(1, np.int64))
     assert [len(item) for item in made.levels] == [1]

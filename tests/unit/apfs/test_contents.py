@@ -220,8 +220,8 @@ def test_superblocks_of_all_states_are_regions():
     ]
 
 
-def test_states_and_trees_of_a_volume():
-    """Trees count once, keys open volumes, and missing nodes have no size."""
+def test_trees_count_once_and_missing_nodes_have_no_size():
+    """Each tree of a volume counts once, keys open volumes, and missing nodes have no size."""
     # The live state's trees are in the views as well; trees of snapshots and lost trees are added.
     live, other, old, lost, gone = (rows_of("fs", {"paddr": np.array([number], np.uint64)}) for number in range(5))
     parts = SimpleNamespace(

@@ -30,8 +30,8 @@ def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, i
     return [*zip(*columns, strict=True)], is_root
 
 
-def test_nodes_that_are_missing():
-    """A loss is what a record leads to, from its key to the next."""
+def test_a_missing_node_loses_its_range_of_keys():
+    """The range begins with the key that leads to the node and ends at the next key."""
     assert losses_of({1: ROOT, 2: LEFT, 3: RIGHT}) == ([], True)
     assert losses_of({1: node(1, [mapping(10, 3, 90)], root=(1, 1))}) == ([], True)
     # Values of 8 bytes grow down from the 40 bytes of the root information, so the first value is stored last.
@@ -126,8 +126,8 @@ def test_what_a_subtree_of_records_held(low, high, records, words):
     assert messages_of(J_KEY, make_losses((low, high)), records) == [words]
 
 
-def test_what_a_subtree_held():
-    """Directories are named, up to ten; other keys have a range."""
+def test_a_loss_names_its_directories_or_its_keys():
+    """It names up to ten directories, and in other trees the range of keys."""
     for count, more in ((11, " and more"), (10, "")):
         (words,) = messages_of(J_KEY, make_losses((0, 1000 << 4)), entries(*((20 + n, 4) for n in range(count))))
         assert f"name {count} directories (20, 21, 22, 23, 24, 25, 26, 27, 28, 29{more})" in words

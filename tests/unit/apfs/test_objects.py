@@ -193,7 +193,7 @@ FS = 0xD
 def test_how_far_the_reaping_of_an_object_has_come(kind, flags, state, has_phase, wrong):
     """A deleted object map and a volume have a phase; a snapshot that is cleaned up does not.
 
-    What is wrong with the state is told at byte 112, after the head.
+    Findings about the state are at byte 112, after the head.
     """
     body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, kind, BLOCK, 0, 77, 7, flags, len(state)) + state
     container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
@@ -219,7 +219,7 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
     "first, stop, room, entry, count, wrong",
     [
         *((0, 2, 18, entry, 10 + entry[2], None) for entry in ((100, 1000, 1), (100, 1000, 50), (149, 1000, 1))),
-        # Entries that leave the cache or begin on the main device are told at byte 64, after the head.
+        # Entries that leave the cache or begin on the main device are reported at byte 64, after the head.
         *((0, 2, 18, (100, 1000, count), 10, ("record-invalid", 64)) for count in (51, 2**64 - 1)),
         *((0, 2, 18, entry, 10, ("record-invalid", 64)) for entry in ((99, 1000, 1), (149, 1000, 2), (120, 999, 1))),
         (0, 2, 18, (150, 1000, 1), 10, ("record-invalid", 64)),
@@ -229,7 +229,7 @@ CACHE = SimpleNamespace(start_paddr=100, num_blocks=50)
         *((*list_, (100, 1000, 1), 0, ("structure-invalid", 48)) for list_ in ((2, 1, 18), (0, 3, 2), (0, 19, 19))),
     ],
 )
-def test_entries_of_the_cache_lie_in_it_and_in_their_list(first, stop, room, entry, count, wrong):
+def test_entries_of_the_cache_are_within_it_and_within_their_list(first, stop, room, entry, count, wrong):
     """A block of 512 bytes holds the 64-byte head and 18 entries of 24 bytes; the second one has ten blocks."""
     block = cache_list(first, stop, room, [entry, (110, 1005, 10), *[(100, 1000, 0)] * 16])
     container = container_of({2: block}, {9: (2, 1)}, superblock=SimpleNamespace(fusion_wbc=CACHE))

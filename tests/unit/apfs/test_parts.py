@@ -160,8 +160,8 @@ def places(regions: list[Region]) -> list[tuple[str, int, int]]:
     return [(item.type, item.paddr, item.num_blocks) for item in regions]
 
 
-def test_blocks_that_wait_or_hold_nothing():
-    """Waiting blocks are shown once, and the rest of the pool."""
+def test_waiting_blocks_are_shown_once():
+    """A waiting block that holds a node is shown as that node; the rest of the pool holds nothing."""
     # Blocks 15 and 16 of the pool (10 to 19) wait to be freed; 31, one of the waiting blocks 30 to 32, has a node.
     regions = [Region("internal-pool", "space manager", 10, 10), Region("spaceman-cib", "main device", 31)]
     space = SimpleNamespace(pending=[Region("pending-free", "pool", 15, 2), Region("pending-free", "main", 30, 3)])

@@ -128,7 +128,7 @@ def test_copies_that_confirm_each_other():
     assert find_volume_starts(disk(SIZE, *parts)) == [(0, SIZE, ())]
 
 
-def test_containers_one_behind_the_other():
+def test_contiguous_containers_are_both_found():
     """The second begins where the first ends."""
     parts = [(at + place, superblock()) for at in (512, 512 + SIZE) for place in (0, 2 * LARGE)]
     assert find_volume_starts(disk(512 + 2 * SIZE, *parts)) == [(512, SIZE, ()), (512 + SIZE, SIZE, ())]
@@ -153,7 +153,7 @@ def test_superblocks_are_looked_for_near_the_start(place, start):
 
 
 def test_starts_and_superblocks_that_are_lost():
-    """Each is told at its place."""
+    """Each gives a finding at its address."""
     source = disk(LARGE + SIZE, (LARGE + 512 + 2 * LARGE, superblock()))
     found = probe_near(Window(source, LARGE, SIZE))
     (finding,) = found.findings
@@ -202,7 +202,7 @@ def test_superblocks_that_are_none(changed, reason):
         ({2: 5}, 100 / LARGE, None),
     ],
 )
-def test_superblocks_behind_block_0(blocks, size, expected):
+def test_superblocks_after_block_0_are_found(blocks, size, expected):
     """The newest superblock in 511 blocks of 4 KiB is taken."""
     parts = [(512 + number * LARGE, superblock(xid)) for number, xid in blocks.items()]
     source = MemorySource(disk(512 + 520 * LARGE, *parts).read(0, 512 + round(size * LARGE)))
@@ -240,7 +240,7 @@ def test_an_address_is_a_device_and_a_byte():
     assert blocks.readable(paddrs, BLOCK).tolist() == [True, False, False, False, True, False]
 
 
-def test_devices_that_are_not_there():
+def test_nothing_is_read_from_a_missing_device_or_after_the_end():
     """Neither a missing image nor what is after the end is read."""
     # None of its blocks is present or claimed, and an error says that the image was not given.
     for sources, offsets in (
@@ -380,8 +380,8 @@ def test_regions_at_the_bounds_of_a_device():
     ]
 
 
-def test_names_and_slots():
-    """TextColumn of types, slots without a volume, and texts that end with a zero."""
+def test_types_and_volumes_are_named_and_empty_slots_left_out():
+    """Texts end at their first zero byte."""
     assert (type_name(0x0B), type_name(0x1234)) == ("omap", "type 0x1234")
     container = SimpleNamespace(superblock=SimpleNamespace(fs_oid=[7, 0, 9, 0]))
     assert list_volumes(container) == [(0, 7), (2, 9)]
@@ -393,7 +393,7 @@ def rows(**columns):
     return rows_of("fs", {name: np.array(values) for name, values in columns.items()})
 
 
-def test_rows_of_nodes():
+def test_rows_of_nodes_have_ranks_parents_and_runs_of_blocks():
     """Runs, ranks, lost nodes and parents."""
     nodes = rows(paddr=[3, 10], size_bytes=[BLOCK, 4 * BLOCK])
     assert node_runs([nodes, rows_of("omap")], BLOCK).tolist() == [[3, 1], [10, 4]]

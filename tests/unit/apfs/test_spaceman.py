@@ -88,8 +88,8 @@ def test_clear_bits_are_free_blocks_and_chunks_without_bitmap_are_free(read):
     assert runs(read_space(store, checkpoint)) == [[5, 11], [19, 1]]
 
 
-def test_chunks_and_queues(read):
-    """Address blocks, free queues, and no space manager."""
+def test_chunks_and_queues_are_found_from_the_space_manager(read):
+    """Address blocks lead to chunks, and free queues to extents. A missing space manager gives nothing."""
     # The space manager names the address block of a device, which names two chunk-info blocks.
     cab = (bytes(32) + struct.pack("<IIQQ", 0, 2, CIB, CIB2)).ljust(BLOCK, b"\0")
     first, second = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0)), chunks((16, 4, 0, BITMAP2))

@@ -99,7 +99,7 @@ def records(*rows: tuple[str, int, int, int, int]) -> RecordTree:
     return RecordTree({"snap_metadata": {"name": names, **dict(zip(fields, columns, strict=True))}})
 
 
-def test_snapshots_flags_and_fields():
+def test_snapshots_are_in_order_and_fields_of_superblocks_are_located():
     """Snapshots in order, flags of an encryption, and fields of superblocks."""
     listed = list_snapshots(records(("before", 5, 1000, 70, 80), ("after", 9, 2000, 71, 81)))
     assert listed == [Snapshot("before", 5, 1000, 70, 80), Snapshot("after", 9, 2000, 71, 81)]

@@ -42,8 +42,8 @@ def causes(*findings, volumes=()):
     return [item.causes for item in name_causes(findings, CAUSES, volumes)]
 
 
-def test_causes_and_what_is_none():
-    """Chains end at the first, and each byte is told once."""
+def test_findings_name_the_first_cause_of_their_chain():
+    """Each byte is reported once, and an unrelated or uncertain cause is not named."""
     # The count follows from the chain, which follows from the record; both name the record.
     told = name_causes((COUNT, CHAIN, BROKEN), CAUSES)
     assert [item.cause for item in told] == [BROKEN, BROKEN, None]
@@ -66,7 +66,7 @@ def test_causes_and_what_is_none():
 SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has an impossible length")
 
 
-def test_objects_and_nodes_as_causes():
+def test_objects_nodes_and_fields_explain_their_own_findings():
     """Objects, nodes and fields explain their own."""
     # The chain says which node it leads to; the other broken node is unrelated.
     named = replace(CHAIN, found="5")

@@ -57,8 +57,8 @@ def test_finding_has_address_field_and_both_sides():
     assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
 
 
-def test_rules_that_are_not_asked():
-    """Rules without a demand, and all rules in a scan."""
+def test_a_scan_loads_no_rules_of_fields():
+    """A field without a known expected value gives no finding either."""
     # A field without a known expected value gives no finding.
     log = FindingLog()
     declared, buffer = rules("node-invalid", (NODE_DESCRIPTOR.height, None, "differs")), np.ones(14, np.uint8)

@@ -274,7 +274,7 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
 
 
 def test_files_and_flash_are_no_disks():
-    """Holes, files and flash are told from disks."""
+    """Holes, files and flash are distinguished from disks."""
     # Reads of a sparse file take a microsecond or two, which the note mentions; it does not for reads of 100 us.
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)

@@ -74,7 +74,7 @@ def test_every_prior_has_its_source():
     assert len(fingerprint()) == 12
 
 
-def test_draws_of_columns():
+def test_draws_of_a_column_depend_on_its_name_and_prior():
     """A column depends on its name, and has the distribution that its prior says."""
     # A column depends only on its name, and has one draw in each of 64 equal shares.
     assert num_draws() == 64
@@ -238,7 +238,7 @@ def test_a_drive_that_is_left_out_does_not_judge_itself():
     assert model_error("none") == 0
 
 
-def test_what_is_drawn_of_a_host():
+def test_costs_of_a_host_have_their_widths():
     """Costs have their widths, and threads make the processors matter."""
     # One factor applies to entries and look-ups: on a known Mac that of a look-up, 1.8, on Linux 1.3.
     for name, width in (("macos", 1.8), ("linux", 1.3)):

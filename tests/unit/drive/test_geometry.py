@@ -13,7 +13,7 @@ from tests.unit.drive.toys import disk
 from tests.unit.native.reference.hdd import run_at
 
 
-def test_heads_and_bands():
+def test_tracks_fill_cylinders_or_serpentine_bands():
     """Tracks go down the cylinder, or over bands in serpentines."""
     # Without bands track 5 of a drive with two heads is the second of cylinder 2.
     cylinder, head = place_tracks(np.arange(6), 2, 0)

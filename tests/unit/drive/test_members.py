@@ -22,7 +22,7 @@ def parts(profile, *reads):
     return list(zip(*(column.tolist() for column in found), strict=True))
 
 
-def test_pieces_of_a_set():
+def test_stripes_deal_chunks_and_concatenations_continue():
     """Stripes deal chunks, concatenations go on."""
     # Chunk 2 of two drives is the second chunk of drive 0; a read across a chunk boundary has two pieces.
     stripe = drive_set("stripe", flash(), flash(), chunk_bytes=64 * KIB)
@@ -58,8 +58,8 @@ def test_a_fusion_set_follows_the_device_of_each_read():
     assert result.reads_ms.service_ms[1] == pytest.approx(10 - 0.1 + 0.8, abs=1e-2)
 
 
-def test_arms_of_a_set():
-    """Each disk has an arm: reads that alternate between two disks seek once."""
+def test_each_disk_of_a_set_has_an_arm():
+    """Reads that alternate between two disks seek once."""
     # Reads that alternate between two distant places seek each time on one disk, but never on two.
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
     assert service(reads, disk().with_cache("off")).seeks == 39

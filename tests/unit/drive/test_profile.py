@@ -34,8 +34,8 @@ def test_every_figure_says_where_it_comes_from(name):
     assert profile.capacity_bytes > 9e9
 
 
-def test_profiles_of_the_package():
-    """Names, kinds of figures, and geometry."""
+def test_profiles_of_the_package_are_complete():
+    """Their figures and their geometry say how they are known."""
     # Generic drives, the reference enclosure, measured and simulated drives, flash.
     assert set(list_profiles()) >= {
         "generic-5400-3.5", "generic-5400-2.5", "generic-7200", "wd-mybook-duo-2tb", "st2000dm006", "sata-ssd",

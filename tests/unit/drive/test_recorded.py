@@ -100,8 +100,8 @@ def test_what_is_no_read_is_counted(text, counted):
     assert found.lines.first_unparsed == (2 if counted == "unparsed" else 0)
 
 
-def test_times_of_reads():
-    """Reads come as they were issued, over midnight and side by side."""
+def test_reads_are_in_the_order_of_issue():
+    """Also over midnight, and if their times overlap."""
     # The clock restarts, and the read of the next day comes 2 us after that of the day before.
     text = (
         "23:59:59.999999    RdMeta[S]       D=0x00000008  B=0x1000   /dev/disk2  0.000100 W find.12\n"
@@ -127,7 +127,7 @@ def test_times_of_reads():
     assert parts(read_fs_usage(text.encode())) == [("disk2", "find", 8, 4096)]
 
 
-def test_snoops():
+def test_each_snoop_tool_has_its_titles_units_and_times():
     """Each tool has its titles, units and times."""
     # Blocks and bytes are found by their titles; there are no times and no block size.
     found = read_snoop(IOSNOOP.encode())

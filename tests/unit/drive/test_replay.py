@@ -88,7 +88,7 @@ QUEUED = "\n".join(line for line in BLKPARSE.splitlines() if " D " not in line a
         ("offset,length\n512,1024\n0,512\n", {"name": "x.csv"}, [(512, 1024, 0), (0, 512, 0)]),
     ],
 )  # fmt: skip
-def test_formats_of_others(read, text, options, expected):
+def test_other_formats_give_offset_length_and_think_time(read, text, options, expected):
     """Each gives offset, length and think time of its reads."""
     assert rows(read(text, **options)) == expected
 

@@ -61,7 +61,7 @@ def test_the_time_is_the_median_of_the_simulations(name, reads):
     assert found.nominal_s == service(served, profile).seconds
 
 
-def test_answers_of_simulations():
+def test_simulations_are_repeatable_and_draw_no_known_figure():
     """Nothing known is drawn, and answers repeat."""
     # If all figures are measured, little is drawn; the host of a recording takes the recorded time.
     reads = scattered(300, span=disk().capacity_bytes)
@@ -107,7 +107,7 @@ def test_what_stretches_do_not_tell_makes_the_interval_wider():
     assert wider[1] > wider[0]
 
 
-def test_samples_of_reads():
+def test_long_traces_are_sampled_and_short_ones_served_whole():
     """Short traces are served whole, long ones in stretches."""
     # A trace no longer than a sample is served whole, without estimates.
     reads, profile = in_sequence(1000), load_profile("generic-7200")

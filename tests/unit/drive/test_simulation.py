@@ -34,8 +34,8 @@ def test_causes_add_up():
     assert (result.seconds, result.reads, result.miss) == (0.0, 0, 0.0)
 
 
-def test_summaries():
-    """Keys and percentiles are those of a simulator's table."""
+def test_a_summary_has_percentiles_and_the_model_error():
+    """Its keys are those of a simulator's table."""
     # Keys that mean the same as a column of a simulator's table have that column's name.
     summary = service(trace(0, 50_000), disk().with_cache("off")).summary()
     assert list(summary) == [
@@ -61,8 +61,8 @@ def test_summaries():
     assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]
 
 
-def test_queues():
-    """A drive picks from its queue, each read once; sets have none."""
+def test_a_drive_picks_from_its_queue():
+    """Each read is served once. Sets have no queue."""
     # For reads far, near, far, near, a drive with a window of four serves those of each side together.
     reads = trace(0, 90_000, 100, 90_100, 200, 90_200)
     one = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=1)

@@ -36,7 +36,7 @@ def collected(*records):
     return collect_attributes(SimpleNamespace(records=found), leaves, 100), bad
 
 
-def test_rows_and_sizes_of_attributes():
+def test_rows_follow_the_leaves_and_sizes_the_headers():
     """Rows follow the leaves, sizes the headers."""
     # The little-endian header has fpmc for cmpf, then 9,000 bytes; only the attribute with that name has one.
     attributes, _ = collected(

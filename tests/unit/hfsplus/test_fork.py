@@ -24,7 +24,7 @@ def pieces(fork, block, offsets, lengths):
     return list(zip(found.part.tolist(), found.volume_offset.tolist(), found.length_bytes.tolist(), strict=True))
 
 
-def test_parts_of_a_fork():
+def test_parts_are_cut_at_the_ends_of_extents():
     """Parts are cut at the ends of extents."""
     # A node of 2048 bytes at 512, in extents of one, two and five blocks of 512 bytes: 2 blocks, then 2 more.
     fork = make_fork((10, 1), (20, 2), (30, 5))

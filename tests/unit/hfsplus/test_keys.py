@@ -18,8 +18,7 @@ def numbers(*values):
     return np.array(values, np.int64)
 
 
-def test_lengths_and_folds_of_keys():
-    """Longest keys, and shorter ones without ignored characters."""
+def test_longest_keys_are_read_and_ignored_characters_dropped():
     # TN1150: 255 units in the catalog, 127 in attributes; two bytes per unit plus the fields before the name.
     assert FORMS["catalog"].max_length == FORMS["catalog"].fixed_length + 2 * 255 == 516
     assert FORMS["attributes"].max_length == FORMS["attributes"].fixed_length + 2 * 127 == 266

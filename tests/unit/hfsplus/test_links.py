@@ -75,7 +75,7 @@ def private_folder(create_date):
     return named(KEY, FILE_LINKS_DIRECTORY, record, parent_id=2)
 
 
-def test_dates_of_links():
+def test_a_link_has_the_date_of_the_root_or_the_private_folder():
     """Links have the date of the root folder or of the private one."""
     # Drivers follow a link only if its creation date is that of the root folder or the private folder.
     links, (finding,) = resolved(

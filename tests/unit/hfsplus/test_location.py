@@ -111,7 +111,7 @@ def test_starts_that_a_copy_allows(place, expected):
         ),
     ],
 )
-def test_what_confirms_the_start(copy, parts, expected):
+def test_a_copy_of_the_header_confirms_its_start(copy, parts, expected):
     source = disk(SIZE + 3584, *parts)
     assert start_by_copy(source, SIZE + 3584 - 1024, copy) == expected
     assert not expected[1] or header_at(source, expected[0] + 512) is None
@@ -162,7 +162,7 @@ def test_the_start_with_most_votes_is_taken():
         ),
     ],
 )
-def test_what_confirms_a_start(expected, known, place, data, size):
+def test_header_nodes_and_journal_blocks_confirm_a_start(expected, known, place, data, size):
     assert confirming(disk(size, (place * BLOCK, data)), [0], header(**known)).tolist() == [expected]
 
 
@@ -350,7 +350,7 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
     )
 
 
-def test_a_copy_that_differs_or_is_missing_is_told():
+def test_a_copy_that_differs_or_is_missing_is_reported():
     """The finding is where the copy is, or should be."""
     # Block counts, byte 44, and version, byte 2, must agree; file counts and clump sizes may differ.
     for changed, place in (({"version": 5}, 2), ({"num_blocks": BLOCKS - 1}, 44), ({"num_files": 9}, None)):
@@ -487,7 +487,7 @@ def test_free_blocks_are_bits_that_are_not_set(bits, blocks, expected):
 
 
 def test_counts_and_forks_that_contradict_the_volume():
-    """Both are told by their addresses."""
+    """Both give findings at their addresses."""
     # The finding is at byte 48 of the header.
     volume = open_volume(disk(SIZE, (1024, raw_header(num_free_blocks=3)), (5 * BLOCK, b"\x0f".ljust(8, b"\xff"))), 0)
     read_free_runs(volume, fork((5, 1), size=8))
@@ -500,8 +500,8 @@ def test_counts_and_forks_that_contradict_the_volume():
     assert len(read_parts(volume, locate(volume, fork((BLOCKS - 1, 1)), np.array([0]), np.array([BLOCK])))) == BLOCK
 
 
-def test_maps_of_volumes():
-    """Maps are found and named, under what a journal replaces."""
+def test_bitmaps_are_read_as_far_as_they_exist():
+    """A bitmap of an inferred volume has no count to compare with."""
     # An inferred volume has no bitmap if its fork has no blocks, and no free count to compare with.
     volume = open_volume(disk(SIZE, (1024, raw_header(num_blocks=8)), (5 * BLOCK, b"\x0f")), 0)
     none = np.empty(0, np.int64)
@@ -523,7 +523,10 @@ def test_maps_of_volumes():
     assert [item.image_offset for item in found] == [5 * BLOCK, SIZE]
     assert found[0].structure == "allocation file"
     assert found[1].structure != "allocation file"
-    # Reads that end before the sector or begin after it do not see it.
+
+
+def test_a_replayed_sector_covers_its_own_bytes():
+    """Reads that end before the sector or begin after it do not see it."""
     data = np.full(512, 7, np.uint8)
     overlay = Overlay(MemorySource(bytes(2048)), np.array([512]), np.array([512]), np.array([0]), data)
     for start, length, expected in ((0, 512, 0), (1024, 512, 0), (0, 513, 1), (1023, 2, 1), (512, 512, 512)):

@@ -28,8 +28,8 @@ def test_name_is_shown(stored, shown):
     assert names.shown(names.gather(raw, np.array([0]), np.array([len(raw) // 2]))) == shown
 
 
-def test_names_of_leaves():
-    """Names are shown with colons, compared whole and kept once."""
+def test_names_are_shown_with_colons_and_compared_whole():
+    """Names that are not ambiguous keep no stored form."""
     # Decoded UTF-8 names are shown with a colon for each slash.
     texts = Texts(np.frombuffer(bytearray(b"a/b\xc3\xa9"), np.uint8), np.array([3, 2], np.uint32))
     assert names.to_shown(texts).tobytes() == b"a:b\xc3\xa9"

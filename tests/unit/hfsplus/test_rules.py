@@ -21,7 +21,7 @@ def test_entries_are_counted_in_any_order_of_their_parents():
     assert find_orphaned_threads(numbers(17), numbers(16, 17), numbers(-1, 0)).tolist() == []
 
 
-def test_blocks_of_extents():
+def test_overflow_blocks_are_added_and_extents_end_with_the_volume():
     """Sums of overflow blocks, and extents that end with the volume."""
     # File 17 has records of 3 + 5 and of 2 blocks, 10 in total; a record of file 5 belongs to no file.
     counts = np.zeros((3, 8), np.int64)

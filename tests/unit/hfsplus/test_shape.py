@@ -101,8 +101,8 @@ def test_lost_leaves_are_found_along_their_chain(links, first, children, expecte
         assert nodes.key_rank.tolist() == [-1, 0, 2, 0, 1]
 
 
-def test_lost_nodes():
-    """Lost nodes are found along chains and by pointers."""
+def test_nodes_are_reached_by_chains_and_by_pointers():
+    """Pointers out of the file or to a wrong level lead astray."""
     # The root is node 4 and leads to leaf 3, which links to 1; there the chain ends.
     nodes = NodeRows.blank(5)
     nodes.f_link[:], nodes.kind[:], nodes.height[:] = (

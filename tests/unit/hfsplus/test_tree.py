@@ -88,8 +88,8 @@ def test_records_come_in_the_order_of_keys():
     assert codes(volume) == [("node-map-differs", HEADER_AT + 14 + HEADER_RECORD.width + 128)]
 
 
-def test_files_and_sizes_of_nodes():
-    """The file has the nodes that its header counts, of up to 32 KiB."""
+def test_a_tree_has_the_nodes_that_its_header_counts():
+    """Nodes have up to 32 KiB, and a file that is too short is reported."""
     # The header counts five nodes, but the file has four.
     volume, fork = volume_of(header(num_nodes=5), ROOT, LAST, FIRST)
     assert open_tree(volume, TREE, fork).num_nodes == 4
@@ -193,7 +193,7 @@ def test_a_leaf_that_is_none_is_told_where_it_is(changed, records):
     assert is_unusable(tree, damaged).tolist() == [False, False, "kind" in changed, False]
 
 
-def test_damage_is_told_at_its_place():
+def test_damage_is_reported_at_its_place():
     """Pointers, roots and header nodes."""
     # The root's second record leads to node 9 of four; leaf 2 is found along the chain all the same.
     root = node([pointer(7, 3), pointer(9, 9)], kind=INDEX, height=2, size=SIZE)
@@ -324,8 +324,8 @@ def test_a_map_that_ends_before_the_file_is_told():
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 
-def test_places_and_rows_of_nodes():
-    """Nodes are in the extents of their file, rows follow one another."""
+def test_nodes_are_located_in_the_extents_of_their_file():
+    """Their rows are consecutive."""
     # Two blocks are at block 2 and two at block 7; node 4 is after the file, and -1 is before it.
     volume, _ = volume_of(header(), ROOT, bytes(SIZE), bytes(SIZE), bytes(SIZE), LAST, FIRST)
     pieces = Fork(4 * SIZE, np.array([2, 7]), np.array([2, 2]), np.array([-1, -1]))

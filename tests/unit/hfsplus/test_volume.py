@@ -52,7 +52,7 @@ def test_copies_of_another_block_size():
 
 
 @pytest.mark.parametrize("slack", [512, 2048, BLOCK])
-def test_the_copy_is_up_to_a_block_behind_the_last_block(slack):
+def test_the_copy_is_up_to_a_block_after_the_last_block(slack):
     """If a partition is not a whole number of blocks, the copy is in the rest."""
     volume = opened((1024, header()), (COPY + slack, header()), size=SIZE + slack)
     assert (volume.end_offset, volume.size_bytes) == (COPY + slack, SIZE + slack)

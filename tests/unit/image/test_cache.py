@@ -40,7 +40,7 @@ def set_back(path, before):
 
 
 def test_two_images_of_one_name_size_and_time_are_two(tmp_path):
-    """Neither another file nor one that is written anew, with its time set back, is the image that is kept."""
+    """Neither another file nor a rewritten one, with its time set back, is taken for the cached image."""
     places = [tmp_path / name for name in ("one", "two")]
     for byte, place in enumerate(places, 1):
         place.mkdir()
@@ -258,7 +258,7 @@ def sparse(path):
 
 
 @pytest.mark.parametrize("change", ["byte", "hole", "length", "seal", "times"])
-def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, monkeypatch, change):
+def test_a_cached_image_that_was_changed_is_decompressed_again(tmp_path, monkeypatch, change):
     """Writing to it, or to its seal, does not change what is read, even if sizes and times are unchanged.
 
     It is decompressed again, and the next use finds it whole.

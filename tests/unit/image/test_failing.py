@@ -63,8 +63,8 @@ def test_a_request_that_fails_loses_the_sector_alone():
     assert source.unread_ranges().tolist() == [[8192, 4096]]
 
 
-def test_what_fails_is_not_lost_beside_it():
-    """Failures are asked for once, and lose nothing beside them."""
+def test_a_failing_sector_costs_only_itself():
+    """A failing sector is read once, and its neighbours are kept."""
     # A failing disk takes time for each attempt, so the second read makes none.
     disk = Disk((4096, 8192))
     source = FailingSource(disk)

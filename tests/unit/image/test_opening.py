@@ -98,7 +98,7 @@ def test_an_lfs_pointer(tmp_path):
     assert caught.value.code == "lfs-pointer"
 
 
-def test_second_images(tmp_path):
+def test_images_of_a_set_are_read_by_device_number(tmp_path):
     """Both images of a Fusion set are read by device number."""
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)

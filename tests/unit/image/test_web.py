@@ -422,7 +422,7 @@ def test_requests_are_plain_and_stay_secret(serve):
 
 
 def test_addresses_that_lead_to_no_server_are_one_line(serve):
-    """What is no address is never looked up, and no server listens at a closed port."""
+    """An invalid address is never looked up, and no server listens at a closed port."""
     for address in ("http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"):
         with pytest.raises(ImageError, match="is not an address"):
             open_file(address, FIRST)

@@ -23,7 +23,7 @@ def pieces(*runs: tuple[int, int]) -> Pieces:
     return Pieces(starts, starts + np.array([length for _, length in runs], np.int64))
 
 
-def test_pieces_and_clumps():
+def test_small_gaps_join_pieces_and_bytes_count_once():
     """Gaps join pieces, and bytes count once."""
     # Three nodes, two of them contiguous, are two clumps of 200 and 100 bytes.
     held = pieces((0, 100), (100, 100), (201, 100))
@@ -36,8 +36,8 @@ def test_pieces_and_clumps():
     assert clump_bytes(pieces((0, 100), (50, 100), (60, 10)), 0).tolist() == [150]
 
 
-def test_spans():
-    """The outer hundredths are cut; nothing has no span."""
+def test_a_span_leaves_out_the_outer_hundredths():
+    """Without metadata there is none."""
     # The middle 98 of 100 contiguous bytes span 98; one far byte at the end is cut off.
     assert span_bytes(pieces((1000, 100))) == pytest.approx(98)
     assert span_bytes(pieces((0, 99), (10**9, 1))) == pytest.approx(98)
@@ -45,8 +45,8 @@ def test_spans():
     assert span_bytes(pieces()) is None
 
 
-def test_nearest_neighbours():
-    """From 0 for touching nodes over 1 for random to 2 for regular ones."""
+def test_the_nearest_neighbour_ratio_grows_from_touching_to_regular():
+    """It is 0 for touching nodes, 1 for random ones and 2 for regular ones."""
     # Nodes without gaps are maximally clustered.
     assert nearest_neighbour_ratio(pieces((0, 10), (10, 10), (20, 10)), 1000) == 0
     # Two random points on a line are a third of it apart on average: such a gap has the ratio 1.

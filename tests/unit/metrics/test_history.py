@@ -58,7 +58,7 @@ def test_streams_are_the_fewest_sequences_in_key_order(xid, streams):
     assert count_streams(np.array(xid, np.int64)) == streams
 
 
-def test_streams_of_leaves():
+def test_only_streams_beyond_chance_count():
     """Streams are more than chance."""
     # Of 200 leaves, one is ignored but three are not.
     assert count_streams(np.array([500, *range(199)])) == 1

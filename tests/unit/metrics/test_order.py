@@ -14,8 +14,7 @@ def values(*blocks: int, **changes):
     return {metric.name: metric.value for metric in measured}
 
 
-def test_orders_of_leaves():
-    """Adjacency and inversions, from packed to reversed."""
+def test_adjacency_and_inversions_distinguish_packed_from_reversed():
     # Four contiguous leaves have no breaks.
     assert values(5, 6, 7, 8) == {
         "next-leaf-adjacent": 1,

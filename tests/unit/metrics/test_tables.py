@@ -15,7 +15,7 @@ def by_name(metrics):
     return {metric.name: metric for metric in metrics}
 
 
-def test_fragments_and_scores():
+def test_fragments_are_counted_over_blocks_and_files():
     """Fragments are counted over blocks and files."""
     # Two contiguous extents are not fragmented: score 1, one fragment.
     measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 12, 3)))))

@@ -16,8 +16,8 @@ def walk(*reads: tuple[int, int], **tables):
     return {metric.name: metric.value for metric in measure_trace(trace, layout(**tables))}
 
 
-def test_sweep_scores():
-    """One for a sweep, whatever the requests."""
+def test_a_pass_in_order_scores_1():
+    """The score of the nodes does not depend on the size of the requests."""
     # Three contiguous leaves are read in order: every node and request starts where the last one ended.
     measured = walk((NODE, NODE), (2 * NODE, NODE), (3 * NODE, NODE), nodes=leaves(1, 2, 3))
     assert measured["enumeration-layout-score"] == 1

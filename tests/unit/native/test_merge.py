@@ -22,7 +22,7 @@ def numbered(count: int, first: int) -> Touches:
 
 @EXAMPLES
 @given(data=st.data(), groups=COUNTS)
-def test_the_same_order(data, groups):
+def test_merged_groups_keep_their_order(data, groups):
     """The order is equal group by group in all columns; counts and widths that do not add up are refused."""
     counts = np.array(groups, np.int64).reshape(-1, 2)
     ones, others = counts.T

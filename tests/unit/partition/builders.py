@@ -231,6 +231,6 @@ def volumes(found) -> list[tuple[int, int]]:
     return [(item.image_offset, item.size_bytes) for item in found.readable]
 
 
-def told(found) -> list[tuple[str, str, int]]:
-    """Return code, level and address of the findings."""
+def findings_of(found) -> list[tuple[str, str, int | None]]:
+    """Return code, level and address of the findings of a search, check or scan."""
     return [(item.code, item.level, item.image_offset) for item in found.findings]

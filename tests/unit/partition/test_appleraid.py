@@ -62,7 +62,7 @@ def former(level: int, number: int) -> Disk:
         (member("Stripe", 0, kind=HFS), MIB, ("GPT", "partition 1", "HFS+")),
     ],
 )  # fmt: skip
-def test_members_that_are_read(disk, start, stack):
+def test_members_are_read_and_name_their_layer(disk, start, stack):
     """The layer is named."""
     found = search(disk)
     assert [(item.image_offset, item.stack) for item in found.readable] == [(start, stack)]

@@ -127,7 +127,7 @@ def test_a_whole_label_is_taken_before_a_newer_one(place):
 
 
 def test_labels_and_copies_that_are_none():
-    """Other blocks are no labels, and copies that were never written are told."""
+    """Other blocks are not labels, and copies that were never written give a finding."""
     # Neither copy has a valid checksum; the one of another type is not used, although it seems newer.
     volume = label_with(8, 200, b"\1")
     volume[LABEL_BLOCK * BLOCK_BYTES + 10] = 0x12

@@ -153,8 +153,7 @@ def test_a_boot_record_may_name_the_last_sector(start, expected):
         assert (search(disk.put(446 + 3 * 16, bytes([indicator]))).schemes == ("MBR",)) == is_record
 
 
-def test_records_and_logical_partitions():
-    """Records need a partition; logical ones count from five."""
+def test_a_record_needs_a_partition_and_logical_ones_count_from_five():
     # 2,048 sectors in units of 512 and 4,096 bytes; the first unit is within the image only in the first case.
     assert search(Disk(MIB).put(0, mbr((0x83, 2048, 10)))).regions == ()
     assert search(Disk(MIB).put(0, mbr((0x83, 100, 0)))).regions == ()

@@ -332,7 +332,7 @@ def test_ranges_read_as_the_plain_text(plain):
 
 
 def test_what_is_not_stored_is_not_decrypted(plain):
-    """Unread areas stay zeros, and holes inside are none."""
+    """Unread areas stay zeros, and the encrypted part has no holes."""
     # Zeros of an unread area are not decrypted.
     unread = np.array([[5 * 512, 512]])
     below = RescuedSource(MemorySource(stored(plain)), unread)

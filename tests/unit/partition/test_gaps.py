@@ -12,7 +12,19 @@ from layoutscope.image import MemorySource
 from layoutscope.partition.search import find_volumes, find_volumes_in_gaps
 from layoutscope.report.text.scan import screen_lines
 from tests.cases import for_each
-from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
+from tests.unit.partition.builders import (
+    APFS,
+    HFS,
+    LINUX,
+    Disk,
+    apfs,
+    findings_of,
+    gpt_disk,
+    gpt_entry,
+    hfs_plus,
+    mbr,
+    search,
+)
 
 MIB = 1024**2
 VOLUME = VolumePlan(total_blocks=256)
@@ -90,12 +102,7 @@ def volume() -> bytes:
     return bytes(render(VOLUME)[0].to_bytearray())
 
 
-def told(found) -> list[tuple[str, str, int | None]]:
-    """Return the findings of a check or scan outside volumes."""
-    return [(item.code, item.level, item.image_offset) for item in found.findings]
-
-
-def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
+def test_check_and_scan_report_where_the_volume_is(tmp_path, volume):
     """The second volume is named with its size and the option that reads it; it is not damage.
 
     The first screen has a line about it, except for a volume that was requested.
@@ -115,8 +122,8 @@ def test_check_and_scan_tell_where_the_volume_is(tmp_path, volume):
 
 def test_check_says_nothing_of_what_cannot_be_read_or_is_larger(tmp_path, volume):
     """A header with a block size of zero leads nowhere; a volume larger than the gap is an older one."""
-    assert told(check(written(tmp_path / "no.img", volume, spoil=bytes(4)))) == []
-    assert told(check(written(tmp_path / "larger.img", volume, gap_bytes=MIB))) == []
+    assert findings_of(check(written(tmp_path / "no.img", volume, spoil=bytes(4)))) == []
+    assert findings_of(check(written(tmp_path / "larger.img", volume, gap_bytes=MIB))) == []
 
 
 GAP = 2 * MIB + 63 * 512
@@ -157,7 +164,7 @@ def test_volumes_in_gaps_are_found_by_a_scan(tmp_path, volume, place, expected):
     path = tmp_path / "disk.img"
     path.write_bytes(place(volume).data)
     found = scan(path, drives=())
-    assert told(found) == [("volume-unpartitioned", "info", expected)] * (expected is not None)
+    assert findings_of(found) == [("volume-unpartitioned", "info", expected)] * (expected is not None)
     assert len(found.volumes) == 1
 
 
@@ -214,7 +221,7 @@ def test_a_volume_in_a_gap_is_not_read(tmp_path, volume):
         disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB, other)
         path.write_bytes(disk.data)
         found = scan(path, drives=())
-        assert told(found) == [("volume-unpartitioned", "info", 2 * MIB)]
+        assert findings_of(found) == [("volume-unpartitioned", "info", 2 * MIB)]
         read.add(found.image.read_bytes)
     assert len(read) == 1
 

@@ -1,4 +1,4 @@
-"""Volumes in partition maps and on disks without one, and what is told of the maps."""
+"""Volumes in partition maps and on disks without one, and findings about the maps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.unit.partition.builders import (
     Disk,
     apfs,
     apm,
+    findings_of,
     gpt_disk,
     gpt_entry,
     hfs_plus,
     mbr,
     search,
-    told,
     volumes,
     wrapper,
 )
@@ -94,13 +94,13 @@ def primary(place: int, level: str = "warning") -> tuple[str, str, int]:
 def test_copies_of_a_gpt_and_the_record_before_it(change, expected, findings):
     """The finding has the address of the failed check. Partitions in both maps count once, under the GPT."""
     found = search(change(two_partitions()))
-    assert (volumes(found), told(found)) == (expected, findings)
+    assert (volumes(found), findings_of(found)) == (expected, findings)
     assert {item.stack[0] for item in found.candidates} == {"GPT"} or len(expected) == 1
     assert not any("cut off" in item.message for item in found.findings)
 
 
 def test_cut_images_and_protective_records():
-    """A missing end is told, a protective record is none."""
+    """A missing end is a finding; a protective record is not a partition."""
     # Without the last MiB, the backup is missing and the second partition, which ends at 4,096,512, is cut.
     disk = two_partitions()
     del disk.data[3 * MIB :]
@@ -139,7 +139,7 @@ NTFS_BOOT = b"\xeb\x52\x90NTFS    ".ljust(510, b"\0") + b"\x55\xaa"
 def test_what_the_type_of_a_partition_promises(disk, held, level):
     """The actual content is named next to the type, and a partition of Apple's type with nothing in it is probed."""
     found = search(disk)
-    assert told(found) == [("partition-content", level, MIB)] * bool(level)
+    assert findings_of(found) == [("partition-content", level, MIB)] * bool(level)
     assert all(item.message.endswith(f"but holds {held}") for item in found.findings) or held == "nothing"
     assert len(found.candidates) == 1
 
@@ -175,7 +175,7 @@ def test_apple_maps_that_contradict_themselves():
     assert volumes(search(apm(with_map(2048), wrong, 512, declared=0))) == [(MIB, MIB)]
     # A third entry without its signature is a finding at its block; its volume is found by a search.
     found = search(with_map(512).put(3 * 512, b"XX"))
-    assert [item[::2] for item in told(found)] == [("partition-chain", 3 * 512), ("volume-unpartitioned", MIB)]
+    assert [item[::2] for item in findings_of(found)] == [("partition-chain", 3 * 512), ("volume-unpartitioned", MIB)]
     assert volumes(found) == [(MIB, MIB)]
     assert [item.number for item in found.partitions] == [1, 2]
 
@@ -187,7 +187,7 @@ def test_data_cannot_begin_after_the_end_of_a_partition(skipped):
     found = search(hfs_plus(disk.put(2 * 512 + 80, skipped.to_bytes(4, "big")), 1024 * 512, 4096 * 512))
     assert volumes(found) == [(1024 * 512, 4096 * 512)]
     (finding,) = found.findings
-    assert told(found) == [("partition-content", "warning", 2 * 512)]
+    assert findings_of(found) == [("partition-content", "warning", 2 * 512)]
     assert (finding.expected, finding.found) == ("less than 4,096 blocks", f"{skipped:,}")
 
 
@@ -249,7 +249,7 @@ def test_chains_of_extended_records_end(disk, num_volumes, place):
     """A link that leads nowhere new is a finding with its address; the volumes are kept."""
     found = search(disk)
     assert len(found.readable) == num_volumes
-    assert [item[::2] for item in told(found)] == [("partition-chain", place)]
+    assert [item[::2] for item in findings_of(found)] == [("partition-chain", place)]
 
 
 @for_each("disk, size, findings", [
@@ -323,7 +323,7 @@ def without_headers(start: int) -> Disk:
 def test_volumes_without_a_map(disk, stacks, findings):
     """The volume begins the image and fills it; what another file system left does not count."""
     found = search(disk)
-    assert ([item.stack for item in found.candidates], told(found)) == (stacks, findings)
+    assert ([item.stack for item in found.candidates], findings_of(found)) == (stacks, findings)
     if found.readable:
         assert (volumes(found), found.candidates[0].partition) == ([(0, len(disk.data))], None)
 
@@ -334,7 +334,7 @@ def test_a_volume_that_lost_map_and_header():
     header = (b"H+\0\4".ljust(40, b"\0") + (4096).to_bytes(4, "big") + (250).to_bytes(4, "big")).ljust(512, b"\0")
     found = search(Disk(2 * MIB).put(-1024, header))
     assert [item.image_offset for item in found.candidates] == [start]
-    assert [item[::2] for item in told(found)] == [
+    assert [item[::2] for item in findings_of(found)] == [
         ("volume-header-lost", start + 1024), ("start-uncertain", start), ("volume-unpartitioned", start),
     ]  # fmt: skip
 
@@ -361,7 +361,7 @@ def test_wrapped_volumes():
     assert (volumes(found), found.findings) == ([(START, 409_600)], ())
     assert found.candidates[0].stack == ("APM", "partition 2", "HFS wrapper", "HFS+")
     assert ("hfs-wrapper", 32_768 + 1024) in [(item.type, item.image_offset) for item in found.regions]
-    assert [item[::2] for item in told(search(wrapped()))] == [("volume-header-lost", START + 1024)]
+    assert [item[::2] for item in findings_of(search(wrapped()))] == [("volume-header-lost", START + 1024)]
     found = search(wrapped(2**31, 20, 65_535, 65_535))
     assert "volume-header-lost" in [item.code for item in found.findings]
     assert found.candidates[0].size_bytes == 0
@@ -379,7 +379,7 @@ def test_sectors_that_were_never_read(disk, unread, kinds, findings):
     """Copies replace headers that were not read."""
     found = find_volumes(RescuedSource(MemorySource(bytes(disk.data)), np.array(unread)))
     assert [item.kind for item in found.candidates] == kinds
-    assert [item[::2] for item in told(found)] == findings
+    assert [item[::2] for item in findings_of(found)] == findings
 
 
 def test_a_start_that_is_unread_is_named_where_nothing_is_found():

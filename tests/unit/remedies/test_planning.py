@@ -118,7 +118,7 @@ def text_of(volume, **changes):
     return " ".join(target.getvalue().split())
 
 
-def test_texts_of_plans(planned, apfs):
+def test_a_plan_lists_what_helps_what_does_not_and_what_is_uncertain(planned, apfs):
     """What helps, what does not, and what is not sure."""
     # Both titles, the pair, and under 5 % for remedies that do not help; reasons only on request.
     text = text_of(planned)
@@ -143,8 +143,7 @@ def test_texts_of_plans(planned, apfs):
     assert "(not on every such drive)" in text_of(replace(planned, remedies=(doubtful,), pair=None))
 
 
-def test_reasons_of_a_plan(apfs, planned):
-    """Damage, few reads and refusals are told."""
+def test_a_plan_reports_damage_few_reads_and_refusals(apfs, planned):
     # A plan for the readable part says so and plans no copy; a plan for a whole volume does not mention damage.
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])
@@ -169,8 +168,8 @@ def test_reasons_of_a_plan(apfs, planned):
     assert all(row.why_not or row.interval is not None for row in rows)
 
 
-def test_draws_of_a_plan(apfs):
-    """Draws take turns, and are as far off as the model was."""
+def test_draws_are_off_by_the_error_of_the_model(apfs):
+    """The draws take turns: one is unchanged, one is shorter, one is longer."""
     # A third of the draws have the times of the reads alone; the others take longer.
     part = Part(case_of(apfs).reads, DISK)
     plain = serve_change(Changed((part,)), UNKNOWNS)

@@ -235,7 +235,7 @@ def test_nothing_is_bought_that_is_there(treatment):
     assert changes.other_disk(case_of(small())) == "the drive is one already"
 
 
-def test_other_drives():
+def test_flash_stripes_and_copies_serve_the_same_reads():
     """Flash, stripes and copies serve the same reads."""
     # Every read is served once, and those of nodes are served by flash.
     case = case_of(three_files(), "copy")
@@ -255,8 +255,8 @@ def test_other_drives():
     assert effort.copying_s(case) == pytest.approx(listing + three + written)
 
 
-def test_caches_zones_and_maps(layouts):
-    """Changes of the host, of the place and of the layout."""
+def test_changes_of_host_zone_and_layout_change_what_they_say(layouts):
+    """The cache doubles, the volume moves outwards, and maps are no longer read."""
     # 1 MiB becomes 2 MiB; an unlimited cache stays so.
     limited = Case(layouts["hfsplus"], DISK, "fts", host_profile("linux", cache_bytes=2**20))
     assert changes.double_cache(limited).case.host.cache_bytes == 2**21

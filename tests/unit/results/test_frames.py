@@ -143,7 +143,7 @@ def test_who_pays_for_a_read_is_arithmetic():
     assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + alone))
 
 
-def test_differences_and_orders(session):
+def test_differences_are_to_the_first_side_and_orders_are_rows(session):
     """Differences are to the first side, and orders are rows of one frame."""
     # B minus A, B over A; no ratio if A is zero; no difference if a side is missing.
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))

@@ -109,7 +109,7 @@ def free(bits, total):
 @pytest.mark.parametrize("total", [0, 1, 7, 8, 63, 64, 65, 200])
 @pytest.mark.parametrize("bit", [0, 1])
 def test_uniform_bitmaps(total, bit):
-    """All free is one run, all used is none, for any size."""
+    """If all is free there is one run, if all is used there are none, for any size."""
     assert free([bit] * total, total) == ([(0, total)] if total and not bit else [])
 
 

@@ -39,8 +39,8 @@ def test_fields_are_listed_in_the_order_of_the_disk():
     ]
 
 
-def test_names_of_fields():
-    """Fields are named from outside."""
+def test_fields_are_located_by_their_names():
+    """A prefix locates the record, and a dotted name a field in it."""
     # The formula uses the record's own fields; the prefix locates them.
     end = FILE.tail.end
     assert (end, end.prefix, end.formula({"start": 3, "num_blocks": 4})) == ("tail.end", "tail.", 7)

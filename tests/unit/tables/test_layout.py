@@ -33,7 +33,7 @@ REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "
 
 
 def test_addresses_and_rows_that_are_none():
-    """Empty tables keep their columns, and what is none becomes null."""
+    """Empty tables keep their columns, and unknown addresses become null."""
     for name, columns in TABLES.items():
         frame = build_table(name, {}).frame
         assert frame.columns == [column.name for column in columns]
@@ -126,7 +126,7 @@ def test_a_table_is_the_same_as_arrays_and_as_a_frame():
         assert back[name].to_list() == made[name].to_list() == frame[name].to_physical().to_list()
 
 
-def test_words_of_tables():
+def test_words_are_numbered_once_over_all_tables():
     """Words are numbered by rows, each once."""
     # The second table has its words in another order.
     first, second = (

@@ -31,7 +31,7 @@ def volume(name):
     return layoutscope.read_layouts(OLDER / f"{name}.lscope")[-1]
 
 
-def test_older_captures():
+def test_a_capture_of_each_older_version_is_read():
     """Each is as it was written, up to this version."""
     found = {path.parent.stem: path.read_bytes() for path in OLDER.glob("*.lscope/manifest.json")}
     assert {name: hashlib.sha256(text).hexdigest() for name, text in found.items()} == MANIFESTS

@@ -276,7 +276,7 @@ def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
     assert result.after_us == pytest.approx(3 * 15 + (3 * (7 + 2 * 6) if room < 3 else 0))
 
 
-def test_names_that_are_cached(apfs_plan):
+def test_cached_names_save_their_search_and_its_lock(apfs_plan):
     """Kept names save their search and its lock."""
     # A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth.
     layout = apfs_plan.layout()

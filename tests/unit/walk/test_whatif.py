@@ -65,7 +65,7 @@ def test_without_snapshots_map_leaves_merge(apfs_plan):
     assert 0x20000 not in trace(changed).image_offset
 
 
-def test_orders_of_nodes(apfs_plan):
+def test_nodes_in_the_order_of_a_workload_are_read_in_sequence(apfs_plan):
     """Nodes in the order of a work are read on and on."""
     # Each read begins where the last one ended, except for nodes that the mount has read before.
     layout = apfs_plan.layout()

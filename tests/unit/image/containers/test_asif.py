@@ -127,7 +127,7 @@ def by_hand(tmp_path_factory):
         put(0x30, struct.pack(">QQIHHQ", 200 * GIBIBYTE // 512, 1 << 43, MEBIBYTE, 512, 0, 0))
         put(0x200, struct.pack(">QQQ", 8, 9, 9))  # an older directory
         put(0x50000, struct.pack(">QQQ", 9, 1, 2))
-        # Chunk 2,048 + 5 of the disk: group 1, reference 5. It is whole and lies in chunk 3 of the file.
+        # Chunk 2,048 + 5 of the disk: group 1, reference 5. It is whole and stored in chunk 3 of the file.
         put(1 * MEBIBYTE + 16_392 + 5 * 8, struct.pack(">Q", 0x4000_0000_0000_0003))
         put(3 * MEBIBYTE, b"second group")
         # The last chunk that table 0 covers: group 62, reference 2,047. The next one is not stored.
@@ -188,7 +188,7 @@ def test_a_lost_table_is_never_read(entry):
 
 
 def test_tables_and_files_that_are_lost():
-    """What is lost counts as never read, and is told."""
+    """Lost data counts as never read and gives a finding."""
     # Nothing shows which of them the chunk belongs to.
     image = asif(Plan(DISK, more_sectors=200_000))
     table = image[DIRECTORIES[0] + 8 : DIRECTORIES[0] + 16]

@@ -364,7 +364,7 @@ def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
         open_image(bundle)
 
 
-def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, convert):
+def test_a_bad_sector_in_a_container_costs_only_its_data(disk, tmp_path, convert):
     """If the disk cannot read a cluster of a qcow2, only that area is unread."""
     convert(disk, tmp_path / "a.qcow2", "qcow2")
     size = (tmp_path / "a.qcow2").stat().st_size

@@ -44,7 +44,7 @@ def changed(result, number=-1, **changes):
     return replace(result, parts=tuple(volumes))
 
 
-def test_sections_and_times(results):
+def test_sections_are_in_order_and_times_are_those_of_predictions(results):
     """Sections in their order, times with their ranges."""
     # Identity, verdict, times, causes, remedies, metadata places, coverage, next steps.
     text = shown(results[APFS])
@@ -71,7 +71,7 @@ def test_sections_and_times(results):
     assert f"SLOW on hard disks: listing all files takes {disks}, on a SATA SSD" in text
 
 
-def test_bars_and_remedies(results):
+def test_bars_are_shares_and_purchases_come_first(results):
     """Bars are shares, and what can be bought comes first."""
     # Thirteen marks are the whole time: half of it has six, a tenth has one.
     causes = (Cause(Why.ORDER, 0.0, 0.999), Cause(Why.STAT, 50.0, 0.5), Cause(Why.FILL, 90.0, 0.1))
@@ -296,7 +296,7 @@ def test_the_longest_screen_fits(results, is_damaged, details):
 
 
 def test_strips_show_where_nodes_are():
-    """A mark stands for a piece of the stretch with nodes."""
+    """Each mark shows a piece of the stretch with nodes."""
     # Nodes are in the first and last of 48 pieces; these are marked, the piece with more nodes higher.
     made = layout(nodes=leaves(0, 1, 2, 47 * 4), size_bytes=48 * 4 * NODE)
     assert list(strips(volumes_of(made).volumes[0], ".123")) == ["0 3" + "." * 46 + "1 768 KiB"]

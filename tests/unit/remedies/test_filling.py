@@ -79,7 +79,6 @@ def test_numbers_are_given_in_the_order_of_the_copy(tree):
 
 
 def test_a_fresh_tree_has_full_leaves_and_a_parent_for_each_node():
-    """Records fill leaves, and each node has its way."""
     # Twenty files in the root: names of 46 + 4 bytes under 2, then inodes of 208 each, in leaves of 2,541 bytes.
     rows = entries(*((2, 16 + k, f"f{k:03}", "file", 0) for k in range(20)), size_bytes=1)
     made = apfs.remade(layout(nodes=leaves(1), entries=rows))

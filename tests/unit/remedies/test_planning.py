@@ -48,7 +48,7 @@ def remedy(share, **changes):
 
 
 def test_helps_pays_and_is_sure():
-    """A help saves a twentieth, pays after its effort, and is sure on nearly all drives."""
+    """A remedy helps if it saves a twentieth, pays off after its effort, and is sure on nearly all drives."""
     # A remedy helps if it saves at least 5 % of the time; one that does not apply never helps.
     assert remedy(0.05).helps
     assert not remedy(0.0499).helps

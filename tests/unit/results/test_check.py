@@ -63,7 +63,7 @@ def test_rules_that_were_skipped_are_counted_and_named():
 
 
 def test_causes_of_findings():
-    """Consequences stand with their cause, if there is one."""
+    """Text lists the cause and counts its consequences."""
     # Text lists only the cause and counts its consequences; other formats have every finding and name the cause.
     follows = [replace(COUNT, image_offset=at, causes=(MAP,)) for at in (1, 2)]
     result = checked(MAP, *follows)

@@ -36,7 +36,7 @@ def test_keys_are_found_where_they_are_dense_and_where_they_are_not(factor):
 
 
 def test_keys_that_are_not_there():
-    """Neither around the range nor among no keys."""
+    """A key outside the range is not found, nor is any in an empty table."""
     # Zero is below the least key and 2**64 - 1 above the greatest; neither wraps into the table.
     assert match(u64(10, 11), u64(0, 9, 12, 2**64 - 1))[1].tolist() == [False] * 4
     # Two look-ups in an empty table.

@@ -207,7 +207,7 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "write-cache": Check(objects.check_write_cache),
     "newer-superblocks": Check(scan.check_newer),
     "chunk-checksums": Check(scan.check_space_blocks, ("space",)),
-    "checkpoints": Check(btree.check_checkpoints),
+    "checkpoints": Check(objects.check_checkpoints),
     "volumes": Check(btree.check_lost_volumes),
     "sizes": Check(spaceman.check_sizes, ("space",), takes=("space",)),
     "internal-pool": Check(spaceman.check_pool, ("space",), takes=("space",)),

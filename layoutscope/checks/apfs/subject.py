@@ -87,14 +87,12 @@ class Subject(Struct, frozen=True):
         nodes: NodeRows,  # nodes of the tree
         table: Columns,
         row: int,
-        field: str,  # path of the field, after its part and type; empty for the leaf
+        field: str,  # path of the field, after its part and type
         structure: str,
     ) -> FindingLog:
-        """Bind the log to a field of a record, or to its leaf if the table has no positions of records."""
-        plus = 0
-        if field and "key_at" in table:
-            part, type_name, path = field.split(".", 2)
-            plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
+        """Bind the log to a field of a record."""
+        part, type_name, path = field.split(".", 2)
+        plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
         return self.log.at(structure, int(nodes.paddr[table["node"][row]]), plus=plus)
 
 

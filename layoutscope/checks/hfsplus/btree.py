@@ -253,11 +253,6 @@ def make_header_node_rules(tree: str) -> tuple[FieldRule, ...]:
     )
 
 
-_RESERVED_RECORD: Final = rules(
-    "tree-header-differs", (NODE.user_data, ZERO, "a reserved record is not zero"), level="info"
-)
-"""The rule of the user data record (TN1150), which only the tree of hot files uses."""
-
 MAP_NODE_RULES: Final = rules(
     "node-invalid",
     (DESCRIPTOR.height, ZERO, "map nodes are of no level"),
@@ -274,13 +269,6 @@ def make_chain_rules(following: int) -> tuple[FieldRule, ...]:
     return rules("node-invalid", (DESCRIPTOR.f_link, equals(following), message), level="error")
 
 
-_MAP_SLACK: Final = 4
-"""newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused."""
-
-
-COMPARE = grammar.HfsplusBtree.KeyCompareType
-
-
 def check_tree_headers(subject: Subject) -> None:
     """Compare the header record of each tree with its nodes."""
     for tree in subject.contents.trees.values():
@@ -295,8 +283,8 @@ def _table_of_header(located: TreeRecords) -> Table:
 
 def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
     """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
-    found, known = int(catalog.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
-    is_wrong, expected = subject.volume.is_hfsx and found not in known, " or ".join(map(str, known))
+    found, known = int(catalog.tree.file.header.key_compare_type), grammar.HfsplusBtree.KeyCompareType
+    is_wrong, expected = subject.volume.is_hfsx and found not in {*known}, " or ".join(str(int(kind)) for kind in known)
     table, message = _table_of_header(catalog), "names compare in no known way"
     table.report(is_wrong, message, "key_compare_type", expected=expected, found=found)
 
@@ -312,7 +300,9 @@ def check_key_lengths(_: Subject, located: TreeRecords) -> None:
 
 def check_header_nodes(_: Subject, located: TreeRecords) -> None:
     """Check the fields and record offsets of header nodes."""
-    reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
+    # Only the tree of hot files uses the user data record (TN1150).
+    zero = None if located.name == HOT_FILES else ZERO
+    reserved = rules("tree-header-differs", (NODE.user_data, zero, "a reserved record is not zero"), level="info")
     _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
     end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
     _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
@@ -328,7 +318,8 @@ def check_map_nodes(_: Subject, located: TreeRecords) -> None:
         end = file.node_size_bytes - 2 * OFFSET_BYTES
         for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
             _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
-            _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
+            # newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused.
+            _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - 4, end))
     _check_map_end(located)
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 CODE: Final = "link-chain-broken"
-_FORK_BITS: Final = 8
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
@@ -239,10 +238,8 @@ def _locate_first_link(
 FLAG = grammar.HfsplusCatalog.CatalogFlag
 OWNER = grammar.HfsplusCatalog.OwnerFlag
 FINDER = grammar.HfsplusCatalog.FinderFlag
-MODE_BIT = grammar.HfsplusCatalog.ModeBit
 _MODE = grammar.HfsplusCatalog.ModeType
 _TYPE_BITS: Final = 0xF000
-_DEVICES: Final = (int(_MODE.character_device), int(_MODE.block_device))
 _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.directory, _MODE.whiteout))
 
 
@@ -309,7 +306,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
 
     # fsck_hfs: E_FileLinkCountError. Depending on the kind of the record, the field is a device number, an inode
     # number, or a count of links.
-    is_device = np.isin(files["permissions.file_type"], _DEVICES)
+    is_device = np.isin(files["permissions.file_type"], (int(_MODE.character_device), int(_MODE.block_device)))
     broken = (files[SPECIAL] > 1) & ~is_device & ~may_be_links
     report("files", SPECIAL, broken, "a file with one name counts several links", "at most 1", "link-count-differs")
 
@@ -333,7 +330,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     message = "the private folder for folders with links may be changed"
     require_bit("folders", field, OWNER.immutable, is_link_home, message, code)
     message = "anybody may take folders out of the private folder for folders with links"
-    require_bit("folders", "permissions.file_mode", MODE_BIT.sticky, is_link_home, message, code)
+    require_bit("folders", "permissions.file_mode", grammar.HfsplusCatalog.ModeBit.sticky, is_link_home, message, code)
 
     # TN1150, Text Encodings; fsck_hfs: ValidMacEncoding.
     field, message = "text_encoding", "a name is in no encoding that there is"
@@ -522,7 +519,7 @@ def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
     files, threads = np.flatnonzero(~is_thread), np.flatnonzero(is_thread)
     cnid, temperature = hot["key.file_id"], hot["data"][threads]
     # The fork is one byte on disk: none of its bits for data, all of them for resources.
-    fork = cnid << _FORK_BITS | hot["key.fork_type"]
+    fork = cnid << 8 | hot["key.fork_type"]
 
     table = subject.table("hot-file-differs", "hot files", hot.leaf_field, "warning")
 
@@ -547,7 +544,6 @@ def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
 
 _KIND: Final = grammar.HfsplusAttributes.CompressionType
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
-_FLAG: Final = int(grammar.HfsplusCatalog.OwnerFlag.compressed)
 IN_RESOURCE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_resource"))
 IN_ATTRIBUTE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_attribute"))
 _CODE: Final = "compression-differs"
@@ -557,7 +553,7 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that compressed files have a valid header of a known kind, and their data where it says."""
     files, attributes = catalog.files, subject.attributes
     ids = files["file_id"].astype(np.int64)
-    is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
+    is_compressed = (files["permissions.owner_flags"] & int(OWNER.compressed)) != 0
     claims, length = np.flatnonzero(is_compressed), "data_fork.len_logical"
     table = subject.table(_CODE, "catalog files", catalog.locate_kind("files"), "warning")
     wrong = claims[files[length][claims] != 0]

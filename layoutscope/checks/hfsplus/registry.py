@@ -247,12 +247,9 @@ CHECKS: Final[dict[str, Check]] = {
     "compressed-files": Check(catalog.check_compressed_files, (_CATALOG, _ATTRIBUTES), takes=("catalog",)),
     "hot-files": Check(catalog.check_hot_files, (_CATALOG, _HOT_FILES), takes=("hot_files",)),
     "double-claims": Check(volume.check_double_claims, (_CATALOG, _OVERFLOW, _ATTRIBUTES), requires=(_HEADER,)),
-    "allocation": Check(volume.check_allocation, (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE), requires=(_HEADER,)),
+    "allocation": Check(volume.check_allocation, (_CATALOG, _OVERFLOW, _ATTRIBUTES), requires=(_HEADER, _SPACE)),
 }
 """Checks by name, in the order in which they run."""
-
-CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
-"""Codes that the reader reports for a whole node, but a check for the exact byte."""
 
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
@@ -264,7 +261,8 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     run_checks(CHECKS, unread, without, subject)
     read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
     # The reader reports for a whole node what a check reports for the exact byte.
-    exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
+    by_node = ("records-invalid", "pointer-invalid", "node-invalid")
+    exact = {(item.code, item.structure) for item in fine if item.code in by_node}
     places = {(item.code, item.image_offset) for item in fine}
     unrefined = (
         item

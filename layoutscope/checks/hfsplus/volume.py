@@ -76,7 +76,6 @@ def check_allocation_size(subject: Subject) -> None:
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
-_MAX_INT64: Final = np.iinfo(np.int64).max
 
 
 def get_extents(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
@@ -93,7 +92,7 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
         counts = get_extents(catalog, name)[1]
         counted = counts.sum(axis=1, dtype=np.int64) + _sum_overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
-        needed = np.minimum(-(-size.astype(np.float64) // float(block)), _MAX_INT64).astype(np.int64)
+        needed = np.minimum(-(-size.astype(np.float64) // float(block)), np.iinfo(np.int64).max).astype(np.int64)
         for place in table.cases(np.flatnonzero(total != counted)):
             found, expected = int(total[place]), int(counted[place])
             slot = _find_wrong_extent(counts[place].astype(np.int64), found, expected, int(needed[place]))
@@ -214,23 +213,19 @@ def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, 
 
 def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     """Check that attribute values fit into their records, and that those in forks have the blocks that they count."""
-
-    def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
-        table.report(wrong, message, field, expected=expected, found=found)
-
-    table = subject.table("attribute-invalid", "attributes", records.leaf_field)
+    report = subject.table("attribute-invalid", "attributes", records.leaf_field).report
     size, is_fork = records["size"], records["kind"] == TYPES.fork_data
     is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
     room = records["stop"] - records["data"] - INLINE.width
     wrong, message = is_inline & (size > room), "a value is longer than its record"
-    report(wrong, "len_attribute", message, lambda row: f"at most {room[row]}", size)
+    report(wrong, message, "len_attribute", expected=lambda row: f"at most {room[row]}", found=size)
     # Only records that continue the extents of a fork have a start block (TN1150, "Attributes File").
     wrong = (is_inline | is_fork) & (records["start_block"] != 0)
     message = "the first record of an attribute says that it carries one on"
-    report(wrong, "key.start_block", message, 0, records["start_block"])
+    report(wrong, message, "key.start_block", expected=0, found=records["start_block"])
     most = records["blocks"] * subject.volume.block_size_bytes
     wrong, message = is_fork & (size > most), "the fork of an attribute is longer than its blocks"
-    report(wrong, "the_fork.len_logical", message, lambda row: f"at most {most[row]}", size)
+    report(wrong, message, "the_fork.len_logical", expected=lambda row: f"at most {most[row]}", found=size)
     # The groups of extents of one attribute are contiguous records; the first record counts the blocks of all. The last
     # part of a key is the block at which its extents continue. It is 0 for a value or a fork, which sorts the head
     # before its groups.
@@ -244,16 +239,16 @@ def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     blocks = records["counts"].sum(axis=1)
     lost = is_extents.copy()
     lost[rows] = False
-    report(lost, "record_type", "extents follow no attribute with a fork")
+    report(lost, "extents follow no attribute with a fork", "record_type")
     before, expected = starts_of(blocks), records["start_block"].copy()
     expected[rows] = before[rows] - before[head[rows]]
-    message = "extents of an attribute do not go on where those before them end"
-    report(expected != records["start_block"], "key.start_block", message, expected, records["start_block"])
+    found, message = records["start_block"], "extents of an attribute do not go on where those before them end"
+    report(expected != found, message, "key.start_block", expected=expected, found=found)
     counted = np.bincount(
         np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
     ).astype(np.int64)
-    message = "the fork of an attribute counts other blocks than its extents hold"
-    report(is_fork & (counted != records["blocks"]), "the_fork.num_blocks", message, counted, records["blocks"])
+    found, message = records["blocks"], "the fork of an attribute counts other blocks than its extents hold"
+    report(is_fork & (counted != found), message, "the_fork.num_blocks", expected=counted, found=found)
 
 
 def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: TreeRecords) -> None:
@@ -286,7 +281,6 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Tr
 
 
 OVERFLOW_RECORDS: Final = "extents-overflow records"
-OVERFLOW_COLUMNS: Final = ("data.extents.start_block", "data.extents.num_blocks", "key.file_id")
 
 
 class Extents(Struct, frozen=True):
@@ -327,9 +321,9 @@ def list_extents(subject: Subject) -> list[Extents]:
             ids = catalog.files["file_id"]
             lists.append(Extents(starts, counts, at, "file", ids, "catalog files", fork, num_blocks))
     if overflow is not None:
-        starts, counts, ids = (overflow[name] for name in OVERFLOW_COLUMNS)
+        starts, counts = (overflow[f"data.extents.{name}"] for name in ("start_block", "num_blocks"))
         at = partial(_locate_extent, overflow.leaf_field, "data.extents")
-        lists.append(Extents(starts, counts, at, "file", ids, OVERFLOW_RECORDS))
+        lists.append(Extents(starts, counts, at, "file", overflow["key.file_id"], OVERFLOW_RECORDS))
     if attributes is not None:
 
         def locate_attribute(row: int, slot: int, field: str) -> FindingLog:
@@ -351,9 +345,8 @@ extent of the record.
 
 def list_claims(subject: Subject) -> Claims:
     """List all claims of the volume: fixed structures, special files, journal, files, attributes; cached."""
-    if "claims" not in subject.known:
-        subject.known["claims"] = _collect_claims(subject)
-    claims: Claims = subject.known["claims"]
+    claims: Claims = subject.known.get("claims") or _collect_claims(subject)
+    subject.known["claims"] = claims
     return claims
 
 
@@ -450,8 +443,6 @@ def _locate_claim(subject: Subject, claim: int) -> tuple[str, FindingLog, bool]:
 
 def check_allocation(subject: Subject) -> None:
     """Check that claimed blocks are in use in the allocation file, and that blocks in use are claimed."""
-    if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
-        return
     claims, _ = list_claims(subject)
     starts, stops, total = claims["start"], claims["stop"], int(subject.volume.header.num_blocks)
     # The next write may overwrite claimed blocks that are marked free; unclaimed blocks in use are only wasted.
@@ -505,9 +496,6 @@ ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
 """Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
 
 HEADER: Final = records.VOLUME_HEADER
-_SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
-_HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
-_LARGEST_CLUMP: Final = 1 << 20
 _HALF: Final = "is half empty, or follows an empty one"
 _CLUMPS: Final = (HEADER.len_rsrc_clump, HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
@@ -533,10 +521,10 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
     grows = NOT_ZERO if header.attributes_file.num_blocks else None
     inside = Want(lambda found: found < num_blocks, f"less than {num_blocks}")
     date = None if copy is None else equals(int(copy.create_date))
-    spared = bits_set(_SPARED_BLOCKS) if has_bad_blocks else None
+    spared = bits_set(int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)) if has_bad_blocks else None
     version = None
     if not any(item.code == "version-unknown" for item in volume.log.findings):
-        version = equals(_HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION)
+        version = equals(5 if volume.is_hfsx else 4)
     return (
         # fsck_hfs uses the copy if the dates differ.
         *rules(
@@ -550,7 +538,7 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
             *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
             # For the other special files, a clump of zero is ignored.
             (HEADER.attributes_file.len_clump, grows, "the attributes file would not grow"),
-            *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
+            *((field, at_most(1 << 20), "a clump is larger than drivers make them") for field in _CLUMPS),
             *((field, quarter, "a clump is more than a quarter of the volume") for field in _SPECIAL_CLUMPS),
             level="error",
         ),

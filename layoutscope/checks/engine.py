@@ -44,10 +44,9 @@ def run_checks(
         tables = [getattr(subject, each) for each in check.takes]
         is_missing = any(table is None for table in tables) or check.explain_lack(unread, check.requires)
         if name not in without and not is_missing:
-            for item in getattr(subject, check.each).values() if check.each else ():
-                check.run(subject, item)
-            if not check.each:
-                check.run(subject, *parts, *tables)
+            items = [[item] for item in getattr(subject, check.each).values()] if check.each else [[*parts, *tables]]
+            for each in items:
+                check.run(subject, *each)
 
 
 def list_unchecked(checks: Mapping[str, Check], unread: Mapping[str, str]) -> list[Unchecked]:

@@ -18,13 +18,7 @@ from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.fsrecords import (
-    find_losses,
-    find_tail,
-    records_plan,
-    report_found_losses,
-    report_losses,
-)
+from layoutscope.filesystems.apfs.fsrecords import find_losses, find_tail, records_plan, report_found_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import read_object, read_virtual
@@ -163,18 +157,12 @@ def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
     check_fields(INFO, batch.buffer, np.array([batch.size_bytes - INFO.width]), declared, at)
 
 
-_HEAD: Final = (
-    *(NODE.table_space.ofs_data, NODE.table_space.len_data, NODE.free_space.ofs_data, NODE.free_space.len_data),
-    *(NODE.key_free_list.ofs_data, NODE.key_free_list.len_data),
-    *(NODE.val_free_list.ofs_data, NODE.val_free_list.len_data),
-)
-
-
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
     """Check that the free space is between keys and values, and that the free lists match the free bytes of both."""
     size = batch.size_bytes
     starts = np.arange(len(batch.places), dtype=np.int64) * size
-    found = decode_columns(NODE, batch.buffer, starts, _HEAD)
+    spans = NODE.table_space, NODE.free_space, NODE.key_free_list, NODE.val_free_list
+    found = decode_columns(NODE, batch.buffer, starts, [field for span in spans for field in span.fields()])
     head = {name: values.astype(np.int64) for name, values in found.items()}
     keys = starts + NODE.width + head["table_space.ofs_data"] + head["table_space.len_data"]
     gap = keys + head["free_space.ofs_data"]
@@ -285,7 +273,6 @@ def _walk_free_lists(
 
 SUPERBLOCK, VOLUME = records.NX_SUPERBLOCK, records.APFS_SUPERBLOCK
 KEY, VALUE = records.OMAP_KEY, records.OMAP_VAL
-ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
 def check_roots(subject: Subject, parts: VolumeParts) -> None:
@@ -303,7 +290,7 @@ def check_container_trees(subject: Subject) -> None:
     """Check the nodes, the object map and the keys of the container's own trees."""
     container, sources = subject.container, list(list_container_sources(subject))
     for source in sources:
-        report_losses(source, None, subject.log)
+        report_found_losses(find_losses(source)[0], source, None, subject.log)
     for source in sources:
         if source.tree == "container-omap":
             _check_map(subject, source, container.omap, read_mapped(container.omap, container.store))
@@ -354,7 +341,8 @@ def _check_entries(
 ) -> None:
     source = batch.tree.source
     blocks = source.blocks
-    entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
+    fields = VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted
+    entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, fields)
     deleted, size = entry["is_deleted"], entry["len_object"].astype(np.int64)
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))

@@ -36,15 +36,9 @@ HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
 
 
 _NUMBER: Final = grammar.ApfsInode.InodeNumber
-_FEATURE: Final = grammar.ApfsVolume.VolumeFeature
 _FLAGS: Final = "val.inode_val_fixed.internal_flags"
 _PARENT: Final = "val.inode_val_fixed.parent_id"
 _STREAM: Final = "val.inode_val_fixed.private_id"
-_FLAGGED_ATTRIBUTES: Final = (
-    (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
-    (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
-)
-"""Inode flags that imply an attribute."""
 
 
 def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
@@ -74,8 +68,11 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     add(wrong & (notes["name"] != 0), "the name in it is not that of its entry", _PARENT)
     add(wrong & (notes["name"] == 0), "it does not have the name of its entry", _PARENT)
     # Pre-releases of macOS 10.13 did not set these flags; their volumes have no maps of hard links.
-    is_early = not int(parts.state.superblock.features) & int(_FEATURE.hardlink_map_records)
-    for flag, name, what in _FLAGGED_ATTRIBUTES:
+    is_early = not int(parts.state.superblock.features) & int(grammar.ApfsVolume.VolumeFeature.hardlink_map_records)
+    for flag, name, what in (
+        (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
+        (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
+    ):
         message = f"its flags and its attributes disagree about {what}"
         add((flags & flag != 0) != have_attribute(name), message, _FLAGS, "info" if is_early else "warning")
     has_info = notes["kinds"] >> np.uint32(FIELD.finder_info) & np.uint32(1) != 0
@@ -145,8 +142,7 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if not (len(inodes["obj_id"]) and len(drecs["obj_id"])):
         return
-    add, kinds = report(inodes, "inode"), grammar.ApfsInode.ModeFormat
-    known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
+    add, known = report(inodes, "inode"), np.isin(inodes["format"], np.array([int(kind) for kind in FORMAT], np.uint16))
     add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
     target = spot if found.all() else spot[found]
@@ -167,14 +163,9 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     _check_siblings(parts, report, inodes, drecs)
 
 
-def _check_link_counts(
-    parts: VolumeParts,
-    report: Reporter,
-    inodes: Columns,
-    drecs: Columns,
-    links: I64,  # entries that name each inode
-) -> None:
-    """Check that directories count their entries, and other inodes their links; a higher count means lost entries."""
+def _check_link_counts(parts: VolumeParts, report: Reporter, inodes: Columns, drecs: Columns, links: I64) -> None:
+    """Check that directories count their entries, and other inodes the entries that name them (`links`)."""
+    # A higher count means lost entries.
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
     # hfs_convert leaves wrong counts, which no later change corrects.
@@ -324,9 +315,8 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
     wrong[rows[step[:-1] != top]] = True
     add = subject.reporter(parts.fs.nodes)(inodes, "directory")
     add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
-    root = int(grammar.ApfsInode.InodeNumber.root_dir)
-    if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
-        log = subject.log.at(f"inode {root}", parts.state.paddr)
+    if not (inodes["obj_id"] == np.uint64(_NUMBER.root_dir)).any():
+        log = subject.log.at(f"inode {int(_NUMBER.root_dir)}", parts.state.paddr)
         log.add("record-differs", "error", "there is no root directory")
 
 

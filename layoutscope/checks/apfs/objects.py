@@ -289,17 +289,12 @@ def check_map_headers(subject: Subject) -> None:
     check_objects(subject, "checkpoint map", MAP, list(map(int, paddrs)), make_map_rules(np.array(paddrs, np.uint64)))
 
 
-_MAPPING_FIELDS: Final = (
-    *(MAPPING.type, MAPPING.subtype, MAPPING.type_and_flags, MAPPING.len_object, MAPPING.oid, MAPPING.paddr),
-)
-
-
 def _read_mappings(block: U8) -> tuple[int, I64, list[dict[str, int]]]:
     """Return how many mappings a checkpoint map counts, and the starts and fields of those that fit into it."""
     count = int(decode_column(MAP, block, np.zeros(1, np.int64), MAP.num_mappings)[0])
     room = (len(block) - MAP.width) // MAPPING.width
     starts = MAP.width + np.arange(min(count, room), dtype=np.int64) * MAPPING.width
-    found = decode_columns(MAPPING, block, starts, _MAPPING_FIELDS)
+    found = decode_columns(MAPPING, block, starts, (MAPPING.type, *MAPPING.fields()))
     rows = zip(*(values.tolist() for values in found.values()), strict=True)
     return count, starts, [dict(zip(found, row, strict=True)) for row in rows]
 
@@ -534,9 +529,8 @@ def check_write_cache(subject: Subject) -> None:
 
     def check(name: str, record: Any, oid: int) -> int:
         paddr = locator.find(oid)[0]
-        declared = rules(
-            INVALID, *make_header_rules(record, "such objects", xid=container.xid), (record.reserved, ZERO, RESERVED)
-        )
+        header = make_header_rules(record, "such objects", xid=container.xid)
+        declared = rules(INVALID, *header, (record.reserved, ZERO, RESERVED))
         check_objects(subject, name, record, [paddr], declared)
         return paddr
 
@@ -556,7 +550,6 @@ _SET_FLAGS: Final = int(
     | VOLUME_FLAG.run_spillover_cleaner
     | VOLUME_FLAG.always_check_extentref
 )
-_FIRST_OID: Final = 1024
 _NO_PROTECTION: Final = 6
 _VIRTUAL, _PHYSICAL = (int(TYPES.btree) | int(storage) for storage in (STORAGE.virtual, STORAGE.physical))
 
@@ -571,9 +564,7 @@ def make_volume_rules(
 ) -> tuple[FieldRule, ...]:
     """Return the rules of a volume superblock (apfs_superblock_t, apfsck)."""
     stop = int(container.superblock.next_oid)
-    own_number = Want(
-        lambda found: (found == 0) | ((found >= _FIRST_OID) & (found < stop)), f"0, or {_FIRST_OID} to {stop - 1}"
-    )
+    own_number = Want(lambda found: (found == 0) | ((found >= 1024) & (found < stop)), f"0, or 1024 to {stop - 1}")
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
     # The keys of an encrypted volume are in the container's key bag.
@@ -593,6 +584,7 @@ def make_volume_rules(
     snapshot_xid = one_of(0, *(xid for xid, _ in snapshots))
     snapshot_copy = one_of(0, *(at for _, at in snapshots if at))
     none_of_copy, reached = (ZERO, at_most(int(live.next_obj_id))) if is_copy else (None, None)
+    only_live = VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid
     allocated = at_most(int(superblock.num_blocks_ever_alloced))
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
     # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
@@ -625,9 +617,7 @@ def make_volume_rules(
         (VOLUME.reserved_oid, ZERO, RESERVED),
         (VOLUME.reserved, ZERO, RESERVED),
         # The copy in a snapshot does not name trees that only the live volume has.
-        (VOLUME.omap_oid, none_of_copy, "a snapshot has none of its own"),
-        (VOLUME.extentref_tree_oid, none_of_copy, "a snapshot has none of its own"),
-        (VOLUME.snap_meta_tree_oid, none_of_copy, "a snapshot has none of its own"),
+        *((field, none_of_copy, "a snapshot has none of its own") for field in only_live),
         (VOLUME.root_tree_oid, equals(int(live.root_tree_oid)) if is_copy else None, "another tree than the volume's"),
         (VOLUME.role, one_of(*map(int, grammar.ApfsVolume.VolumeRole)) if is_copy else None, "no known role"),
         (VOLUME.next_obj_id, reached, "more than the volume has come to since"),

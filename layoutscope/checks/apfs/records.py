@@ -60,27 +60,7 @@ _FIELD_FORMS: Final = {
 }
 """Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
 _UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_FLAGGED_FIELDS: Final = (
-    (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
-    (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
-    (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
-)
-"""Inode flags that imply an extended field."""
-_EXCLUSIVE_FLAGS: Final = (
-    (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
-    (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
-)
-"""Mutually exclusive flags."""
 _XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
-_IS_SYSTEM_OWNED: Final = {
-    b"com.apple.fs.symlink": True,
-    b"com.apple.ResourceFork": False,
-    b"com.apple.system.Security": False,
-    b"com.apple.FinderInfo": False,
-    b"com.apple.decmpfs": False,
-}
-"""Whether attributes with these names are owned by the file system."""
-
 _ONE_FORM: Final = Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded")
 _ONE_BLOCK: Final = Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least")
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
@@ -198,12 +178,7 @@ class CheckedRows(Struct, frozen=True):
         check_fields(kind, self.batch.buffer, self.starts(part), declared, at)
 
     def report(
-        self,
-        wrong: Mask,
-        part: str,
-        message: str,
-        sides: tuple[Any, Any] = ("", ""),
-        field: Field | None = None,
+        self, wrong: Mask, part: str, message: str, sides: tuple[Any, Any] = ("", ""), field: Field | None = None
     ) -> None:
         """Report which of the records are wrong."""
         places = self.starts(part) + (0 if field is None else field.offset)
@@ -361,10 +336,18 @@ def check_inodes(rows: CheckedRows, fields: Extended, notes: Notes | None, *, is
     kinds = np.zeros(len(rows), np.uint32)
     np.bitwise_or.at(kinds, fields.owner, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
     at = INODE.internal_flags
-    for flag, kind, what in _FLAGGED_FIELDS:
+    # Flags that imply an extended field.
+    for flag, kind, what in (
+        (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
+        (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
+        (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
+    ):
         wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
         rows.report(wrong, "val", f"flags and extended fields disagree about {what}", field=at)
-    for first, second, message in _EXCLUSIVE_FLAGS:
+    for first, second, message in (
+        (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
+        (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
+    ):
         rows.report((flags & first != 0) & (flags & second != 0), "val", message, field=at)
     wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
     rows.report(wrong, "val", "statistics begin here that it does not keep", field=at)
@@ -444,7 +427,13 @@ def _check_attributes(rows: CheckedRows) -> None:
     rows.report(wrong, "val", "more data than it may embed, or no stream", field=ATTRIBUTE.len_xdata)
     head = records.XATTR_KEY.width
     start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
-    for name, is_system in _IS_SYSTEM_OWNED.items():
+    for name, is_system in (
+        (b"com.apple.fs.symlink", True),
+        (b"com.apple.ResourceFork", False),
+        (b"com.apple.system.Security", False),
+        (b"com.apple.FinderInfo", False),
+        (b"com.apple.decmpfs", False),
+    ):
         here = np.flatnonzero(length == len(name))
         here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
         is_owned = flags & np.uint16(_XATTR_FLAG.file_system_owned) != 0

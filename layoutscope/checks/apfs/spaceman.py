@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.apfs import objects
 from layoutscope.checks.apfs.extents import mark_overlapping
-from layoutscope.checks.apfs.objects import (
-    EPHEMERAL,
-    PAST,
-    RESERVED,
-    STORAGE,
-    TYPES,
-    UNKNOWN,
-    check_objects,
-    make_header_rules,
-    read_block,
-)
 from layoutscope.checks.apfs.subject import get_extent_nodes, list_queue_sources
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
@@ -62,7 +52,6 @@ SPACE: Final = records.SPACEMAN_PHYS
 CHUNK, CIB = records.CHUNK_INFO, records.CIB_HEAD
 QUEUE_KEY: Final = records.FREE_QUEUE_KEY
 _POOL_BITMAP: Final = "bitmap of the internal pool"
-_IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 
 
 def locate_byte(subject: Subject, plus: int) -> FindingLog:
@@ -190,24 +179,16 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     compare_numbers(subject, what, SPACE.devices.num_free_blocks, int(free.sum()), found, number)
 
 
-_MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
-"""Numbers decoded from fields that combine a number and flags."""
-
-
 def _report_chunks(
-    subject: Subject,
-    chunks: Columns,
-    field: str,
-    wrong: Mask,
-    message: str,
-    expected: object = "",
+    subject: Subject, chunks: Columns, field: str, wrong: Mask, message: str, expected: object = ""
 ) -> None:
     """Report chunks, each at one of its fields."""
     place, paddr = chunks["plus"] + CHUNK.offset_of(field), chunks["cib_paddr"]
     at = lambda row, _: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]))  # noqa: E731
-    Table(at, INVALID, "warning").report(
-        wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)]
-    )
+    # Two fields combine a number and flags.
+    masked = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
+    found = chunks[masked.get(field, field)]
+    Table(at, INVALID, "warning").report(wrong, message, field, expected=expected, found=found)
 
 
 def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
@@ -233,7 +214,8 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
     waiting = [item for item in space.pending if item.owner.startswith(QUEUE_NAMES[0])]
     used = np.zeros(count, np.uint8)
     for item in (*space.regions, *waiting):
-        if item.type in _IN_POOL and base <= item.paddr < base + count:
+        is_inside = base <= item.paddr < base + count
+        if is_inside and item.type in ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"):
             used[item.paddr - base : item.paddr - base + item.num_blocks] = 1
     wrong = np.flatnonzero(bits != used)
     if len(wrong):
@@ -249,7 +231,7 @@ _PREVIOUS: Final = 7
 
 ZONE_RULES: Final = rules(
     INVALID,
-    (ZONES.reserved, ZERO, RESERVED),
+    (ZONES.reserved, ZERO, objects.RESERVED),
     (ZONES.previous_boundary_index, at_most(_PREVIOUS), "there is no such earlier place"),
 )
 """Rules of the zones of a versioned space manager (spaceman_allocation_zone_info_phys_t, apfsck)."""
@@ -257,13 +239,9 @@ ZONE_RULES: Final = rules(
 
 def check_zones(subject: Subject, paddr: int) -> None:
     """Check that unused zones and earlier boundaries are empty, and that used ones start before their end."""
-    data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
+    data, starts = objects.read_block(subject.container, paddr), np.array([SPACE.width])
     check_fields(DATAZONE, data, starts, ZONE_RULES, lambda _, byte: locate_byte(subject, byte))
-    fields = (
-        *(ZONES.zone_id, ZONES.previous_boundary_index, ZONES.current.start_paddr, ZONES.current.stop_paddr),
-        *(ZONES.previous.start_paddr, ZONES.previous.stop_paddr),
-    )
-    found = decode_columns(DATAZONE, data, starts, fields)
+    found = decode_columns(DATAZONE, data, starts, DATAZONE.fields())
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
     for part, is_used in (
         (ZONES.current, has_number),
@@ -287,8 +265,6 @@ _WHOLE: Final = SPACE.width + DATAZONE.width
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
 """Mask of a chunk's numbers of blocks and of free blocks."""
-_QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))
-"""Limits of nodes in a device's free queue: from this many blocks; start; blocks per further node; base."""
 
 
 def _get_first_array_offset(*, is_versioned: bool) -> int:
@@ -299,8 +275,10 @@ def _get_first_array_offset(*, is_versioned: bool) -> int:
 def compute_queue_limits(header: grammar.ApfsSpaceman.SpacemanPhys) -> list[int]:
     """Return the maximum numbers of nodes in the free queues of the internal pool and of each device."""
     limits = [3 * (sum(int(device.num_chunks) for device in header.devices) + 751) // 1127 - 1]
+    # Of a device: from this many blocks, start, blocks per further node, base.
+    steps = (1 << 20, 0, 1 << 63, 512), (1 << 18, 261281, 2272, 116), (0, 0, 4544, 1)
     for num_blocks in (int(device.num_blocks) for device in header.devices):
-        _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
+        _, start, step, first = next(row for row in steps if num_blocks >= row[0])
         limits.append(first + (num_blocks - start - (not start)) // step if num_blocks else 0)
     # Two nodes are impossible: splitting a root creates a third node.
     return [3 if limit == 2 else limit for limit in limits]
@@ -331,26 +309,23 @@ def make_space_rules(
     whole_reserve, part_of_reserve = (None, None) if reserved is None else (equals(reserved), at_most(reserved))
     # The limit for nodes of other sizes is not documented.
     limits = _expect_known(compute_queue_limits(header)) if block_size == 4096 else None
-    first = _get_first_array_offset(is_versioned=is_versioned)
+    first, queues = _get_first_array_offset(is_versioned=is_versioned), SPACE.free_queues
     return rules(
         INVALID,
-        (SPACE.hdr.xid, equals(container.xid), EPHEMERAL),
+        (SPACE.hdr.xid, equals(container.xid), objects.EPHEMERAL),
         (SPACE.chunks_per_cib, equals(room // CHUNK.width), full),
         (SPACE.cibs_per_cab, equals(room // SPACE.num_ip_blocks.width), full),
         (SPACE.ip_bm_tx_multiplier, equals(16), "the pool's bitmap is kept in sixteen versions"),
-        (SPACE.flags, only_bits(_VERSIONED), UNKNOWN),
+        (SPACE.flags, only_bits(_VERSIONED), objects.UNKNOWN),
         (SPACE.num_fs_reserve_blocks, whole_reserve, "volumes reserve another number of blocks"),
         (SPACE.num_fs_reserve_alloced, part_of_reserve, "more of the reserve is in use than there is"),
         (SPACE.version, equals(1) if is_versioned else None, "the only version"),
         (SPACE.len_struct, equals(_WHOLE) if is_versioned else None, "another size than that of the structure"),
         (SPACE.ofs_ip_bm_xid, equals(first), "the first array follows the structure"),
-        (SPACE.devices.reserved, ZERO, RESERVED),
-        (SPACE.devices.reserved2, ZERO, RESERVED),
-        (SPACE.free_queues.pad16, ZERO, RESERVED),
-        (SPACE.free_queues.pad32, ZERO, RESERVED),
-        (SPACE.free_queues.reserved, ZERO, RESERVED),
-        (SPACE.free_queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
-        (SPACE.free_queues.tree_node_limit, limits, "not the nodes that a queue of this size may have"),
+        *((field, ZERO, objects.RESERVED) for field in (SPACE.devices.reserved, SPACE.devices.reserved2)),
+        *((field, ZERO, objects.RESERVED) for field in (queues.pad16, queues.pad32, queues.reserved)),
+        (queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
+        (queues.tree_node_limit, limits, "not the nodes that a queue of this size may have"),
         *((field, second, "there is no second device") for field in _SECOND),
     )
 
@@ -390,7 +365,8 @@ def check_space(subject: Subject, space: Space) -> None:
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
         xids = [batch.column("key", QUEUE_KEY, QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
-    check_objects(subject, "space manager", SPACE, [item.paddr], make_space_rules(container, header, reserved, oldest))
+    declared = make_space_rules(container, header, reserved, oldest)
+    objects.check_objects(subject, "space manager", SPACE, [item.paddr], declared)
     if int(header.flags) & _VERSIONED:
         check_zones(subject, item.paddr)
 
@@ -398,14 +374,13 @@ def check_space(subject: Subject, space: Space) -> None:
 def check_heads(subject: Subject, space: Space) -> None:
     """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
     container = subject.container
-    heads: tuple[tuple[str, Any, int], ...] = (
-        ("spaceman-cib", CIB, TYPES.spaceman_cib),
-        ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
-    )
-    for region, head, kind in heads:
+    for region, head, kind in (
+        ("spaceman-cib", CIB, objects.TYPES.spaceman_cib),
+        ("spaceman-cab", records.CAB_HEAD, objects.TYPES.spaceman_cab),
+    ):
         paddrs = [item.paddr for item in space.regions if item.type == region]
-        header = make_header_rules(head, "such blocks", kind | STORAGE.physical, container.xid)
-        check_objects(subject, region, head, paddrs, rules(INVALID, *header))
+        header = objects.make_header_rules(head, "such blocks", kind | objects.STORAGE.physical, container.xid)
+        objects.check_objects(subject, region, head, paddrs, rules(INVALID, *header))
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -420,9 +395,9 @@ def _check_chunks(subject: Subject, device: int) -> None:
     is_past = Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's")
     declared = rules(
         INVALID,
-        (CHUNK.xid, is_past, PAST),
-        (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), RESERVED),
-        (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
+        (CHUNK.xid, is_past, objects.PAST),
+        (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), objects.RESERVED),
+        (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), objects.RESERVED),
     )
     paddr = chunks["cib_paddr"]
     at = lambda chunk, byte: subject.log.at(f"chunk {chunk}", int(paddr[chunk]), plus=byte % size)  # noqa: E731
@@ -497,17 +472,14 @@ def _check_list(subject: Subject, header: Any, ring: NDArray[np.uint16], follows
         log.add(INVALID, "warning", message, expected=listed[-1], found=int(header.ip_bm_free_tail))
 
 
-Owner = tuple[str, "I64"]
-SPARE: Final = ("internal-pool", "pending-free")
-"""Regions without current contents."""
-
-
-def list_claims(subject: Subject) -> Iterator[Owner]:
+def list_claims(subject: Subject) -> Iterator[tuple[str, I64]]:
     """Yield every structure with its blocks; nodes that several states of a volume share appear once."""
     block_size = subject.container.blocks.block_size
     for nodes in subject.contents.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in SPARE):
+    # These regions have no current contents.
+    spare = ("internal-pool", "pending-free")
+    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in spare):
         yield kind, to_runs([item for item in subject.contents.regions if item.type == kind])
     for parts in subject.contents.volumes:
         volume, trees = f"of volume {parts.state.number}", [*parts.own_trees(), *parts.views.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 from msgspec.structs import replace
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Reporter = Callable[..., Callable[..., None]]
 
 
-VOLUME: Final = records.APFS_SUPERBLOCK
 Notes = dict[str, list["NDArray[Any]"]]
 """Properties of inodes that no table contains: columns with a row per inode, as one array per batch."""
 
@@ -138,7 +137,8 @@ def list_volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[Tr
 
 
 def _locate_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
-    return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field)).within(field)
+    plus = records.APFS_SUPERBLOCK.offset_of(field)
+    return subject.log.at("volume superblock", parts.state.paddr, plus=plus).within(field)
 
 
 def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:

@@ -15,17 +15,7 @@ from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, 
 from layoutscope.checks.hfsplus.scan import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.btree import pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import read_parts
-from layoutscope.filesystems.hfsplus.nodes import (
-    DESCRIPTOR,
-    DESCRIPTOR_BYTES,
-    FORMS,
-    HEADER,
-    INDEX,
-    LEAF,
-    MAP,
-    OFFSET_BYTES,
-    UNKNOWN_KIND,
-)
+from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR, FORMS, HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
 
@@ -304,8 +294,8 @@ def check_header_nodes(_: Subject, located: TreeRecords) -> None:
     zero = None if located.name == HOT_FILES else ZERO
     reserved = rules("tree-header-differs", (NODE.user_data, zero, "a reserved record is not zero"), level="info")
     _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
-    end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
-    _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
+    end = located.tree.file.node_size_bytes - 4 * records.RECORD_OFFSET.width
+    _check_offsets(located, 0, [DESCRIPTOR.width, NODE.user_data.offset, NODE.width], (end, end))
 
 
 def check_map_nodes(_: Subject, located: TreeRecords) -> None:
@@ -315,11 +305,11 @@ def check_map_nodes(_: Subject, located: TreeRecords) -> None:
     if file.num_mapped == file.num_nodes:
         numbers = file.map_nodes.tolist()
         _check_node(located, 0, DESCRIPTOR, make_chain_rules([*numbers, 0][0]))
-        end = file.node_size_bytes - 2 * OFFSET_BYTES
+        end = file.node_size_bytes - 2 * records.RECORD_OFFSET.width
         for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
             _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
             # newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused.
-            _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - 4, end))
+            _check_offsets(located, number, [DESCRIPTOR.width], (end - 4, end))
     _check_map_end(located)
 
 
@@ -344,9 +334,8 @@ def _check_map_end(located: TreeRecords) -> None:
 def _read_bytes(located: TreeRecords, start: int, length: int) -> U8:
     """Read bytes of a tree's file within one node."""
     size = located.tree.file.node_size_bytes
-    node = read_parts(
-        located.volume, pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))
-    )
+    pieces = pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))
+    node = read_parts(located.volume, pieces)
     return node[start % size :][:length]
 
 
@@ -378,5 +367,5 @@ def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: t
     field = records.RECORD_OFFSET.ofs_record
     declared = rules("records-invalid", (field, want, "the records of such a node have fixed places"), level="error")
     slots = np.arange(1, len(starts) + 2)
-    places = located.tree.file.node_size_bytes - OFFSET_BYTES * slots
+    places = located.tree.file.node_size_bytes - records.RECORD_OFFSET.width * slots
     _check_node(located, number, records.RECORD_OFFSET, declared, places)

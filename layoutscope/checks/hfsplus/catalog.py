@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.checks.hfsplus.records import CATALOG_TYPES, HEADER_FIELDS
-from layoutscope.checks.hfsplus.volume import ENCODINGS
+from layoutscope.checks.hfsplus.volume import CNID, ENCODINGS
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
@@ -251,9 +251,8 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
         files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
     )
     are_dated = _have_link_date(catalog)
-    file_home, folder_home = (
-        find_private_folder(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY)
-    )
+    file_home = find_private_folder(catalog, FILE_LINKS_DIRECTORY)
+    folder_home = find_private_folder(catalog, DIRECTORY_LINKS_DIRECTORY)
     parents = catalog.parent_id[files["row"]]
     # A driver treats a link with another date as a plain file, with an arbitrary number. fsck_hfs uses the type.
     may_be_links = of_files | of_folders | np.isin(parents, [file_home, folder_home])
@@ -357,9 +356,6 @@ def _mark_ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> M
     return is_ancestor
 
 
-CNID = grammar.HfsplusVolume.Cnid
-
-
 def check_record_types(subject: Subject) -> None:
     """Check that catalog and attribute records have known types and their lengths."""
     catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
@@ -455,9 +451,8 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
         """Report the threads in which a field differs; arrays with a row per thread are then released."""
         table.report(expected != found, message, field, expected=expected, found=found)
 
-    compare(
-        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog["kind"][row]
-    )
+    types = np.where(is_folder, folder, file)
+    compare("record_type", "a thread has the type of another kind", types, catalog["kind"][row])
     compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
     def at_name(case: int, _: str) -> FindingLog:
@@ -484,33 +479,33 @@ def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
         same = rows[start : start + NAMES_PER_BATCH]
         thread_units = take_ranges(thread_names, starts[known[same]], lengths[same])
         entry_units = take_ranges(catalog.stored.units, catalog.stored.start[entry[same]], entry_lengths[same])
-        differs[
-            same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(thread_units != entry_units), side="right")]
-        ] = True
+        unlike = np.flatnonzero(thread_units != entry_units)
+        differs[same[np.searchsorted(np.cumsum(lengths[same]), unlike, side="right")]] = True
     return np.flatnonzero(differs)
 
 
 def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that folders count their entries."""
-    rows, _, _ = catalog.entries()
     # Hidden entries count as well: the journal's files and the private directories in the root folder.
-    counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
-    declared = catalog.folders["valence"].astype(np.int64)
-    folders = subject.table("valence-differs", "catalog folders", catalog.locate_kind("folders"))
-    message = "a folder counts other entries than it has"
-    folders.report(counted != declared, message, "valence", expected=counted, found=declared)
+    _compare_folders(subject, catalog, catalog.entries()[0], "valence-differs", "entries", "valence")
 
 
 def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that folders with the flag of HFSX volumes count their subfolders, including links of folders."""
     links = catalog.files["row"][mark_links(catalog)[1]]
-    inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
-    counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
-    declared = catalog.folders["num_folders"].astype(np.int64)
-    wrong = catalog.folders["has_folder_count"] & (counted != declared)
-    folders = subject.table("folder-count-differs", "catalog folders", catalog.locate_kind("folders"))
-    message = "a folder counts other subfolders than it has"
-    folders.report(wrong, message, "num_folders", expected=counted, found=declared)
+    rows = np.concatenate([catalog.folders["row"], links])
+    has_count = catalog.folders["has_folder_count"]
+    _compare_folders(subject, catalog, rows, "folder-count-differs", "subfolders", "num_folders", has_count)
+
+
+def _compare_folders(
+    subject: Subject, catalog: CatalogRecords, rows: I64, code: str, noun: str, field: str, chosen: Mask | bool = True
+) -> None:
+    """Compare a count of chosen folders with the number of some records in them."""
+    counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
+    wrong, declared = chosen & (counted != catalog.folders[field]), catalog.folders[field].astype(np.int64)
+    folders = subject.table(code, "catalog folders", catalog.locate_kind("folders"))
+    folders.report(wrong, f"a folder counts other {noun} than it has", field, expected=counted, found=declared)
 
 
 def check_hot_files(subject: Subject, hot: TreeRecords) -> None:

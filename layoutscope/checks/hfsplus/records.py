@@ -21,33 +21,10 @@ from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
 from layoutscope.filesystems.hfsplus.contents import OVERFLOW_FIELDS
 from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, read_keys
-from layoutscope.filesystems.hfsplus.nodes import (
-    DESCRIPTOR,
-    DESCRIPTOR_BYTES,
-    FORMS,
-    INDEX,
-    LENGTH_BYTES,
-    OFFSET_BYTES,
-    POINTER_BYTES,
-    Bounds,
-    ReadNodes,
-    RecordForm,
-    record_bounds,
-)
+from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR, FORMS, INDEX, LENGTH_BYTES, OFFSET_BYTES, record_bounds
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import (
-    I64,
-    U8,
-    Columns,
-    GrowingColumn,
-    GrowingTable,
-    Mask,
-    concatenate,
-    heads,
-    signed,
-    starts_of,
-)
+from layoutscope.structs.arrays import GrowingColumn, GrowingTable, concatenate, heads, signed, starts_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
@@ -56,8 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.contents import Contents
+    from layoutscope.filesystems.hfsplus.nodes import Bounds, ReadNodes, RecordForm
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     # Tables decoded from leaves, by name.
@@ -217,7 +196,7 @@ def _find_offset_flaws(form: RecordForm, nodes: ReadNodes, bounds: Bounds, shift
     """
     node, slot = bounds.node, bounds.slot
     # The offset table grows from the end of the node, and has one more entry than there are records: the free space.
-    bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
+    bad_start = (slot == 0) & (bounds.first != DESCRIPTOR.width)
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)
     # If the start is after the end, and after the end of the next record as well, the start is wrong.
@@ -249,7 +228,7 @@ def _find_key_flaws(form: RecordForm, buffer: U8, places: tuple[I64, I64, I64, I
     key, length, data, stop = places
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
-    need = POINTER_BYTES if level else 0
+    need = records.POINTER_RECORD.width if level else 0
     bad = (length < form.fixed_length) | (length > limit) | (data + need > stop)
     flaw[bad] = KEY_FLAW
     if form.has_name:
@@ -439,7 +418,11 @@ class CatalogRecords(TreeRecords, frozen=True):
 _PARTS: Final = {
     "files": (FILE, FILE_FIELDS, (CATALOG_TYPES.file,)),
     "folders": (FOLDER, FOLDER_FIELDS, (CATALOG_TYPES.folder,)),
-    "threads": (THREAD, THREAD_FIELDS, (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread)),
+    "threads": (
+        THREAD,
+        (THREAD.parent_id, THREAD.num_name_units),
+        (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread),
+    ),
 }
 
 

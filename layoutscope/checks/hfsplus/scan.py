@@ -157,10 +157,8 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
     # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
-        message = "the next catalog node ID is in use already"
-        volume.header_field("next_catalog_id").add(
-            "next-cnid-used", "warning", message, expected=highest + 1, found=following
-        )
+        log, message = volume.header_field("next_catalog_id"), "the next catalog node ID is in use already"
+        log.add("next-cnid-used", "warning", message, expected=highest + 1, found=following)
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
@@ -177,7 +175,5 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
         found = int(getattr(header, field))
         if found != expected:
             what = field.removeprefix("num_").replace("_", " ")
-            message = f"the header's {what} is not that of the nodes"
-            header_log(volume, tree.file, field).add(
-                "tree-header-differs", "warning", message, expected=expected, found=found
-            )
+            log, message = header_log(volume, tree.file, field), f"the header's {what} is not that of the nodes"
+            log.add("tree-header-differs", "warning", message, expected=expected, found=found)

@@ -138,9 +138,8 @@ def check_extents(subject: Subject) -> None:
         # Extents with a record node come from the overflow tree, where they are checked below.
         wrong = np.flatnonzero(are_outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
         for slot in wrong.tolist():
-            subject.volume.header_field(f"{field}.extents").add(
-                "extent-outside", "error", f"extent {slot} leaves the volume"
-            )
+            log = subject.volume.header_field(f"{field}.extents")
+            log.add("extent-outside", "error", f"extent {slot} leaves the volume")
     for extents in list_extents(subject):
         rows, slots = np.nonzero(are_outside(extents.starts, extents.counts, total))
         for case in extents.table(subject, "extent-outside").cases(np.arange(len(rows))):
@@ -169,9 +168,8 @@ def check_overflow_records(subject: Subject, records: TreeRecords) -> None:
         return
     # Bad blocks have a CNID and overflow extents, but neither a catalog record nor a fork in the volume header (TN1150,
     # "Bad Block File").
-    owners = np.concatenate(
-        [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
-    )
+    own = [*SPECIAL_FILES, int(CNID.bad_block_file)]
+    owners = np.concatenate([subject.catalog.files["file_id"].astype(np.int64), own])
     ids, table = records["key.file_id"], subject.table("extents-orphaned", "extents", records.leaf_field, "warning")
     table.report(find(owners, ids) < 0, "overflow extents belong to no file", "key.file_id", found=ids)
 
@@ -182,11 +180,7 @@ def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: Tr
         return
     # The block in a key counts from the start of the fork: it is the sum of the previous extents, not an address.
     order = np.lexsort((records["key.start_block"], records["key.fork_type"], records["key.file_id"]))
-    file_id, fork_type, start = (
-        records["key.file_id"][order],
-        records["key.fork_type"][order],
-        records["key.start_block"][order],
-    )
+    file_id, fork_type, start = (records[f"key.{name}"][order] for name in ("file_id", "fork_type", "start_block"))
     ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _sum_inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
@@ -244,9 +238,8 @@ def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     expected[rows] = before[rows] - before[head[rows]]
     found, message = records["start_block"], "extents of an attribute do not go on where those before them end"
     report(expected != found, message, "key.start_block", expected=expected, found=found)
-    counted = np.bincount(
-        np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
-    ).astype(np.int64)
+    heads, weights = np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork])
+    counted = np.bincount(heads, weights, minlength=len(blocks)).astype(np.int64)
     found, message = records["blocks"], "the fork of an attribute counts other blocks than its extents hold"
     report(is_fork & (counted != found), message, "the_fork.num_blocks", expected=counted, found=found)
 
@@ -383,9 +376,8 @@ def _drop_journal_files(claims: Columns, num_fixed: int) -> I64:
 def _list_own_extents(subject: Subject, name: str, starts: I64, counts: I64) -> Extents:
     """List extents of one of the volume's own structures; a finding is at the first block of its extent."""
     size, rows = subject.volume.block_size_bytes, starts[:, None]
-    return Extents(
-        rows, counts[:, None], lambda row, slot, _: subject.volume.log.at(name, int(rows[row, slot]) * size), name
-    )
+    at = lambda row, slot, _: subject.volume.log.at(name, int(rows[row, slot]) * size)  # noqa: E731
+    return Extents(rows, counts[:, None], at, name)
 
 
 def _list_fixed_parts(subject: Subject) -> list[Extents]:

@@ -71,13 +71,9 @@ def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def name_causes(
-    findings: Sequence[Finding],
-    causes: Causes,
-    # the volume of each finding, empty for the container; if not given, all findings belong to one volume
-    volumes: Sequence[str] = (),
-) -> tuple[Finding, ...]:
-    """Set the causes of each finding that may follow from others."""
+def name_causes(findings: Sequence[Finding], causes: Causes, volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """Set the causes of each finding that may follow from others, given its volume, "" for the container."""
+    # If no volumes are given, all findings belong to one.
     found = _Links(findings, causes, volumes or [""] * len(findings))
     found.join_nodes()
     for row in causes.rows:

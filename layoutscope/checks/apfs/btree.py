@@ -426,7 +426,6 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_tree(
-    # the container under check; its log receives unordered keys and empty nodes
     subject: Subject,
     source: TreeSource,
     state: Volume | None = None,

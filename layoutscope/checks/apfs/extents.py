@@ -117,12 +117,8 @@ def _find_unbalanced_runs(*weighted: tuple[I64, I64, I64]) -> I64:
     return arrays.runs_of(edges[odd], np.diff(edges)[odd])
 
 
-def mark_overlapping(
-    runs: I64,  # start and length of each run; disjoint and ascending
-    start: I64,
-    length: I64,
-) -> Mask:
-    """Mark the stretches that overlap any of a set of runs.
+def mark_overlapping(runs: I64, start: I64, length: I64) -> Mask:
+    """Mark the stretches that overlap any of some disjoint and ascending runs, each a start and a length.
 
     >>> mark_overlapping(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]

@@ -213,13 +213,11 @@ def make_superblock_rules(container: Container) -> Rules:
         lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]), f"{_EPHEMERAL:#x}, 0, 0, 0"
     )
     no_fusion = None if superblock.is_fusion else ZERO
-
-    def next_free(index: int, used: int, room: int) -> Want | None:
-        """Require that the next free block of a ring follows those in use."""
-        return equals((index + used) % room) if room else None
-
-    next_desc = next_free(superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks)
-    next_data = next_free(superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks)
+    rings = (
+        (superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks),
+        (superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks),
+    )
+    next_desc, next_data = (equals((index + used) % room) if room else None for index, used, room in rings)
     ring = "the next block of the ring does not follow those in use"
     return rules(
         "superblock-differs",
@@ -444,7 +442,6 @@ def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
 
 BAG, ENTRY = records.KEYBAG, records.ENTRY_HEAD
 TAG: Final = grammar.ApfsKeybag.KeybagTag
-_ALIGNMENT: Final = 16
 _TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
@@ -507,9 +504,9 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
             break
         length = int(decode_column(ENTRY, data, np.array([end]), ENTRY.len_key)[0])
         places.append(end)
-        # The last entry is not padded: the list ends with its data.
+        # Entries are padded to sixteen bytes, except the last one: the list ends with its data.
         last = end + ENTRY.width + length
-        end += -(-(ENTRY.width + length) // _ALIGNMENT) * _ALIGNMENT
+        end += -(-(ENTRY.width + length) // 16) * 16
     declared = make_bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
     at = lambda _, byte: subject.log.at(name, run[0], plus=byte)  # noqa: E731
     check_fields(BAG, data, start, declared, at)

@@ -226,13 +226,10 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
 
 
 DATAZONE, ZONES = records.DATAZONE, records.DATAZONE.zones
-_PREVIOUS: Final = 7
-"""Number of earlier boundaries of a zone."""
-
 ZONE_RULES: Final = rules(
     INVALID,
     (ZONES.reserved, ZERO, objects.RESERVED),
-    (ZONES.previous_boundary_index, at_most(_PREVIOUS), "there is no such earlier place"),
+    (ZONES.previous_boundary_index, at_most(7), "there is no such earlier place"),
 )
 """Rules of the zones of a versioned space manager (spaceman_allocation_zone_info_phys_t, apfsck)."""
 
@@ -243,10 +240,8 @@ def check_zones(subject: Subject, paddr: int) -> None:
     check_fields(DATAZONE, data, starts, ZONE_RULES, lambda _, byte: locate_byte(subject, byte))
     found = decode_columns(DATAZONE, data, starts, DATAZONE.fields())
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
-    for part, is_used in (
-        (ZONES.current, has_number),
-        (ZONES.previous, np.repeat((index != 0)[:, None], _PREVIOUS, axis=1)),
-    ):
+    # Each zone has seven earlier boundaries.
+    for part, is_used in ((ZONES.current, has_number), (ZONES.previous, (index != 0)[:, None])):
         start, stop = found[part.start_paddr][0], found[part.stop_paddr][0]
         # Some earlier boundaries may be unused; a used zone has blocks.
         is_set = np.ones(start.shape, bool) if part is ZONES.current else (start | stop) != 0
@@ -265,11 +260,6 @@ _WHOLE: Final = SPACE.width + DATAZONE.width
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
 """Mask of a chunk's numbers of blocks and of free blocks."""
-
-
-def _get_first_array_offset(*, is_versioned: bool) -> int:
-    """Return the offset of the arrays; the first version has them where later ones have their version number."""
-    return _WHOLE if is_versioned else SPACE.version.offset
 
 
 def compute_queue_limits(header: grammar.ApfsSpaceman.SpacemanPhys) -> list[int]:
@@ -309,7 +299,7 @@ def make_space_rules(
     whole_reserve, part_of_reserve = (None, None) if reserved is None else (equals(reserved), at_most(reserved))
     # The limit for nodes of other sizes is not documented.
     limits = _expect_known(compute_queue_limits(header)) if block_size == 4096 else None
-    first, queues = _get_first_array_offset(is_versioned=is_versioned), SPACE.free_queues
+    first, queues = _WHOLE if is_versioned else SPACE.version.offset, SPACE.free_queues
     return rules(
         INVALID,
         (SPACE.hdr.xid, equals(container.xid), objects.EPHEMERAL),
@@ -427,7 +417,8 @@ def check_versions(subject: Subject, space: Space) -> None:
         length = 8 * int(device.num_cabs or device.num_cibs)
         places.append((SPACE.devices.ofs_addresses, int(device.ofs_addresses), length))
     # The arrays follow the structure within the object, aligned to eight bytes, without overlap.
-    fits, end = True, _get_first_array_offset(is_versioned=bool(int(header.flags) & _VERSIONED))
+    # In the first version, they are where later ones have their version number.
+    fits, end = True, _WHOLE if int(header.flags) & _VERSIONED else SPACE.version.offset
     for field, start, length in sorted(places, key=lambda each: each[1]):
         if start % 8 or start < end or start + length > len(data):
             message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"

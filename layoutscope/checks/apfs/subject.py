@@ -81,15 +81,8 @@ class Subject(Struct, frozen=True):
 
         return for_table
 
-    def at(
-        self,
-        nodes: NodeRows,  # nodes of the tree
-        table: Columns,
-        row: int,
-        field: str,  # path of the field, after its part and type
-        structure: str,
-    ) -> FindingLog:
-        """Bind the log to a field of a record."""
+    def at(self, nodes: NodeRows, table: Columns, row: int, field: str, structure: str) -> FindingLog:
+        """Bind the log to a field of a record of a tree; the name of the field begins with its part and type."""
         part, type_name, path = field.split(".", 2)
         plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
         return self.log.at(structure, int(nodes.paddr[table["node"][row]]), plus=plus)

@@ -340,16 +340,12 @@ def _read_bytes(located: TreeRecords, start: int, length: int) -> U8:
 
 
 def _check_node(
-    located: TreeRecords,
-    number: int,
-    record_type: RecordType,
-    declared: tuple[FieldRule, ...],
-    starts: I64 | None = None,  # offsets of the structures in the node; None for one at its start
+    located: TreeRecords, number: int, kind: RecordType, declared: tuple[FieldRule, ...], starts: I64 | None = None
 ) -> None:
-    """Check structures of one node of a tree."""
+    """Check structures of one node of a tree, by their offsets in the node; without these, one at its start."""
     size, places = located.tree.file.node_size_bytes, np.zeros(1, np.int64) if starts is None else starts
     at = lambda _, byte: located.at(number * size + byte)  # noqa: E731
-    check_fields(record_type, _read_bytes(located, number * size, size), places, declared, at)
+    check_fields(kind, _read_bytes(located, number * size, size), places, declared, at)
 
 
 def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: tuple[int, int]) -> None:

@@ -345,14 +345,13 @@ def _mark_ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> M
     is_ancestor = np.zeros(len(ids), np.bool_)
     if not parents:
         return is_ancestor
-    place = {cnid: row for row, cnid in enumerate(ids.tolist())}
+    place = {cnid: row for row, cnid in enumerate(ids.tolist()) if cnid not in (ROOT_FOLDER, home)}
     above = catalog.parent_id[catalog.folders["row"]]
     for parent in parents:
-        at = place.get(parent) if parent not in (ROOT_FOLDER, home) else None
+        at = place.get(parent)
         while at is not None and not is_ancestor[at]:
             is_ancestor[at] = True
-            parent_id = int(above[at])
-            at = place.get(parent_id) if parent_id not in (ROOT_FOLDER, home) else None
+            at = place.get(int(above[at]))
     return is_ancestor
 
 

@@ -97,12 +97,8 @@ def _mark_wrong_entries(volume: Volume, contents: Contents) -> Iterator[tuple[st
     yield "fork-size-differs", wrong, "have forks that count other blocks than their extents hold"
 
 
-def overflow_blocks(
-    file_ids: I64,
-    owner_ids: I64,  # file of each record; records of other files are ignored
-    block_counts: I64,  # blocks of the record's extents
-) -> I64:
-    """Sum the blocks that overflow records of one fork type add to each file.
+def overflow_blocks(file_ids: I64, owner_ids: I64, block_counts: I64) -> I64:
+    """Sum the blocks that overflow records of one fork type add to each file; records of other files are ignored.
 
     >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
     >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
@@ -113,11 +109,7 @@ def overflow_blocks(
     return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(file_ids)).astype(np.int64)
 
 
-def are_outside(
-    start_blocks: I64 | U32,
-    block_counts: I64 | U32,
-    total_blocks: int,  # blocks of the volume
-) -> Mask:
+def are_outside(start_blocks: I64 | U32, block_counts: I64 | U32, total_blocks: int) -> Mask:
     """Mark the extents that leave the volume; unused ones never do, whatever their start."""
     # Unsigned block numbers wrap around, so their sum is not computed. The difference wraps around only if the start
     # itself is outside.

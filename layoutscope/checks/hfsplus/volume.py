@@ -78,18 +78,13 @@ def check_allocation_size(subject: Subject) -> None:
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
 
 
-def get_extents(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
-    """Return the start blocks and block counts of a fork of all files, shape (n, 8), in 32 bits as stored."""
-    return catalog.files[f"{fork}.extents.start_block"], catalog.files[f"{fork}.extents.num_blocks"]
-
-
 def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that a fork counts the blocks of its extents, and is not longer than they are."""
     block = np.uint64(subject.volume.block_size_bytes)
     table = subject.table("fork-size-differs", "catalog files", catalog.locate_kind("files"))
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
-        counts = get_extents(catalog, name)[1]
+        counts = catalog.files[f"{name}.extents.num_blocks"]
         counted = counts.sum(axis=1, dtype=np.int64) + _sum_overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
         needed = np.minimum(-(-size.astype(np.float64) // float(block)), np.iinfo(np.int64).max).astype(np.int64)
@@ -196,7 +191,7 @@ def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, 
     num_blocks = np.full(len(file_id), -1, np.int64)
     for number, name in FORKS.items():
         mine = (place >= 0) & (fork_type == number)
-        num_blocks[mine] = get_extents(catalog, name)[1][place[mine]].sum(axis=1, dtype=np.int64)
+        num_blocks[mine] = catalog.files[f"{name}.extents.num_blocks"][place[mine]].sum(axis=1, dtype=np.int64)
     for cnid in SPECIAL_FILES:
         fork = subject.contents.special[cnid]
         num_blocks[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
@@ -308,7 +303,7 @@ def list_extents(subject: Subject) -> list[Extents]:
     lists: list[Extents] = []
     if catalog is not None:
         for name in FORKS.values():
-            starts, counts = get_extents(catalog, name)
+            starts, counts = (catalog.files[f"{name}.extents.{each}"] for each in ("start_block", "num_blocks"))
             at = partial(_locate_extent, catalog.locate_kind("files"), f"{name}.extents")
             fork, num_blocks = f"the {name.replace('_', ' ')} of ", catalog.files[f"{name}.num_blocks"]
             ids = catalog.files["file_id"]

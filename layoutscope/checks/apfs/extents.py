@@ -16,6 +16,7 @@ from layoutscope.structs import arrays, grammar
 if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.structs.arrays import I64, Mask
 
 
@@ -61,32 +62,35 @@ def check_references(subject: Subject, parts: VolumeParts) -> None:
     if parts.view != "live" or len(parts.snapshots) != len(parts.snapshot_extents):
         return
     trees, is_alone = [parts.extentref, *parts.snapshot_extents], not parts.snapshots
+    tables = [tree.get("extent") for tree in trees]
     if is_alone:
-        kinds, kind = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind], parts.extentref.get("extent")["kind"]
-        add = subject.reporter(parts.extentref.nodes)(parts.extentref.get("extent"), *_REFERENCE)
-        add(~np.isin(kind, kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
-    names = ("obj_id", "num_blocks", "refcnt")
-    columns = ([tree.get("extent")[name].astype(np.int64) for tree in trees] for name in names)
-    start, count, weights = map(np.concatenate, columns)
+        add, kinds = subject.reporter(parts.extentref.nodes)(tables[0], *_REFERENCE), grammar.ApfsExtents.PhysExtKind
+        wrong = ~np.isin(tables[0]["kind"], [int(kind) for kind in kinds])
+        add(wrong, "unknown kind", "val.phys_ext_val.len_and_kind")
+    start, count = (_join(tables, name) for name in ("obj_id", "num_blocks"))
     first, length = stretches(parts.file_extents(), parts.block_size)
     # Without clones, references and extents cover the same blocks, each exactly once.
     in_files, referenced = parts.file_runs, parts.data_runs
     is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
-    if (weights == 1).all() and is_once and np.array_equal(in_files, referenced):
+    if is_once and all((table["refcnt"] == 1).all() for table in tables) and np.array_equal(in_files, referenced):
         return
-    wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
+    weights = _join(tables, "refcnt")
+    unbalanced = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "the references of all states add up to others than the files of the live state have"
     if is_alone:
         message = "it counts other references than extents refer to it"
     else:
-        _report_uncounted(subject, parts, wrong, arrays.runs_of(start, count))
-    for tree in trees:
-        table = tree.get("extent")
-        odd = mark_overlapping(wrong, *(table[name].astype(np.int64) for name in names[:2]))
+        _report_uncounted(subject, parts, unbalanced, arrays.runs_of(start, count))
+    for tree, table in zip(trees, tables, strict=True):
+        wrong = mark_overlapping(unbalanced, _join([table], "obj_id"), _join([table], "num_blocks"))
         add, found = subject.reporter(tree.nodes)(table, *_REFERENCE), table["refcnt"] if is_alone else ""
-        add(odd, message, "val.phys_ext_val.refcnt", found=found)
+        add(wrong, message, "val.phys_ext_val.refcnt", found=found)
     if is_alone:
-        _report_uncounted(subject, parts, wrong, arrays.runs_of(start, count))
+        _report_uncounted(subject, parts, unbalanced, arrays.runs_of(start, count))
+
+
+def _join(tables: list[Columns], name: str) -> I64:
+    return np.concatenate([table[name] for table in tables], dtype=np.int64, casting="unsafe")
 
 
 def _report_uncounted(subject: Subject, parts: VolumeParts, wrong: I64, counted: I64) -> None:

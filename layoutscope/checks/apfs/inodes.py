@@ -313,8 +313,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
         step = step[step]
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
-    add = subject.reporter(parts.fs.nodes)(inodes, "directory")
-    add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
+    subject.reporter(parts.fs.nodes)(inodes, "directory")(wrong, "it is in a directory that is in it", _PARENT)
     if not (inodes["obj_id"] == np.uint64(_NUMBER.root_dir)).any():
         log = subject.log.at(f"inode {int(_NUMBER.root_dir)}", parts.state.paddr)
         log.add("record-differs", "error", "there is no root directory")

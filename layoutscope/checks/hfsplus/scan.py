@@ -120,10 +120,9 @@ def are_outside(start_blocks: I64 | U32, block_counts: I64 | U32, total_blocks: 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the number of leaf records in a tree's header with its leaves."""
     found, declared = tree.num_leaf_records, int(tree.file.header.leaf_records)
-    log = header_log(volume, tree.file, "leaf_records")
     lost = "leaf records are missing of those that the header counts"
     fewer = "the header counts fewer leaf records than there are"
-    _compare_count(log, "tree-count-differs", found, declared, lost, fewer)
+    _compare_count(header_log(volume, tree.file, "leaf_records"), "tree-count-differs", found, declared, lost, fewer)
 
 
 def _compare_count(log: FindingLog, code: str, found: int, declared: int, lost: str, fewer: str) -> None:

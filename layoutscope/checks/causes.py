@@ -15,6 +15,7 @@ from layoutscope.findings import RANK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutscope.findings import Finding
 
@@ -31,17 +32,17 @@ class About(NamedTuple):
 class Follows(Struct, frozen=True):
     """A row of findings that may follow from other findings, by code."""
 
-    causes: frozenset[str]  # codes of the cause
-    consequences: frozenset[str]  # codes of the consequences
+    causes: AbstractSet[str]  # codes of the cause
+    consequences: AbstractSet[str]  # codes of the consequences
     where: str = ""  # pattern of the structures that a cause may be about; empty for all
     what: str = ""  # pattern of the structures that a consequence may be about; empty for all
     is_of_one_tree: bool = False  # whether cause and consequence are about the same tree
     is_of_named: bool = False  # whether the consequence is about the object that the cause names
 
 
-def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
+def from_one(cause: str, consequences: AbstractSet[str], *, of_tree: bool = False) -> Follows:
     """Make a row with a single cause, which does not follow from itself."""
-    return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
+    return Follows({cause}, consequences - {cause}, is_of_one_tree=of_tree)
 
 
 class Causes(Struct, frozen=True):
@@ -70,13 +71,9 @@ def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def name_causes(
-    findings: Sequence[Finding],
-    causes: Causes,
-    # the volume of each finding, empty for the container; if not given, all findings belong to one volume
-    volumes: Sequence[str] = (),
-) -> tuple[Finding, ...]:
-    """Set the causes of each finding that may follow from others."""
+def name_causes(findings: Sequence[Finding], causes: Causes, volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """Set the causes of each finding that may follow from others, given its volume, "" for the container."""
+    # If no volumes are given, all findings belong to one.
     found = _Links(findings, causes, volumes or [""] * len(findings))
     found.join_nodes()
     for row in causes.rows:

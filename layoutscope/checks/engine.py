@@ -33,21 +33,16 @@ class Check(NamedTuple):
 
 
 def run_checks(
-    checks: Mapping[str, Check],
-    unread: Mapping[str, str],  # reasons by part
-    without: Container[str],  # names of checks to skip
-    subject: object,
-    *parts: object,
+    checks: Mapping[str, Check], unread: Mapping[str, str], without: Container[str], subject: object, *parts: object
 ) -> None:
-    """Run the checks whose required parts were read, on a subject and parts of it."""
+    """Run the checks on a subject and parts of it, except those `without` and those that require an `unread` part."""
     for name, check in checks.items():
         tables = [getattr(subject, each) for each in check.takes]
         is_missing = any(table is None for table in tables) or check.explain_lack(unread, check.requires)
         if name not in without and not is_missing:
-            for item in getattr(subject, check.each).values() if check.each else ():
-                check.run(subject, item)
-            if not check.each:
-                check.run(subject, *parts, *tables)
+            items = [[item] for item in getattr(subject, check.each).values()] if check.each else [[*parts, *tables]]
+            for each in items:
+                check.run(subject, *each)
 
 
 def list_unchecked(checks: Mapping[str, Check], unread: Mapping[str, str]) -> list[Unchecked]:

@@ -17,18 +17,11 @@ from layoutscope.checks.apfs.subject import list_container_sources, list_volume_
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.fsrecords import (
-    find_losses,
-    find_tail,
-    records_plan,
-    report_found_losses,
-    report_losses,
-)
+from layoutscope.filesystems.apfs.fsrecords import find_losses, find_tail, records_plan, report_found_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
-from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
+from layoutscope.filesystems.apfs.verify import read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import fs_source, list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
@@ -49,7 +42,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
-    from layoutscope.structs.grammar import ApfsContainer
     from layoutscope.structs.recordtypes import Field
 
     Rules = tuple[FieldRule, ...]
@@ -60,7 +52,6 @@ NODE, INFO, PIECE = records.BTREE_NODE, records.BTREE_INFO, records.NLOC
 _FLAG, _TREE = grammar.ApfsBtree.BtreeNodeFlag, grammar.ApfsBtree.BtreeFlag
 _STORED = grammar.ApfsObject.ObjectFlag
 _PHYSICAL, _VARYING = int(_TREE.physical), int(_TREE.kv_nonaligned)
-_SEALED: Final = int(_TREE.hashed | _TREE.noheader)
 _END: Final = int(grammar.ApfsBtree.Location.invalid)
 
 TREES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int]]]] = {
@@ -109,7 +100,7 @@ def make_info_rules(batch: ReadNodes) -> Rules:
     if batch.tree.source.tree not in TREES:
         return ()
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
-    flags |= _SEALED if batch.tree.is_hashed else 0
+    flags |= int(_TREE.hashed | _TREE.noheader) if batch.tree.is_hashed else 0
     hint = int(_TREE.sequential_insert)
     of_tree = _expect_outside_mask(hint, flags, f"{flags:#x}, and the hint {hint:#x}")
     return rules(
@@ -141,48 +132,24 @@ def make_longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
     )
 
 
-class TreeNodes:
-    """Checks the nodes of one tree, batch by batch."""
-
-    def __init__(self, subject: Subject) -> None:
-        """Start a tree."""
-        self.subject = subject
-        self.root: ReadNodes | None = None
-        self.longest = (0, 0)
-        self.xids = np.empty(0, np.uint64)
-
-    def add(self, batch: ReadNodes) -> None:
-        """Check the nodes of a batch."""
-        # Drivers free empty nodes; only a root may be empty.
-        is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-        table = _table_of_nodes(self.subject, batch, NODE.num_keys, "error")
-        table.report(is_empty, "a node that is not a root is empty")
-        starts = np.flatnonzero(batch.is_sound) * batch.size_bytes
-        at = lambda _, byte: locate_byte(self.subject, batch, byte)  # noqa: E731
-        check_fields(NODE, batch.buffer, starts, make_node_rules(batch, self.subject.container.xid), at)
-        if self.root is None:
-            # The next batch may reuse the buffer of this one.
-            self.root = batch
-            _check_root(self.subject, batch, make_info_rules(batch))
-        if len(batch.slots):
-            values = int(batch.slots.val_len.max()) if not batch.level else 0
-            key, val = self.longest
-            self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
-        if len(starts):
-            _check_room(self.subject, batch)
-        # A change moves a physical node and so changes its parents: none of them is older.
-        xids, parent = batch.head["hdr.xid"], batch.places.parent
-        if batch.tree.source.view is None and parent[0] >= 0:
-            limit = self.xids[parent]
-            wrong = batch.is_sound & (xids > limit)
-            table = _table_of_nodes(self.subject, batch, NODE.hdr.xid)
-            table.report(wrong, f"{NODE.hdr.xid}: younger than the node that leads to it", expected=limit, found=xids)
-        self.xids = np.append(self.xids, xids)
-
-    def close(self) -> None:
-        """Check the root's information about all records."""
-        if self.root is not None:
-            _check_root(self.subject, self.root, make_longest_rules(self.root, self.longest))
+def _check_nodes(subject: Subject, batch: ReadNodes, before: NDArray[np.uint64]) -> None:
+    """Check the nodes of a batch; `before` has the transactions of all nodes of the tree before them."""
+    # Drivers free empty nodes; only a root may be empty.
+    is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    _table_of_nodes(subject, batch, NODE.num_keys, "error").report(is_empty, "a node that is not a root is empty")
+    starts = np.flatnonzero(batch.is_sound) * batch.size_bytes
+    at = lambda _, byte: locate_byte(subject, batch, byte)  # noqa: E731
+    check_fields(NODE, batch.buffer, starts, make_node_rules(batch, subject.container.xid), at)
+    if not len(before):
+        _check_root(subject, batch, make_info_rules(batch))
+    if len(starts):
+        _check_room(subject, batch)
+    # A change moves a physical node and so changes its parents: none of them is older.
+    xids, parent = batch.head["hdr.xid"], batch.places.parent
+    if batch.tree.source.view is None and parent[0] >= 0:
+        limit, table = before[parent], _table_of_nodes(subject, batch, NODE.hdr.xid)
+        wrong, message = batch.is_sound & (xids > limit), f"{NODE.hdr.xid}: younger than the node that leads to it"
+        table.report(wrong, message, expected=limit, found=xids)
 
 
 def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
@@ -190,18 +157,12 @@ def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
     check_fields(INFO, batch.buffer, np.array([batch.size_bytes - INFO.width]), declared, at)
 
 
-_HEAD: Final = (
-    *(NODE.table_space.ofs_data, NODE.table_space.len_data, NODE.free_space.ofs_data, NODE.free_space.len_data),
-    *(NODE.key_free_list.ofs_data, NODE.key_free_list.len_data),
-    *(NODE.val_free_list.ofs_data, NODE.val_free_list.len_data),
-)
-
-
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
     """Check that the free space is between keys and values, and that the free lists match the free bytes of both."""
     size = batch.size_bytes
     starts = np.arange(len(batch.places), dtype=np.int64) * size
-    found = decode_columns(NODE, batch.buffer, starts, _HEAD)
+    spans = NODE.table_space, NODE.free_space, NODE.key_free_list, NODE.val_free_list
+    found = decode_columns(NODE, batch.buffer, starts, [field for span in spans for field in span.fields()])
     head = {name: values.astype(np.int64) for name, values in found.items()}
     keys = starts + NODE.width + head["table_space.ofs_data"] + head["table_space.len_data"]
     gap = keys + head["free_space.ofs_data"]
@@ -311,11 +272,7 @@ def _walk_free_lists(
 
 
 SUPERBLOCK, VOLUME = records.NX_SUPERBLOCK, records.APFS_SUPERBLOCK
-MAP_HEAD, MAPPING = records.CHECKPOINT_MAP_HEAD, records.CHECKPOINT_MAPPING
 KEY, VALUE = records.OMAP_KEY, records.OMAP_VAL
-OID_BYTES: Final = records.OBJ_PHYS.xid.offset - records.OBJ_PHYS.oid.offset
-MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.len_object, MAPPING.oid, MAPPING.paddr)
-ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
 def check_roots(subject: Subject, parts: VolumeParts) -> None:
@@ -333,7 +290,7 @@ def check_container_trees(subject: Subject) -> None:
     """Check the nodes, the object map and the keys of the container's own trees."""
     container, sources = subject.container, list(list_container_sources(subject))
     for source in sources:
-        report_losses(source, None, subject.log)
+        report_found_losses(find_losses(source)[0], source, None, subject.log)
     for source in sources:
         if source.tree == "container-omap":
             _check_map(subject, source, container.omap, read_mapped(container.omap, container.store))
@@ -345,7 +302,7 @@ def check_lost_volumes(subject: Subject) -> None:
     """Check that every volume that the container names has a superblock and an object map."""
     container = subject.container
     for slot, oid in list_volumes(container):
-        plus = SUPERBLOCK.fs_oid.offset + slot * OID_BYTES
+        plus = SUPERBLOCK.fs_oid.offset + slot * SUPERBLOCK.fs_oid.strides[0]
         log = subject.log.at(f"volume {oid}", container.checkpoint.paddr, plus=plus)
         cls = grammar.ApfsVolume.ApfsSuperblock
         try:
@@ -357,71 +314,6 @@ def check_lost_volumes(subject: Subject) -> None:
             log.add("volume-unreadable", "error", message)
 
 
-def check_checkpoints(subject: Subject) -> None:
-    """Check that each checkpoint not older than the one in use has its objects at the addresses in its maps."""
-    container = subject.container
-    for paddr, superblock in checkpoints.superblocks(subject.silent_store, container.area):
-        if superblock.hdr.xid >= container.xid:
-            _check_maps(subject, superblock)
-            if superblock.hdr.xid == container.xid and container.omap_header.tree_oid:
-                continue
-            try:
-                read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
-            except FormatError as error:
-                name, plus = f"container superblock of xid {superblock.hdr.xid}", SUPERBLOCK.omap_oid.offset
-                message = f"the object map cannot be used: {error.reason}"
-                subject.log.at(name, paddr, plus=plus).add("checkpoint-invalid", "warning", message)
-
-
-def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> None:
-    """Compare the mappings of a checkpoint with the objects in the data area."""
-    container = subject.container
-    blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
-    kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
-    head, size = MAP_HEAD.width, MAPPING.width
-    # The descriptor area is a ring: a checkpoint that begins near its end continues at its start.
-    for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
-        if area.kind[row] != kind:
-            continue
-        block = area.blocks[row]
-        count = decode_column(MAP_HEAD, block, np.zeros(1, np.int64), MAP_HEAD.num_mappings)[0]
-        if count > (blocks.block_size - head) // size:
-            plus = MAP_HEAD.num_mappings.offset
-            log = subject.log.at(f"checkpoint map of xid {superblock.hdr.xid}", int(area.paddr[row]), plus=plus)
-            log.add("checkpoint-invalid", "warning", "it counts more mappings than fit", found=count)
-            continue
-        starts = head + np.arange(int(count), dtype=np.int64) * size
-        found = decode_columns(MAPPING, block, starts, MAPPING_FIELDS)
-        for number, start in enumerate(starts.tolist()):
-            mapping = {name: int(values[number]) for name, values in found.items()}
-            problem = _find_mapping_problem(subject, mapping)
-            if problem:
-                field, message = problem
-                name = f"checkpoint map of xid {superblock.hdr.xid}, object {mapping['oid']}"
-                log = subject.log.at(name, int(area.paddr[row]), plus=start + MAPPING.offset_of(field))
-                log.add("checkpoint-invalid", "warning", message, found=mapping.get(field, ""))
-
-
-def _find_mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:
-    """Return the wrong field of a mapping, and the reason; None if the object is at its address."""
-    blocks = subject.container.blocks
-    size = mapping["len_object"]
-    if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
-        return "len_object", "its size is not a whole number of blocks, or impossibly large"
-    try:
-        data = blocks.read_object(mapping["paddr"], size)
-    except FormatError as error:
-        return "paddr", error.reason
-    head = object_header(data, blocks.at(mapping["paddr"]))
-    if checksum_of(data) != head.cksum:
-        return "paddr", "the object there has a wrong checksum"
-    if head.oid != mapping["oid"]:
-        return "oid", "the object there has another number"
-    if (head.type, head.subtype) != (mapping["type"], mapping["subtype"]):
-        return "type_and_flags", "the object there is of another type"
-    return None
-
-
 def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
@@ -431,16 +323,13 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
 
-_STRUCTURE_NAMES: Final = {"omap": "fs tree, node", "container-omap": "volume"}
-"""Structure names of the objects in each map, as in the findings of readers."""
-
-
 def _check_map(
     subject: Subject, source: TreeSource, omap: ObjectMap, mapped: Mapped, *, may_encrypt: bool = False
 ) -> None:
     """Compare the entries of an object map with their objects, and report damaged objects."""
     misled = are_misled(omap, mapped)
-    report_damaged_objects(omap, mapped, misled, _STRUCTURE_NAMES[source.tree], subject.log)
+    # The objects have the same structure names in the findings of readers.
+    report_damaged_objects(omap, mapped, misled, "fs tree, node" if source.tree == "omap" else "volume", subject.log)
     wrong = np.unique(omap.paddr[misled])
     for batch in read_levels(source):
         if not batch.level and len(batch.slots):
@@ -452,7 +341,8 @@ def _check_entries(
 ) -> None:
     source = batch.tree.source
     blocks = source.blocks
-    entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
+    fields = VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted
+    entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, fields)
     deleted, size = entry["is_deleted"], entry["len_object"].astype(np.int64)
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
@@ -536,18 +426,18 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_tree(
-    # the container under check; its log receives unordered keys and empty nodes
     subject: Subject,
     source: TreeSource,
     state: Volume | None = None,
     known: NDArray[np.uint64] | None = None,
     notes: Notes | None = None,
 ) -> None:
-    """Compare the keys of one tree, level by level."""
+    """Check the nodes, keys and records of one tree, level by level."""
     volume = None if state is None else state.superblock
-    nodes = TreeNodes(subject)
+    root: ReadNodes | None = None
+    longest, xids = np.zeros(2, np.int64), np.empty(0, np.uint64)
     above: tuple[DecodedKeys, Index] | None = None
-    for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
+    for level, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
         own: list[DecodedKeys] = []
         last: tuple[int, int, bytes] | None = None
         for batch in batches:
@@ -555,14 +445,19 @@ def check_tree(
             _check_order(subject, batch, keys, last)
             if above is not None:
                 _check_bounds(subject, batch, keys, *above)
-            nodes.add(batch)
+            _check_nodes(subject, batch, xids)
             check_records(subject, batch, volume, notes)
-            own += [keys] if batch.level else []
-            last = _get_key(batch.buffer, keys, -1) if len(keys) else last
+            root, xids = root or batch, np.append(xids, batch.head["hdr.xid"])
+            if len(keys):
+                lengths = batch.slots.key_len.max(), 0 if level else batch.slots.val_len.max()
+                longest = np.maximum(longest, lengths)
+                last = _get_key(batch.buffer, keys, -1)
+            own += [keys] if level else []
         if own:
             whole = DecodedKeys.join(own)
             above = whole, index_of(whole.child)
-    nodes.close()
+    if root is not None:
+        _check_root(subject, root, make_longest_rules(root, (int(longest[0]), int(longest[1]))))
 
 
 def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
@@ -600,28 +495,22 @@ def _get_key(buffer: U8, keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
 
 def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
     """Check that the keys are in order."""
-    if not len(keys):
-        return
-    before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
-    same = (before[0] == after[0]) & (before[1] == after[1])
-    wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
-    pairs = [
-        (row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1))
-        for row in np.flatnonzero(same).tolist()
-    ]
-    if last is not None:
-        pairs.insert(0, (0, last, _get_key(batch.buffer, keys, 0)))
-    unordered = {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
-    rows = sorted({*(np.flatnonzero(wrong) + 1).tolist()} | unordered)
+    tree, buffer, lead, second = batch.tree.source.tree, batch.buffer, keys.lead, keys.second
+    wrong = (lead[1:] < lead[:-1]) | ((lead[1:] == lead[:-1]) & (second[1:] < second[:-1]))
+    # Names are compared only where the numbers are equal.
+    same = np.flatnonzero((lead[1:] == lead[:-1]) & (second[1:] == second[:-1])).tolist()
+    pairs = [(row + 1, _get_key(buffer, keys, row), _get_key(buffer, keys, row + 1)) for row in same]
+    if last is not None and len(keys):
+        pairs.insert(0, (0, last, _get_key(buffer, keys, 0)))
+    rows = {*(np.flatnonzero(wrong) + 1).tolist(), *(row for row, *both in pairs if _is_unordered(tree, *both))}
     ties = [
         row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
     ]
     tie = "of names with one hash, this one is after one with greater bytes"
-    for wrong_rows, level, message in (
-        (rows, level_of_disorder(batch.tree.source.tree), "key is out of order"),
-        (ties, "info", tie),
-    ):
-        for row in wrong_rows[:MAX_CASES]:
+    kinds: tuple[tuple[list[int], Level, str], ...]
+    kinds = (sorted(rows), level_of_disorder(tree), "key is out of order"), (ties, "info", tie)
+    for chosen, level, message in kinds:
+        for row in chosen[:MAX_CASES]:
             locate_byte(subject, batch, int(batch.slots.key_start[row])).add(UNORDERED, level, message)
 
 
@@ -637,23 +526,20 @@ def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, i
 
 def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: DecodedKeys, children: Index) -> None:
     """Check that the first key of a node is not before the key that leads to it."""
-    lead, second, where = above.lead, above.second, above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
     entry, known = children.find(batch.places.node_id[node])
-    known &= lead[entry] == batch.places.low_key[node]
-    firsts, node, entry = firsts[known], node[known], entry[known]
-    wrong = (keys.lead[firsts] < lead[entry]) | (
-        (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
-    )
+    known &= above.lead[entry] == batch.places.low_key[node]
+    first, node, entry = keys.take(firsts[known]), node[known], entry[known]
+    lead, second, where = above.lead[entry], above.second[entry], above.image_offset[entry].tolist()
+    wrong = (first.lead < lead) | ((first.lead == lead) & (first.second < second))
     # Drivers keep the keys of an index exact (apfsck requires this), although a search needs only a lower bound.
-    other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
+    other = ~wrong & ((first.lead != lead) | (first.second != second))
     for chosen, how_bad, message in (
         (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),
         (other, "warning", "the key that leads to it is not its first key"),
     ):
-        for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
-            log = locate_byte(subject, batch, number * batch.size_bytes)
+        for row in np.flatnonzero(chosen).tolist():
+            log = locate_byte(subject, batch, int(node[row]) * batch.size_bytes)
             # The finding is about the node; the key that may be wrong is in its parent.
-            at = log.at_byte(log.structure, int(where[row]), log.device)
-            at.add(UNORDERED, how_bad, message)
+            log.at_byte(log.structure, where[row], log.device).add(UNORDERED, how_bad, message)

@@ -11,7 +11,6 @@ import numpy as np
 
 from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import streams, stretches
-from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
@@ -56,37 +55,42 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_references(subject: Subject, parts: VolumeParts) -> None:
-    """Check that blocks have as many extents as their references count; a snapshot's references are in its own tree."""
-    physical = _list_references(parts)
-    if physical is not None and not parts.snapshots:
-        _check_own_references(subject, parts, physical)
-    elif physical is not None and len(parts.snapshots) == len(parts.snapshot_extents):
-        _check_shared_references(subject, parts)
+    """Check that each block has as many extents of the live state as the references of all states add up to.
 
-
-def _list_references(parts: VolumeParts) -> Columns | None:
-    """Return the references of a live state; the table may be empty if all of them are in snapshots."""
-    return no_records("extent") | parts.extentref.get("extent") if parts.view == "live" else None
-
-
-def _check_own_references(subject: Subject, parts: VolumeParts, physical: Columns) -> None:
-    """Check that each run of blocks has as many extents as its reference count says (volumes without snapshots)."""
-    kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
-    add = subject.reporter(parts.extentref.nodes)(physical, *_REFERENCE)
-    add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
-    start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
-    extents = parts.file_extents()
-    first, length = stretches(extents, parts.block_size)
+    Each snapshot keeps the references of its time in its own tree; later states record only changes to them.
+    """
+    if parts.view != "live" or len(parts.snapshots) != len(parts.snapshot_extents):
+        return
+    trees, is_alone = [parts.extentref, *parts.snapshot_extents], not parts.snapshots
+    tables = [tree.get("extent") for tree in trees]
+    if is_alone:
+        add, kinds = subject.reporter(parts.extentref.nodes)(tables[0], *_REFERENCE), grammar.ApfsExtents.PhysExtKind
+        wrong = ~np.isin(tables[0]["kind"], [int(kind) for kind in kinds])
+        add(wrong, "unknown kind", "val.phys_ext_val.len_and_kind")
+    start, count = (_join(tables, name) for name in ("obj_id", "num_blocks"))
+    first, length = stretches(parts.file_extents(), parts.block_size)
     # Without clones, references and extents cover the same blocks, each exactly once.
     in_files, referenced = parts.file_runs, parts.data_runs
     is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
-    if (physical["refcnt"] == 1).all() and is_once and np.array_equal(in_files, referenced):
+    if is_once and all((table["refcnt"] == 1).all() for table in tables) and np.array_equal(in_files, referenced):
         return
-    weights = physical["refcnt"].astype(np.int64)
-    wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
-    message = "it counts other references than extents refer to it"
-    add(mark_overlapping(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
-    _report_uncounted(subject, parts, wrong, arrays.runs_of(start, count))
+    weights = _join(tables, "refcnt")
+    unbalanced = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
+    message = "the references of all states add up to others than the files of the live state have"
+    if is_alone:
+        message = "it counts other references than extents refer to it"
+    else:
+        _report_uncounted(subject, parts, unbalanced, arrays.runs_of(start, count))
+    for tree, table in zip(trees, tables, strict=True):
+        wrong = mark_overlapping(unbalanced, _join([table], "obj_id"), _join([table], "num_blocks"))
+        add, found = subject.reporter(tree.nodes)(table, *_REFERENCE), table["refcnt"] if is_alone else ""
+        add(wrong, message, "val.phys_ext_val.refcnt", found=found)
+    if is_alone:
+        _report_uncounted(subject, parts, unbalanced, arrays.runs_of(start, count))
+
+
+def _join(tables: list[Columns], name: str) -> I64:
+    return np.concatenate([table[name] for table in tables], dtype=np.int64, casting="unsafe")
 
 
 def _report_uncounted(subject: Subject, parts: VolumeParts, wrong: I64, counted: I64) -> None:
@@ -99,29 +103,6 @@ def _report_uncounted(subject: Subject, parts: VolumeParts, wrong: I64, counted:
     chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
     add = subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream", "reference-differs")
     add(chosen, "no reference counts its blocks", LENGTH)
-
-
-def _check_shared_references(subject: Subject, parts: VolumeParts) -> None:
-    """Check that each block has as many extents of the live state as the references of all states add up to.
-
-    Each snapshot keeps the references of its time; later states record only changes to them.
-    """
-    extents = parts.file_extents()
-    trees = [parts.extentref, *parts.snapshot_extents]
-    tables = [tree.get("extent") for tree in trees]
-    start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
-    counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
-    length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
-    first, size = stretches(extents, parts.block_size)
-    wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
-    _report_uncounted(subject, parts, wrong, arrays.runs_of(start, length))
-    begin = 0
-    for tree, table in zip(trees, tables, strict=True):
-        rows = slice(begin, begin + len(table["obj_id"]))
-        begin += len(table["obj_id"])
-        odd = mark_overlapping(wrong, start[rows], length[rows])
-        message = "the references of all states add up to others than the files of the live state have"
-        subject.reporter(tree.nodes)(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
 
 
 def _find_unbalanced_runs(*weighted: tuple[I64, I64, I64]) -> I64:
@@ -140,12 +121,8 @@ def _find_unbalanced_runs(*weighted: tuple[I64, I64, I64]) -> I64:
     return arrays.runs_of(edges[odd], np.diff(edges)[odd])
 
 
-def mark_overlapping(
-    runs: I64,  # start and length of each run; disjoint and ascending
-    start: I64,
-    length: I64,
-) -> Mask:
-    """Mark the stretches that overlap any of a set of runs.
+def mark_overlapping(runs: I64, start: I64, length: I64) -> Mask:
+    """Mark the stretches that overlap any of some disjoint and ascending runs, each a start and a length.
 
     >>> mark_overlapping(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]
@@ -160,9 +137,9 @@ def mark_overlapping(
 
 def check_owners(subject: Subject, parts: VolumeParts) -> None:
     """Check that each run of blocks names an existing data stream, or is marked as having no owner."""
-    physical = _list_references(parts)
-    if physical is None:
+    if parts.view != "live":
         return
+    physical = parts.extentref.get("extent")
     known = streams(parts.fs).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The first owner of blocks that clones share may be deleted.
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)

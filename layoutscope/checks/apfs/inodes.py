@@ -36,21 +36,15 @@ HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
 
 
 _NUMBER: Final = grammar.ApfsInode.InodeNumber
-_FEATURE: Final = grammar.ApfsVolume.VolumeFeature
 _FLAGS: Final = "val.inode_val_fixed.internal_flags"
 _PARENT: Final = "val.inode_val_fixed.parent_id"
 _STREAM: Final = "val.inode_val_fixed.private_id"
-_FLAGGED_ATTRIBUTES: Final = (
-    (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
-    (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
-)
-"""Inode flags that imply an attribute."""
 
 
 def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     """Compare the noted properties of inodes with entries, attributes, extents and streams."""
     batches, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.get("inode")
-    if not batches or "format" not in inodes:
+    if not batches:
         return
     notes = {name: np.concatenate(values) for name, values in batches.items()}
     spot, known = match(inodes["obj_id"], notes["obj_id"])
@@ -67,18 +61,18 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
 
     def have_attribute(name: bytes) -> Mask:
         """Mark the inodes that have an attribute."""
-        if "name" not in xattrs:
-            return np.zeros(len(rows), bool)
         return index_of(xattrs["obj_id"][xattrs["name"].equal_to(name)]).find(numbers)[1]
 
-    if "name" in drecs:
-        is_same, is_listed = _compare_entry_names(parts, inodes, rows, notes["name"])
-        wrong = is_listed & ~is_same & ~gone
-        add(wrong & (notes["name"] != 0), "the name in it is not that of its entry", _PARENT)
-        add(wrong & (notes["name"] == 0), "it does not have the name of its entry", _PARENT)
+    is_same, is_listed = _compare_entry_names(parts, inodes, rows, notes["name"])
+    wrong = is_listed & ~is_same & ~gone
+    add(wrong & (notes["name"] != 0), "the name in it is not that of its entry", _PARENT)
+    add(wrong & (notes["name"] == 0), "it does not have the name of its entry", _PARENT)
     # Pre-releases of macOS 10.13 did not set these flags; their volumes have no maps of hard links.
-    is_early = not int(parts.state.superblock.features) & int(_FEATURE.hardlink_map_records)
-    for flag, name, what in _FLAGGED_ATTRIBUTES:
+    is_early = not int(parts.state.superblock.features) & int(grammar.ApfsVolume.VolumeFeature.hardlink_map_records)
+    for flag, name, what in (
+        (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
+        (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
+    ):
         message = f"its flags and its attributes disagree about {what}"
         add((flags & flag != 0) != have_attribute(name), message, _FLAGS, "info" if is_early else "warning")
     has_info = notes["kinds"] >> np.uint32(FIELD.finder_info) & np.uint32(1) != 0
@@ -89,19 +83,15 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     add(wrong, message, "val.inode_val_fixed.bsd_flags")
     wrong = (inodes["format"][rows] == int(FORMAT.symlink)) != have_attribute(b"com.apple.fs.symlink")
     add(wrong, "it is a symbolic link without a target, or has one and is none", "val.inode_val_fixed.mode")
-    if "file_id" in drecs:
-        listed = drecs["file_id"][drecs["obj_id"] == np.uint64(_NUMBER.purgeable_dir)]
-        wrong = (flags & int(FLAG.is_purgeable) != 0) != index_of(listed).find(numbers)[1]
-        add(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
-    extents = parts.file_extents()
-    if "paddr" in extents:
-        wrong = _sum_holes(extents, inodes["private_id"][rows]) != notes["sparse"]
-        add(wrong & ~gone, "it counts other sparse bytes than its holes have", _STREAM)
-    if "refcnt" in streams:
-        spot, known = records.find("inode", "dstream_id", "private_id")
-        shared = known & (streams["refcnt"][spot] > 1) if len(streams["refcnt"]) else known
-        wrong = shared[rows] & (flags & int(FLAG.was_cloned | FLAG.was_ever_cloned) == 0)
-        add(wrong, "its stream has other users, but it was never cloned", _FLAGS)
+    listed = drecs["file_id"][drecs["obj_id"] == np.uint64(_NUMBER.purgeable_dir)]
+    wrong = (flags & int(FLAG.is_purgeable) != 0) != index_of(listed).find(numbers)[1]
+    add(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
+    wrong = _sum_holes(parts.file_extents(), inodes["private_id"][rows]) != notes["sparse"]
+    add(wrong & ~gone, "it counts other sparse bytes than its holes have", _STREAM)
+    spot, known = records.find("inode", "dstream_id", "private_id")
+    shared = known & (streams["refcnt"][spot] > 1) if len(streams["refcnt"]) else known
+    wrong = shared[rows] & (flags & int(FLAG.was_cloned | FLAG.was_ever_cloned) == 0)
+    add(wrong, "its stream has other users, but it was never cloned", _FLAGS)
     _check_numbers(parts, report, inodes)
 
 
@@ -122,11 +112,10 @@ def _check_numbers(parts: VolumeParts, report: Reporter, inodes: Columns) -> Non
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], special)
     report(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
     links = records.get("sibling_link")
-    if "sibling_id" in links:
-        number = links["sibling_id"]
-        wrong = (number < first) | (number >= np.uint64(stop)) | records.index("inode").find(number)[1]
-        message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
-        report(links, "hard link of inode")(wrong, message, field, found=number)
+    number = links["sibling_id"]
+    wrong = (number < first) | (number >= np.uint64(stop)) | records.index("inode").find(number)[1]
+    message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
+    report(links, "hard link of inode")(wrong, message, field, found=number)
 
 
 def _compare_entry_names(parts: VolumeParts, inodes: Columns, rows: I64, sums: NDArray[np.uint64]) -> tuple[Mask, Mask]:
@@ -151,10 +140,9 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     """Compare inodes with the directory records and sibling records that lead to them."""
     records, report = parts.fs, subject.reporter(parts.fs.nodes)
     inodes, drecs = records.get("inode"), records.get("dir_rec")
-    if "format" not in inodes or "file_id" not in drecs:
+    if not (len(inodes["obj_id"]) and len(drecs["obj_id"])):
         return
-    add, kinds = report(inodes, "inode"), grammar.ApfsInode.ModeFormat
-    known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
+    add, known = report(inodes, "inode"), np.isin(inodes["format"], np.array([int(kind) for kind in FORMAT], np.uint16))
     add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
     target = spot if found.all() else spot[found]
@@ -175,14 +163,9 @@ def check_links(subject: Subject, parts: VolumeParts) -> None:
     _check_siblings(parts, report, inodes, drecs)
 
 
-def _check_link_counts(
-    parts: VolumeParts,
-    report: Reporter,
-    inodes: Columns,
-    drecs: Columns,
-    links: I64,  # entries that name each inode
-) -> None:
-    """Check that directories count their entries, and other inodes their links; a higher count means lost entries."""
+def _check_link_counts(parts: VolumeParts, report: Reporter, inodes: Columns, drecs: Columns, links: I64) -> None:
+    """Check that directories count their entries, and other inodes the entries that name them (`links`)."""
+    # A higher count means lost entries.
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
     # hfs_convert leaves wrong counts, which no later change corrects.
@@ -210,21 +193,20 @@ def _check_siblings(parts: VolumeParts, report: Reporter, inodes: Columns, drecs
     """Check that the two records of each hard link, by inode and by link number, agree."""
     records = parts.fs
     links, maps = records.get("sibling_link"), records.get("sibling_map")
-    if "parent_id" in links:
-        own, known = records.find("sibling_link", "inode", "obj_id")
-        spot, found = records.find("dir_rec", "inode", "file_id")
-        is_linked = np.zeros(records.count("inode"), bool)
-        is_linked[own[known]] = True
-        # The entries that lead to an inode with hard links.
-        rows = np.flatnonzero(found & is_linked[spot])
-        pairs = _number_pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
-        wanted = _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
-        wrong = ~match(np.sort(pairs[pairs >= 0]), wanted)[1]
-        message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report(links, "hard link of inode")(wrong, message, field)
-        _check_linked_names(report, links, drecs)
-    if "file_id" not in maps or "sibling_id" not in links:
+    if not len(links["obj_id"]):
         return
+    own, known = records.find("sibling_link", "inode", "obj_id")
+    spot, found = records.find("dir_rec", "inode", "file_id")
+    is_linked = np.zeros(records.count("inode"), bool)
+    is_linked[own[known]] = True
+    # The entries that lead to an inode with hard links.
+    rows = np.flatnonzero(found & is_linked[spot])
+    pairs = _number_pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
+    wanted = _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
+    wrong = ~match(np.sort(pairs[pairs >= 0]), wanted)[1]
+    message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
+    report(links, "hard link of inode")(wrong, message, field)
+    _check_linked_names(report, links, drecs)
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
@@ -234,8 +216,8 @@ def _check_siblings(parts: VolumeParts, report: Reporter, inodes: Columns, drecs
 
 def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> None:
     """Check that each hard link has the same name in its directory and in its sibling record."""
-    rows = np.flatnonzero(drecs["sibling_id"]) if "sibling_id" in drecs else np.empty(0, np.int64)
-    if not len(rows) or "name" not in links:
+    rows = np.flatnonzero(drecs["sibling_id"])
+    if not len(rows):
         return
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], drecs["sibling_id"][rows])
@@ -250,74 +232,60 @@ def _check_linked_names(report: Reporter, links: Columns, drecs: Columns) -> Non
 def check_attributes(subject: Subject, parts: VolumeParts) -> None:
     """Check that each attribute is either embedded or has a stream."""
     xattrs = parts.fs.get("xattr")
-    if "is_embedded" in xattrs:
-        wrong = xattrs["is_embedded"] == xattrs["is_stream"]
-        message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        subject.reporter(parts.fs.nodes)(xattrs, "attribute of")(wrong, message, field)
+    wrong = xattrs["is_embedded"] == xattrs["is_stream"]
+    message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
+    subject.reporter(parts.fs.nodes)(xattrs, "attribute of")(wrong, message, field)
 
 
 def check_streams(subject: Subject, parts: VolumeParts) -> None:
     """Compare data streams with the inodes and attributes that own them."""
     records, report = parts.fs, subject.reporter(parts.fs.nodes)
     inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
-    if "has_dstream" not in inodes:
-        return
-    owners = inodes["private_id"][inodes["has_dstream"]]
-    others = xattrs["stream_id"][xattrs["stream_id"] != 0] if "stream_id" in xattrs else owners[:0]
+    owners, others = inodes["private_id"][inodes["has_dstream"]], xattrs["stream_id"][xattrs["stream_id"] != 0]
     # Mostly each stream has exactly one owner and a reference count of 1, and each owner a stream.
     is_same = not len(others) and is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
-    if is_same and "refcnt" in streams and (streams["refcnt"] == 1).all():
+    if is_same and (streams["refcnt"] == 1).all():
         return
-    owners = np.concatenate([owners, others])
-    if "refcnt" in streams:
-        spot, found = match(streams["obj_id"], owners)
-        users = np.bincount(spot[found], minlength=len(streams["obj_id"]))
-        wrong = users != streams["refcnt"].astype(np.int64)
-        add, field = report(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
-        add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
+    spot, found = match(streams["obj_id"], np.concatenate([owners, others]))
+    users = np.bincount(spot[found], minlength=len(streams["obj_id"]))
+    wrong = users != streams["refcnt"].astype(np.int64)
+    add, field = report(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
+    add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     report(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
-
-
-MAX_DEPTH: Final = 64
-"""Number of pointer-doubling steps, more than any chain of directories needs."""
 
 
 def check_entries(subject: Subject, parts: VolumeParts) -> None:
     """Check that every directory entry leads to an inode."""
     inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
-    if "file_id" in drecs:
-        add, found = subject.reporter(parts.fs.nodes)(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
-        wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
-        add(wrong, "its inode does not exist", field, level="error", found=found)
+    add, found = subject.reporter(parts.fs.nodes)(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+    wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
+    add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
 def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
     """Check that each hard link has both of its records, and that directory entries name existing links."""
     records, report = parts.fs, subject.reporter(parts.fs.nodes)
     links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
-    known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
-    if "sibling_id" in links:
-        wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
-        message = "no record leads from its number to its inode"
-        # Pre-releases of macOS 10.13 wrote none of these records.
-        level: Level = "warning" if len(maps["obj_id"]) else "info"
-        report(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
-    if "sibling_id" in drecs:
-        found = drecs["sibling_id"]
-        wrong = (found != 0) & ~match(known, found)[1]
-        message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
-        report(drecs, "entry of directory")(wrong, message, field, found=found)
+    wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
+    message = "no record leads from its number to its inode"
+    # Pre-releases of macOS 10.13 wrote none of these records.
+    level: Level = "warning" if len(maps["obj_id"]) else "info"
+    report(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
+    found = drecs["sibling_id"]
+    wrong = (found != 0) & ~match(np.sort(links["sibling_id"]), found)[1]
+    message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
+    report(drecs, "entry of directory")(wrong, message, field, found=found)
 
 
 def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     """Check that streams are not longer than their extents, and that the allocated sizes match."""
     inodes, extents = parts.fs.get("inode"), parts.file_extents()
-    if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
+    if parts.state.superblock.is_sealed:
         return
     # The keys of extents contain the number of their stream, which may differ from the inode's (reference, private_id).
     last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
-    ends = (extents["logical_addr"] + extents["len_extent"])[last] if len(last) else np.empty(0, np.uint64)
+    ends = (extents["logical_addr"] + extents["len_extent"])[last]
     spot, found = match(extents["obj_id"][last], inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
     has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
@@ -332,23 +300,22 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
 def check_directories(subject: Subject, parts: VolumeParts) -> None:
     """Check that there is a root directory, and that no directory is its own ancestor."""
     inodes = parts.fs.get("inode")
-    if "format" not in inodes:
+    if not len(inodes["obj_id"]):
         return
     rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
     up, known = match(inodes["obj_id"][rows], inodes["parent_id"][rows])
     top = len(rows)
     step = np.append(np.where(known, up, top), top)
-    for _ in range(MAX_DEPTH):
+    # More steps of pointer doubling than any chain of directories needs.
+    for _ in range(64):
         if (step == top).all():
             break
         step = step[step]
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
-    add = subject.reporter(parts.fs.nodes)(inodes, "directory")
-    add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
-    root = int(grammar.ApfsInode.InodeNumber.root_dir)
-    if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
-        log = subject.log.at(f"inode {root}", parts.state.paddr)
+    subject.reporter(parts.fs.nodes)(inodes, "directory")(wrong, "it is in a directory that is in it", _PARENT)
+    if not (inodes["obj_id"] == np.uint64(_NUMBER.root_dir)).any():
+        log = subject.log.at(f"inode {int(_NUMBER.root_dir)}", parts.state.paddr)
         log.add("record-differs", "error", "there is no root directory")
 
 
@@ -364,11 +331,7 @@ def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
         message = "the inode that it belongs to does not exist"
         report(table, f"{kind} of inode")(wrong, message, f"key.{key}.hdr")
     attributes, extents = records.get("xattr"), parts.file_extents()
-    streams = records.get("dstream_id")["obj_id"]
-    if "stream_id" in attributes:
-        streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
-    add, wrong = (
-        subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream"),
-        ~match(streams, extents["obj_id"])[1],
-    )
-    add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
+    streams = np.sort(np.concatenate([records.get("dstream_id")["obj_id"], attributes["stream_id"]]))
+    wrong, message = ~match(streams, extents["obj_id"])[1], "the stream that it belongs to does not exist"
+    add = subject.reporter(get_extent_nodes(parts))(extents, "extent of data stream")
+    add(wrong, message, "key.file_extent_key.hdr")

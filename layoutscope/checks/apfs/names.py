@@ -14,10 +14,10 @@ import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.fsrecords import is_text, is_utf8
-from layoutscope.structs import records
 from layoutscope.structs.arrays import ordinals
 from layoutscope.structs.checksum import crc32c_of_words
 from layoutscope.structs.native import Kernel
+from layoutscope.structs.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,9 +34,6 @@ MASK: Final = (1 << 22) - 1
 MAX_SLOW_HASHES: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
-MAX_WRONG_SHARE: Final = 0.5
-"""Above this share of wrong hashes, the case rule is wrong, not the names."""
-_FEATURES: Final = records.APFS_SUPERBLOCK.incompatible_features
 _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ROUNDS: Final = 1 << 16
 """Number of names hashed at once."""
@@ -103,8 +100,6 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     """Compare the hashes of directory entries with their names."""
     report = subject.reporter(parts.fs.nodes)
     drecs = parts.fs.get("dir_rec")
-    if not len(drecs["obj_id"]):
-        return
     names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)
     hashes, known = _hash_plain(names, folded=is_folded)
     is_plain = known | (names.length == 0)
@@ -123,12 +118,14 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     wrong = known & (hashes != drecs["name_hash"])
     if not wrong.any():
         return
-    # The names whose hash depends on the rule for case, at least one.
+    # If more than half of the names whose hash depends on the rule for case (one at least) have a wrong hash, then the
+    # rule is wrong, not the names.
     (either, _), (exact, _) = (hash_names(names, folded=folded) for folded in (True, False))
-    if wrong.sum() > MAX_WRONG_SHARE * max(int((known & (either != exact)).sum()), 1):
-        rule, plus = "case does not count" if is_folded else "case counts", _FEATURES.offset
+    if wrong.sum() > 0.5 * max(int((known & (either != exact)).sum()), 1):
+        rule = "case does not count" if is_folded else "case counts"
         message = f"says that {rule} in names, but their hashes say otherwise"
-        subject.log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
+        log = subject.log.at("volume superblock", parts.state.paddr, plus=APFS_SUPERBLOCK.incompatible_features.offset)
+        log.add("superblock-differs", "error", message)
         return
     # Case folding of newer characters depends on the Unicode version. For old characters, the name or the hash is
     # damaged.

@@ -25,13 +25,12 @@ from layoutscope.checks.fieldrules import (
     rules,
 )
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
+from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES, superblocks
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects
+from layoutscope.filesystems.apfs.verify import checksum_of, hash_objects, object_header, read_object
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,8 +42,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.arrays import U8, Mask
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.grammar import ApfsVolume
+    from layoutscope.structs.recordtypes import Field, RecordType
 
     Rules = tuple[FieldRule, ...]
     Row = tuple[Field, Want | None, str]
@@ -63,11 +63,6 @@ EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
 PHYSICAL_TREE: Final = equals(TYPES.btree | STORAGE.physical)
 
 
-def expect_past(xid: int) -> Want:
-    """Require a completed transaction: not 0, and not younger than the checkpoint."""
-    return expect_range(1, xid)
-
-
 def expect_range(least: int, most: int) -> Want:
     """Require a number within inclusive bounds."""
     return Want(lambda found: (found >= least) & (found <= most), f"{least} to {most}")
@@ -79,7 +74,7 @@ def make_header_rules(record: Any, noun: str, stored: int = 0, xid: int | None =
         yield record.hdr.type_and_flags, equals(int(stored)), "another type or storage"
     yield record.hdr.subtype, ZERO, f"{noun} have no subtype"
     if xid is not None:
-        yield record.hdr.xid, expect_past(xid), PAST
+        yield record.hdr.xid, expect_range(1, xid), PAST
 
 
 def read_block(container: Container, paddr: int) -> U8:
@@ -175,7 +170,7 @@ def make_omap_rules(*, is_own: bool) -> Rules:
 
 def _check_omap(subject: Subject, name: str, paddr: int, *, is_own: bool) -> None:
     check_objects(subject, name, OMAP, [paddr], make_omap_rules(is_own=is_own))
-    declared = rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST))
+    declared = rules("object-map-differs", (OBJECT.xid, expect_range(1, subject.container.xid), PAST))
     check_objects(subject, name, OBJECT, [paddr], declared)
 
 
@@ -205,40 +200,34 @@ def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
 
 NX: Final = records.NX_SUPERBLOCK
 FEATURE: Final = grammar.ApfsContainer.ContainerFeature
-_SUPERBLOCK_OID: Final = 1
-_CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
-"""The other two flags are reserved."""
 _EPHEMERAL: Final = 4 << 16 | 1
 """The first number of the ephemeral-object settings: structures per volume, and the version."""
-_VOLUME_BYTES: Final = 512 << 20
-_MAX_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
 
 def make_superblock_rules(container: Container) -> Rules:
     """Return the rules of a checkpoint's superblock (nx_superblock_t; from the next transaction on, apfsck)."""
     superblock = container.superblock
     size_bytes = superblock.num_blocks * container.blocks.block_size
-    volumes = equals(min(-(-size_bytes // _VOLUME_BYTES), _MAX_VOLUMES))
+    volumes = equals(min(-(-size_bytes // (512 << 20)), int(NX.fs_oid.counts[0])))
     ephemeral = Want(
         lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]), f"{_EPHEMERAL:#x}, 0, 0, 0"
     )
     no_fusion = None if superblock.is_fusion else ZERO
-
-    def next_free(index: int, used: int, room: int) -> Want | None:
-        """Require that the next free block of a ring follows those in use."""
-        return equals((index + used) % room) if room else None
-
-    next_desc = next_free(superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks)
-    next_data = next_free(superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks)
+    rings = (
+        (superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks),
+        (superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks),
+    )
+    next_desc, next_data = (equals((index + used) % room) if room else None for index, used, room in rings)
     ring = "the next block of the ring does not follow those in use"
     return rules(
         "superblock-differs",
-        (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),
+        (NX.hdr.oid, equals(1), "superblocks of containers have one number"),
         *make_header_rules(NX, "superblocks", TYPES.nx_superblock | STORAGE.ephemeral),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
         (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
         (NX.max_file_systems, volumes, "a volume for each 512 MiB, begun ones too, and no more than 100"),
-        (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
+        # The other two flags are reserved.
+        (NX.flags, only_bits(int(grammar.ApfsContainer.ContainerFlag.crypto_sw)), UNKNOWN),
         (NX.test_type, ZERO, "a field for tests is set"),
         (NX.test_oid, ZERO, "a field for tests is set"),
         (NX.next_xid, equals(container.xid + 1), "the next transaction does not follow this one"),
@@ -255,22 +244,13 @@ def check_superblock(subject: Subject) -> None:
     check_objects(subject, "container superblock", NX, [container.checkpoint.paddr], make_superblock_rules(container))
 
 
-def iterate_fields(record_type: RecordType) -> Iterator[Field]:
-    """Yield the fields of a structure and of the structures in it."""
-    for member in record_type.members():
-        if isinstance(member, RecordType):
-            yield from iterate_fields(member)
-        elif isinstance(member, Field):
-            yield member
-
-
 _OWN_TO_EACH: Final = ("hdr.cksum", "counters", "flags")
 """Fields that differ in block 0 of containers made by macOS."""
 
 
 def list_copied_fields() -> list[Field]:
     """List the fields of the superblock that must be equal in its copy in block 0."""
-    return [each for each in iterate_fields(NX) if each not in _OWN_TO_EACH]
+    return [each for each in NX.fields() if each not in _OWN_TO_EACH]
 
 
 def check_copy(subject: Subject) -> None:
@@ -307,10 +287,19 @@ def check_map_headers(subject: Subject) -> None:
     check_objects(subject, "checkpoint map", MAP, list(map(int, paddrs)), make_map_rules(np.array(paddrs, np.uint64)))
 
 
+def _read_mappings(block: U8) -> tuple[int, I64, list[dict[str, int]]]:
+    """Return how many mappings a checkpoint map counts, and the starts and fields of those that fit into it."""
+    count = int(decode_column(MAP, block, np.zeros(1, np.int64), MAP.num_mappings)[0])
+    room = (len(block) - MAP.width) // MAPPING.width
+    starts = MAP.width + np.arange(min(count, room), dtype=np.int64) * MAPPING.width
+    found = decode_columns(MAPPING, block, starts, (MAPPING.type, *MAPPING.fields()))
+    rows = zip(*(values.tolist() for values in found.values()), strict=True)
+    return count, starts, [dict(zip(found, row, strict=True)) for row in rows]
+
+
 def check_mappings(subject: Subject) -> None:
     """Check that entries of checkpoint maps (checkpoint_mapping_t) name existing volumes and have complete types."""
     container = subject.container
-    size = container.blocks.block_size
     known = np.array([0, *(oid for oid in container.superblock.fs_oid if oid)], np.uint64)
     is_known = Want(lambda columns: np.isin(columns, known), "a volume of the container, or 0")
     declared = rules(
@@ -320,33 +309,85 @@ def check_mappings(subject: Subject) -> None:
     )
     for paddr in map(int, container.checkpoint.map_paddrs):
         data = read_block(container, paddr)
-        (count,) = read_numbers(container, MAP, paddr, MAP.num_mappings)
-        starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
+        _, starts, mappings = _read_mappings(data)
 
         def at(_: int, byte: int, paddr: int = paddr) -> FindingLog:
             return subject.log.at("checkpoint map", paddr, plus=byte)
 
         check_fields(MAPPING, data, starts, declared, at)
-        columns = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
-        for start, kind, length, where in zip(starts, *(column.tolist() for column in columns.values()), strict=True):
-            _check_ephemeral(subject, where, length, kind, at(0, int(start) + MAPPING.type_and_flags.offset))
+        for start, mapping in zip(starts.tolist(), mappings, strict=True):
+            _check_ephemeral(subject, mapping, at(0, start + MAPPING.type_and_flags.offset))
 
 
-def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
+def _check_ephemeral(subject: Subject, mapping: dict[str, int], log: FindingLog) -> None:
     """Check that an ephemeral object is of the checkpoint's transaction, and that its mapping has the same type."""
-    container = subject.container
-    is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
-    if not is_sized or not is_readable(container, paddr, length):
+    container, paddr, kind = subject.container, mapping["paddr"], mapping["type_and_flags"]
+    # The check of checkpoints reports sizes, addresses and checksums.
+    field, _ = _find_mapping_problem(container, mapping)
+    if field in ("len_object", "paddr"):
         return
-    # The check of checkpoints reports wrong checksums.
-    checksum, stored = read_numbers(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
-    if checksum != checksum_of(container.blocks.read_object(paddr, length)):
-        return
+    (stored,) = read_numbers(container, OBJECT, paddr, OBJECT.type_and_flags)
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
         log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
     declared = rules("checkpoint-invalid", (OBJECT.xid, equals(container.xid), EPHEMERAL))
     check_objects(subject, "ephemeral object", OBJECT, [paddr], declared)
+
+
+def check_checkpoints(subject: Subject) -> None:
+    """Check that each checkpoint not older than the one in use has its objects at the addresses in its maps."""
+    container = subject.container
+    for paddr, superblock in superblocks(subject.silent_store, container.area):
+        if superblock.hdr.xid >= container.xid:
+            _check_maps(subject, superblock)
+            if superblock.hdr.xid == container.xid and container.omap_header.tree_oid:
+                continue
+            try:
+                read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
+            except FormatError as error:
+                name, plus = f"container superblock of xid {superblock.hdr.xid}", NX.omap_oid.offset
+                message = f"the object map cannot be used: {error.reason}"
+                subject.log.at(name, paddr, plus=plus).add("checkpoint-invalid", "warning", message)
+
+
+def _check_maps(subject: Subject, superblock: grammar.ApfsContainer.NxSuperblock) -> None:
+    """Compare the mappings of a checkpoint with the objects in the data area."""
+    area, ring = subject.container.area, len(subject.container.area.paddr)
+    name = f"checkpoint map of xid {superblock.hdr.xid}"
+    # The descriptor area is a ring: a checkpoint that begins near its end continues at its start.
+    for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
+        if area.kind[row] != int(TYPES.checkpoint_map):
+            continue
+        paddr, (count, starts, mappings) = int(area.paddr[row]), _read_mappings(area.blocks[row])
+        if count > len(starts):
+            log = subject.log.at(name, paddr, plus=MAP.num_mappings.offset)
+            log.add("checkpoint-invalid", "warning", "it counts more mappings than fit", found=count)
+            continue
+        for start, mapping in zip(starts.tolist(), mappings, strict=True):
+            field, problem = _find_mapping_problem(subject.container, mapping)
+            if field:
+                plus, found = start + MAPPING.offset_of(field), "" if field == "type_and_flags" else mapping[field]
+                log = subject.log.at(f"{name}, object {mapping['oid']}", paddr, plus=plus)
+                log.add("checkpoint-invalid", "warning", problem, found=found)
+
+
+def _find_mapping_problem(container: Container, mapping: dict[str, int]) -> tuple[str, str]:
+    """Return the wrong field of a mapping, and the reason; two empty texts if the object is at its address."""
+    blocks, size = container.blocks, mapping["len_object"]
+    if not 0 < size <= MAX_OBJECT_BYTES or size % blocks.block_size:
+        return "len_object", "its size is not a whole number of blocks, or impossibly large"
+    try:
+        data = blocks.read_object(mapping["paddr"], size)
+    except FormatError as error:
+        return "paddr", error.reason
+    head = object_header(data, blocks.at(mapping["paddr"]))
+    if checksum_of(data) != head.cksum:
+        return "paddr", "the object there has a wrong checksum"
+    if head.oid != mapping["oid"]:
+        return "oid", "the object there has another number"
+    if (head.type, head.subtype) != (mapping["type"], mapping["subtype"]):
+        return "type_and_flags", "the object there is of another type"
+    return "", ""
 
 
 JUMPSTART, EXTENDED = records.EFI_JUMPSTART, records.SNAP_META_EXT_OBJ
@@ -393,7 +434,7 @@ def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
         *make_header_rules(EXTENDED, "such objects", TYPES.snap_meta_ext | STORAGE.virtual, xid),
         (EXTENDED.ext.version, equals(1), "no known version"),
         (EXTENDED.ext.flags, ZERO, UNKNOWN),
-        (EXTENDED.ext.snap_xid, expect_past(xid), PAST),
+        (EXTENDED.ext.snap_xid, expect_range(1, xid), PAST),
     )
     paddr = Locator(subject.container, parts.state.view, subject.log).find(oid)[0]
     check_objects(subject, "extended snapshot metadata", EXTENDED, [paddr], declared)
@@ -401,8 +442,6 @@ def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
 
 BAG, ENTRY = records.KEYBAG, records.ENTRY_HEAD
 TAG: Final = grammar.ApfsKeybag.KeybagTag
-_BAG_VERSION: Final = 2
-_ALIGNMENT: Final = 16
 _TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
@@ -411,7 +450,7 @@ def make_bag_rules(xid: int, used: int, room: int) -> Rules:
     return rules(
         INVALID,
         *make_header_rules(BAG, "key bags", xid=xid),
-        (BAG.locker.version, equals(_BAG_VERSION), "no known version"),
+        (BAG.locker.version, equals(2), "no known version"),
         (BAG.locker.padding, ZERO, RESERVED),
         # macOS counts an empty entry at the end of the list; other writers do not.
         (BAG.locker.num_bytes, expect_range(used, room), "not the bytes of its entries"),
@@ -420,7 +459,11 @@ def make_bag_rules(xid: int, used: int, room: int) -> Rules:
 
 ENTRY_RULES: Final = rules(
     INVALID,
-    (ENTRY.tag, one_of(*_TAGS), "no known kind of entry"),
+    (
+        ENTRY.tag,
+        one_of(*_TAGS),
+        "no known kind of entry",
+    ),
     (ENTRY.len_key, NOT_ZERO, "an entry without data"),
     (ENTRY.padding, ZERO, RESERVED),
 )
@@ -461,9 +504,9 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
             break
         length = int(decode_column(ENTRY, data, np.array([end]), ENTRY.len_key)[0])
         places.append(end)
-        # The last entry is not padded: the list ends with its data.
+        # Entries are padded to sixteen bytes, except the last one: the list ends with its data.
         last = end + ENTRY.width + length
-        end += -(-(ENTRY.width + length) // _ALIGNMENT) * _ALIGNMENT
+        end += -(-(ENTRY.width + length) // 16) * 16
     declared = make_bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
     at = lambda _, byte: subject.log.at(name, run[0], plus=byte)  # noqa: E731
     check_fields(BAG, data, start, declared, at)
@@ -483,9 +526,8 @@ def check_write_cache(subject: Subject) -> None:
 
     def check(name: str, record: Any, oid: int) -> int:
         paddr = locator.find(oid)[0]
-        declared = rules(
-            INVALID, *make_header_rules(record, "such objects", xid=container.xid), (record.reserved, ZERO, RESERVED)
-        )
+        header = make_header_rules(record, "such objects", xid=container.xid)
+        declared = rules(INVALID, *header, (record.reserved, ZERO, RESERVED))
         check_objects(subject, name, record, [paddr], declared)
         return paddr
 
@@ -505,13 +547,7 @@ _SET_FLAGS: Final = int(
     | VOLUME_FLAG.run_spillover_cleaner
     | VOLUME_FLAG.always_check_extentref
 )
-_FEATURES: Final = sum(int(bit) for bit in VOLUME_FEATURE) - int(VOLUME_FEATURE.defrag_prerelease)
-"""The bit for pre-releases must not be set any more (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
-_FIRST_OID: Final = 1024
-_FIRST_DOC_ID: Final = 3
-_CRYPTO_VERSION: Final = 5
 _NO_PROTECTION: Final = 6
-_CLASSES: Final = (1, 2, 3, 4, _NO_PROTECTION, 14)
 _VIRTUAL, _PHYSICAL = (int(TYPES.btree) | int(storage) for storage in (STORAGE.virtual, STORAGE.physical))
 
 
@@ -525,9 +561,7 @@ def make_volume_rules(
 ) -> tuple[FieldRule, ...]:
     """Return the rules of a volume superblock (apfs_superblock_t, apfsck)."""
     stop = int(container.superblock.next_oid)
-    own_number = Want(
-        lambda found: (found == 0) | ((found >= _FIRST_OID) & (found < stop)), f"0, or {_FIRST_OID} to {stop - 1}"
-    )
+    own_number = Want(lambda found: (found == 0) | ((found >= 1024) & (found < stop)), f"0, or 1024 to {stop - 1}")
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
     # The keys of an encrypted volume are in the container's key bag.
@@ -540,13 +574,14 @@ def make_volume_rules(
         "unencrypted, or one key for all",
     )
     no_group = None if int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space) else ZERO
-    protection = equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(*_CLASSES)
+    protection = equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(1, 2, 3, 4, _NO_PROTECTION, 14)
     epoch = at_most(int(superblock.next_obj_id)) if superblock.cloneinfo_xid else ZERO
-    epoch_xid = expect_past(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO
+    epoch_xid = expect_range(1, int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO
     is_past = at_most(int(superblock.hdr.xid))
     snapshot_xid = one_of(0, *(xid for xid, _ in snapshots))
     snapshot_copy = one_of(0, *(at for _, at in snapshots if at))
     none_of_copy, reached = (ZERO, at_most(int(live.next_obj_id))) if is_copy else (None, None)
+    only_live = VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid
     allocated = at_most(int(superblock.num_blocks_ever_alloced))
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
     # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
@@ -555,7 +590,8 @@ def make_volume_rules(
     return rules(
         "superblock-differs",
         *make_header_rules(VOLUME, "superblocks", stored, container.xid),
-        (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
+        # The bit for pre-releases must not be set any more (reference, APFS_FEATURE_DEFRAG_PRERELEASE).
+        (VOLUME.features, only_bits(sum(VOLUME_FEATURE) - VOLUME_FEATURE.defrag_prerelease), UNKNOWN),
         (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
         (
             VOLUME.incompatible_features,
@@ -564,7 +600,7 @@ def make_volume_rules(
         ),
         (VOLUME.fs_index, equals(int(live.fs_index)) if is_copy else None, "another slot than the volume's"),
         (VOLUME.num_quota_blocks, quota, "less than the volume reserves or uses"),
-        (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),
+        (VOLUME.meta_crypto.major_version, equals(5), "the only version"),
         (VOLUME.meta_crypto.minor_version, ZERO, "the only version"),
         (VOLUME.meta_crypto.cpflags, ZERO, UNKNOWN),
         (VOLUME.meta_crypto.persistent_class, protection, "not the protection of such a volume"),
@@ -578,9 +614,7 @@ def make_volume_rules(
         (VOLUME.reserved_oid, ZERO, RESERVED),
         (VOLUME.reserved, ZERO, RESERVED),
         # The copy in a snapshot does not name trees that only the live volume has.
-        (VOLUME.omap_oid, none_of_copy, "a snapshot has none of its own"),
-        (VOLUME.extentref_tree_oid, none_of_copy, "a snapshot has none of its own"),
-        (VOLUME.snap_meta_tree_oid, none_of_copy, "a snapshot has none of its own"),
+        *((field, none_of_copy, "a snapshot has none of its own") for field in only_live),
         (VOLUME.root_tree_oid, equals(int(live.root_tree_oid)) if is_copy else None, "another tree than the volume's"),
         (VOLUME.role, one_of(*map(int, grammar.ApfsVolume.VolumeRole)) if is_copy else None, "no known role"),
         (VOLUME.next_obj_id, reached, "more than the volume has come to since"),
@@ -592,7 +626,7 @@ def make_volume_rules(
         (VOLUME.fs_flags, keys, "neither unencrypted nor of one key, without a key bag"),
         (VOLUME.formatted_by.last_xid, is_past, "a transaction that is still to come"),
         (VOLUME.modified_by.last_xid, is_past, "a transaction that is still to come"),
-        (VOLUME.next_doc_id, at_least(_FIRST_DOC_ID), "numbers below are reserved"),
+        (VOLUME.next_doc_id, at_least(3), "numbers below are reserved"),
         (VOLUME.er_state_oid, own_number, "no number of an object of this container"),
         (VOLUME.snap_meta_ext_oid, own_number, "no number of an object of this container"),
         (VOLUME.cloneinfo_id_epoch, epoch, "of a transaction that is not named, or a number still to come"),

@@ -6,14 +6,14 @@ volumes made by macOS.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
 from layoutscope.checks.apfs.names import hash_names, hash_texts
-from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
+from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_range
 from layoutscope.checks.apfs.subject import locate_byte
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.structs.grammar import ApfsVolume
     from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
+    Part = Literal["key", "val"]
     Superblock = ApfsVolume.ApfsSuperblock
 
 
@@ -43,17 +44,11 @@ SNAPSHOT, KEY_STATE, HASHES = records.SNAP_METADATA_VAL.fixed, records.CRYPTO_VA
 REFERENCE, ENTRY = records.PHYS_EXT_VAL, records.DREC_VAL_FIXED
 LISTED, QUEUE_KEY = records.OMAP_SNAPSHOT, records.FREE_QUEUE_KEY
 _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
-_CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
 _INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | HAS_PURGEABLE_FLAGS
-_FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
-_NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
-_UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
 X_FIELD, XF_BLOB_HEAD, DSTREAM = records.X_FIELD, records.XF_BLOB_HEAD, records.DSTREAM
 _FIELD_FLAG: Final = grammar.ApfsXfields.FieldFlag
 _KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
-_EXTENDED_FLAGS: Final = 0x3B
-"""All flags except the reserved ones."""
 _USER_AND_SYSTEM: Final = int(_FIELD_FLAG.user_field | _FIELD_FLAG.system_field)
 _FIELD_FORMS: Final = {
     ("inode", 4): ((2,), None),
@@ -64,35 +59,8 @@ _FIELD_FORMS: Final = {
     ("dir_rec", 1): ((0, 2), 8),
 }
 """Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
-_CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
-_DEVICES: Final = (int(FORMAT.char_device), int(FORMAT.block_device))
 _UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_FLAGGED_FIELDS: Final = (
-    (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
-    (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
-    (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
-)
-"""Inode flags that imply an extended field."""
-_EXCLUSIVE_FLAGS: Final = (
-    (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
-    (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
-)
-"""Mutually exclusive flags."""
-VALUE_NAMES: Final = ("sibling_link", "snap_metadata")
-"""Records whose values end with a name."""
 _XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
-_MAX_EMBEDDED_BYTES: Final = 3804
-_MAX_NAME_BYTES: Final = 256
-_FINDER_BYTES: Final = 32
-_IS_SYSTEM_OWNED: Final = {
-    b"com.apple.fs.symlink": True,
-    b"com.apple.ResourceFork": False,
-    b"com.apple.system.Security": False,
-    b"com.apple.FinderInfo": False,
-    b"com.apple.decmpfs": False,
-}
-"""Whether attributes with these names are owned by the file system."""
-
 _ONE_FORM: Final = Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded")
 _ONE_BLOCK: Final = Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least")
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
@@ -117,7 +85,7 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
         INVALID,
         (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
         # macOS writes no version for the state of software encryption.
-        (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
+        (KEY_STATE.major_version, one_of(0, 5), "the only version"),
         (KEY_STATE.minor_version, ZERO, "the only version"),
         (KEY_STATE.cpflags, ZERO, UNKNOWN),
         (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
@@ -141,17 +109,19 @@ def make_value_rules(rows: CheckedRows, volume: Superblock | None) -> tuple[Fiel
     """Return the rules for values of one kind, some of which depend on other fields of the record or on the volume."""
     name, own = rows.name, VALUE_RULES.get(rows.name, ())
     if name == "inode":
-        has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
+        has_size = rows.batch.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
         want = Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
         return (*own, *rules(INVALID, (INODE.len_uncompressed, want, "a size that the flags do not announce")))
     if name == "file_extent" and is_plain(volume):
         return (*own, *rules(INVALID, (EXTENT.crypto_id, ZERO, "a key in a volume that is not encrypted")))
     if name == "extent":
         # A reference to new blocks names their first owner; a change of an older reference names no owner.
-        is_update = rows.column("val", REFERENCE, REFERENCE.kind) == _UPDATE
-        stop = np.uint64(0 if volume is None else volume.next_obj_id)
+        is_update = rows.batch.column("val", REFERENCE, REFERENCE.kind) == int(grammar.ApfsExtents.PhysExtKind.update)
+        first, stop = grammar.ApfsInode.InodeNumber.min_user, 0 if volume is None else volume.next_obj_id
         want = Want(
-            lambda found: np.where(is_update, found == _NO_OWNER, (found >= _FIRST_NUMBER) & (found < stop)),
+            lambda found: np.where(
+                is_update, found == _UNASSIGNED, (found >= np.uint64(first)) & (found < np.uint64(stop))
+            ),
             "of new blocks alone a number that was given",
         )
         message = "an owner of no new blocks, or new blocks without one"
@@ -167,18 +137,14 @@ def is_plain(volume: Superblock | None) -> bool:
 _MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flags, only_bits(0x1F), UNKNOWN)))
 
 
-_LISTED: Final = rules(
-    INVALID, (LISTED.flags, only_bits(3), UNKNOWN), (LISTED.pad, ZERO, RESERVED), (LISTED.oid, ZERO, RESERVED)
-)
-
-
 def make_tree_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
     """Return the rules of trees with one kind of record (omap_val_t, omap_snapshot_t, spaceman_free_queue_key_t)."""
+    reserved = (LISTED.pad, ZERO, RESERVED), (LISTED.oid, ZERO, RESERVED)
     return {
         "omap": _MAPPED,
         "container-omap": _MAPPED,
-        "omap-snapshots": ("val", LISTED, _LISTED),
-        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, expect_past(xid), PAST))),
+        "omap-snapshots": ("val", LISTED, rules(INVALID, (LISTED.flags, only_bits(3), UNKNOWN), *reserved)),
+        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, expect_range(1, xid), PAST))),
     }
 
 
@@ -186,23 +152,25 @@ class CheckedRows(Struct, frozen=True):
     """Records of one kind in a batch."""
 
     subject: Subject  # the container under check
-    batch: ReadNodes  # nodes of a tree
-    row: I64  # positions of the records in the batch
+    batch: ReadNodes  # nodes of a tree, with these records alone
     name: str = ""  # of the kind, with which messages begin
+
+    def __len__(self) -> int:
+        return len(self.batch.slots)
 
     def starts(self, part: str) -> I64:
         """Return the start positions of keys or values in the batch."""
-        starts: I64 = getattr(self.batch.slots, f"{part}_start")[self.row]
+        starts: I64 = getattr(self.batch.slots, f"{part}_start")
         return starts
 
     def lengths(self, part: str) -> I64:
         """Return the lengths of keys or values in bytes, from the table of contents."""
-        lengths: I64 = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
+        lengths: I64 = getattr(self.batch.slots, f"{part}_len").astype(np.int64)
         return lengths
 
     def take(self, chosen: Mask) -> CheckedRows:
         """Return some of the records."""
-        return replace(self, row=self.row[chosen])
+        return replace(self, batch=replace(self.batch, slots=self.batch.slots.take(chosen)))
 
     def check_fields(self, part: str, kind: RecordType, declared: tuple[FieldRule, ...]) -> None:
         """Check keys or values against the rules of their fields."""
@@ -210,12 +178,7 @@ class CheckedRows(Struct, frozen=True):
         check_fields(kind, self.batch.buffer, self.starts(part), declared, at)
 
     def report(
-        self,
-        wrong: Mask,
-        part: str,
-        message: str,
-        sides: tuple[Any, Any] = ("", ""),
-        field: Field | None = None,
+        self, wrong: Mask, part: str, message: str, sides: tuple[Any, Any] = ("", ""), field: Field | None = None
     ) -> None:
         """Report which of the records are wrong."""
         places = self.starts(part) + (0 if field is None else field.offset)
@@ -226,14 +189,9 @@ class CheckedRows(Struct, frozen=True):
 
     def mark(self, places: I64) -> Mask:
         """Mark the records at some positions."""
-        chosen = np.zeros(len(self.row), bool)
+        chosen = np.zeros(len(self), bool)
         chosen[places] = True
         return chosen
-
-    def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
-        """Decode a field of keys or values."""
-        values: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
-        return values
 
 
 def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None, notes: Notes | None = None) -> None:
@@ -244,12 +202,12 @@ def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None,
     fixed = make_tree_rules(subject.container.xid).get(source.tree)
     if fixed is not None and not batch.level:
         part, kind, declared = fixed
-        CheckedRows(subject, batch, np.arange(len(slots))).check_fields(part, kind, declared)
+        CheckedRows(subject, batch).check_fields(part, kind, declared)
     elif source.key_type is records.J_KEY:
         kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
-            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind), _NAMES.get(kind, ""))
-            _check_kind(rows, volume, notes)
+            rows = CheckedRows(subject, batch, _NAMES.get(kind, ""))
+            _check_kind(rows.take(kinds == kind), volume, notes)
 
 
 def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | None) -> None:
@@ -262,7 +220,7 @@ def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | Non
     if not rows.batch.level:
         long_enough &= rows.lengths("val") >= shape.val_type.width
     rows = rows.take(long_enough)
-    if not len(rows.row):
+    if not len(rows):
         return
     _check_length(rows, "key", shape.key_type, find_tail(shape, "key"))
     if find_tail(shape, "key") is not None:
@@ -275,7 +233,7 @@ def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | Non
             check_inodes(rows, fields, notes, is_plain=is_plain(volume))
     else:
         _check_length(rows, "val", shape.val_type, find_tail(shape, "val"))
-        if name in VALUE_NAMES:
+        if name in ("sibling_link", "snap_metadata"):
             start = rows.starts("val") + shape.val_type.width
             _check_ends(rows, "val", start, rows.starts("val") + rows.lengths("val"))
         elif name == "xattr":
@@ -283,11 +241,11 @@ def _check_kind(rows: CheckedRows, volume: Superblock | None, notes: Notes | Non
     rows.check_fields("val", shape.val_type, make_value_rules(rows, volume))
 
 
-def _check_length(rows: CheckedRows, part: str, kind: RecordType, tail: RecordColumn | None) -> None:
+def _check_length(rows: CheckedRows, part: Part, kind: RecordType, tail: RecordColumn | None) -> None:
     """Check that a key or value is as long as its fixed part plus the variable part, whose length a field gives."""
-    expected = np.full(len(rows.row), kind.width, np.int64)
+    expected = np.full(len(rows), kind.width, np.int64)
     if tail is not None:
-        expected += rows.column(part, kind, tail).astype(np.int64)
+        expected += rows.batch.column(part, kind, tail).astype(np.int64)
     found = rows.lengths(part)
     what = "key" if part == "key" else "value"
     rows.report(found != expected, part, f"its {what} has another length than it says", (expected, found))
@@ -345,7 +303,8 @@ def check_extended(every: CheckedRows, width: int) -> Extended:
 
 def _check_types(rows: CheckedRows, fields: Extended) -> None:
     name, kind, flags, length = rows.name, fields.kind, fields.flags, fields.length
-    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
+    # The other flags are reserved.
+    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~0x3B & 0xFF) != 0)
     wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
     for (record, number), (allowed, size) in _FIELD_FORMS.items():
         if record == name:
@@ -371,25 +330,33 @@ def _check_padding(rows: CheckedRows, fields: Extended, gap: I64) -> None:
 
 def check_inodes(rows: CheckedRows, fields: Extended, notes: Notes | None, *, is_plain: bool) -> None:
     """Compare the flags, kind and numbers of inodes with their extended fields."""
-    found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
+    found = rows.batch.columns("val", INODE, (INODE.internal_flags, INODE.mode, INODE.private_id))
     flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
-    number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
-    kinds = np.zeros(len(rows.row), np.uint32)
+    number = rows.batch.column("key", records.J_KEY, records.J_KEY.obj_id)
+    kinds = np.zeros(len(rows), np.uint32)
     np.bitwise_or.at(kinds, fields.owner, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
     at = INODE.internal_flags
-    for flag, kind, what in _FLAGGED_FIELDS:
+    # Flags that imply an extended field.
+    for flag, kind, what in (
+        (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
+        (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
+        (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
+    ):
         wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
         rows.report(wrong, "val", f"flags and extended fields disagree about {what}", field=at)
-    for first, second, message in _EXCLUSIVE_FLAGS:
+    for first, second, message in (
+        (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
+        (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
+    ):
         rows.report((flags & first != 0) & (flags & second != 0), "val", message, field=at)
     wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
     rows.report(wrong, "val", "statistics begin here that it does not keep", field=at)
     has = {kind: kinds >> np.uint32(kind) & np.uint32(1) != 0 for kind in map(int, FIELD)}
-    wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
+    wrong = np.isin(form, (int(FORMAT.char_device), int(FORMAT.block_device))) != has[int(FIELD.rdev)]
     rows.report(wrong, "val", "a device's number is there without a device, or a device without it")
     wrong = has[int(FIELD.dstream)] & (form != int(FORMAT.file))
     rows.report(wrong, "val", "it has a data stream, but is not a regular file")
-    wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
+    wrong = (found[INODE.private_id] != number) & (flags & int(FLAG.was_cloned | FLAG.was_ever_cloned) == 0)
     sides = (number, found[INODE.private_id])
     rows.report(wrong, "val", "it has the stream of another, but is not a clone", sides, INODE.private_id)
     # Streams have keys only in encrypted volumes; a clone may have no key yet.
@@ -408,7 +375,7 @@ def check_inodes(rows: CheckedRows, fields: Extended, notes: Notes | None, *, is
 def _read_sparse_and_names(rows: CheckedRows, fields: Extended) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
     buffer = rows.batch.buffer
-    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
+    sparse, name = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
     hole = records.SPARSE_BYTES
     chosen = fields.select_kind(int(FIELD.sparse_bytes), hole.width)
     sparse[fields.owner[chosen]] = decode_column(hole, buffer, fields.start[chosen], hole.num_bytes)
@@ -425,7 +392,7 @@ def check_names(rows: CheckedRows, kind: RecordType, volume: ApfsVolume.ApfsSupe
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", start, stop)
     if rows.name == "xattr":
-        rows.report(stop - start > _MAX_NAME_BYTES, "key", "its name is longer than any may be")
+        rows.report(stop - start > 256, "key", "its name is longer than any may be")
     elif rows.name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
         _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
@@ -444,7 +411,7 @@ def _check_hashes(rows: CheckedRows, start: I64, stop: I64, *, folded: bool) -> 
     data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
     names = TextColumn(np.concatenate(data), length)
     found, known = hash_names(names, folded=folded)
-    stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    stored = rows.batch.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     message = "the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
     if not is_text(names):
@@ -453,19 +420,25 @@ def _check_hashes(rows: CheckedRows, start: I64, stop: I64, *, folded: bool) -> 
 
 
 def _check_attributes(rows: CheckedRows) -> None:
-    fixed = records.XATTR_VAL.fixed
-    flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
+    fields = ATTRIBUTE.flags, ATTRIBUTE.len_xdata
+    flags, size = rows.batch.columns("val", records.XATTR_VAL, fields).values()
     is_stream = flags & np.uint16(_XATTR_FLAG.data_stream) != 0
-    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
-    rows.report(wrong, "val", "more data than it may embed, or no stream", field=fixed.len_xdata)
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > 3804)
+    rows.report(wrong, "val", "more data than it may embed, or no stream", field=ATTRIBUTE.len_xdata)
     head = records.XATTR_KEY.width
     start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
-    for name, is_system in _IS_SYSTEM_OWNED.items():
+    for name, is_system in (
+        (b"com.apple.fs.symlink", True),
+        (b"com.apple.ResourceFork", False),
+        (b"com.apple.system.Security", False),
+        (b"com.apple.FinderInfo", False),
+        (b"com.apple.decmpfs", False),
+    ):
         here = np.flatnonzero(length == len(name))
         here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
         is_owned = flags & np.uint16(_XATTR_FLAG.file_system_owned) != 0
         wrong = rows.mark(here) & (is_owned != is_system)
-        rows.report(wrong, "val", "it belongs to the file system or not, against its name", field=fixed.flags)
+        rows.report(wrong, "val", "it belongs to the file system or not, against its name", field=ATTRIBUTE.flags)
         if name == b"com.apple.FinderInfo":
-            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
-            rows.report(wrong, "val", "information of the Finder has 32 bytes", field=fixed.len_xdata)
+            wrong = rows.mark(here) & ~is_stream & (size != 32)
+            rows.report(wrong, "val", "information of the Finder has 32 bytes", field=ATTRIBUTE.len_xdata)

@@ -38,8 +38,6 @@ _MAP_TREES: Final = ("omap", "omap-snapshots")
 _ALL_TREES: Final = ("fs", "fext", "extentref", "snapmeta", *_MAP_TREES)
 _FILE_TREES: Final = ("fs", "omap")
 
-LONE_HALF: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
-
 
 def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
     """Return the reasons why trees of a volume were not read completely; the key "" has reasons that apply to all."""
@@ -68,38 +66,31 @@ def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mappi
     return {**found, "claims": ", ".join(claims)} if claims else found
 
 
-_BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
-_RECORDS: Final = frozenset(
-    {
-        *("inode-missing", "record-differs", "extent-invalid", "reference-differs", "snapshot-differs"),
-        *("count-differs", "name-hash-differs", "seal-broken"),
-    }
-)
+_BLOCKS: Final = {"block-claimed-twice", "block-claimed-free", "block-unclaimed"}
+_RECORDS: Final = {
+    *("inode-missing", "record-differs", "extent-invalid", "reference-differs", "snapshot-differs"),
+    *("count-differs", "name-hash-differs", "seal-broken"),
+}
 """Codes of findings that follow from missing records."""
 
-_NODES: Final = frozenset(
-    {
-        *("tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing", "tree-rebuilt"),
-        *("node-header-differs", "keys-unordered", "checksum-mismatch", "stale-nodes"),
-    }
-)
-_LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing"})
+_NODES: Final = {
+    *("tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing", "tree-rebuilt"),
+    *("node-header-differs", "keys-unordered", "checksum-mismatch", "stale-nodes"),
+}
+_LOST: Final = {"tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing"}
 _DAMAGE: Final = _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"}
 _EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
 
 _CAUSE_ROWS: Final[tuple[Follows, ...]] = (
     *(
         Follows(causes, _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"})
-        for causes in (frozenset({"truncated", "fusion-half", "container-changed"}), frozenset({"unread-area"}))
+        for causes in ({"truncated", "fusion-half", "container-changed"}, {"unread-area"})
     ),
     # A wrong entry of a map causes the loss of the object that it names, and of everything below that object.
-    Follows(frozenset({"object-map-differs"}), _NODES | {"volume-unreadable"}, is_of_named=True),
+    Follows({"object-map-differs"}, _NODES | {"volume-unreadable"}, is_of_named=True),
     # A damaged map no longer locates nodes of its trees, or a volume.
     Follows(
-        _DAMAGE,
-        frozenset({"node-missing", "tree-unreadable", "volume-unreadable"}),
-        r"(container-)?omap tree",
-        r"fs tree|volume",
+        _DAMAGE, {"node-missing", "tree-unreadable", "volume-unreadable"}, r"(container-)?omap tree", r"fs tree|volume"
     ),
     # Without the container's map, a search locates the volumes.
     Follows(
@@ -108,9 +99,7 @@ _CAUSE_ROWS: Final[tuple[Follows, ...]] = (
         "container-omap tree|container object map",
         r"(?!container-omap tree)",
     ),
-    Follows(
-        _DAMAGE | {"volume-unreadable"}, frozenset({"tree-rebuilt"}), r"[\w-]+ tree|volume superblock|virtual object"
-    ),
+    Follows(_DAMAGE | {"volume-unreadable"}, {"tree-rebuilt"}, r"[\w-]+ tree|volume superblock|virtual object"),
     # Blocks that wait to become free are listed in separate trees.
     Follows(_DAMAGE | {"checkpoint-invalid"}, _BLOCKS | {"spaceman-invalid"}, "ephemeral object|spaceman tree"),
     from_one("volume-unreadable", _BLOCKS),
@@ -120,23 +109,16 @@ _CAUSE_ROWS: Final[tuple[Follows, ...]] = (
     ),
     from_one("keys-unordered", _NODES | {"count-differs"}, of_tree=True),
     Follows(_LOST | {"checksum-mismatch"}, _RECORDS | _BLOCKS, r"(fs|fext|omap) tree"),
-    Follows(_LOST | {"checksum-mismatch"}, frozenset({"reference-differs", *_BLOCKS}), "extentref tree"),
-    Follows(_LOST | {"checksum-mismatch"}, frozenset({"snapshot-differs", *_BLOCKS}), "(snapmeta|omap-snapshots) tree"),
-    Follows(frozenset({"checksum-mismatch"}), _BLOCKS | {"spaceman-invalid"}, "chunk information"),
+    Follows(_LOST | {"checksum-mismatch"}, {"reference-differs", *_BLOCKS}, "extentref tree"),
+    Follows(_LOST | {"checksum-mismatch"}, {"snapshot-differs", *_BLOCKS}, "(snapmeta|omap-snapshots) tree"),
+    Follows({"checksum-mismatch"}, _BLOCKS | {"spaceman-invalid"}, "chunk information"),
     from_one("spaceman-invalid", _BLOCKS),
-    from_one("inode-missing", frozenset({"record-differs", "count-differs"})),
-    from_one("extent-invalid", frozenset({"reference-differs", "count-differs", *_BLOCKS})),
+    from_one("inode-missing", {"record-differs", "count-differs"}),
+    from_one("extent-invalid", {"reference-differs", "count-differs", *_BLOCKS}),
     from_one("reference-differs", _BLOCKS),
     *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free")),
 )
 """Causes and their consequences, the deepest causes first."""
-
-_NODE: Final = re.compile(r"([\w-]+) tree, node (\d+)$")
-_OBJECT: Final = re.compile(r"(virtual|ephemeral) object (\d+)$")
-_MAPPING: Final = re.compile(r"checkpoint map of xid \d+, object (\d+)$")
-_ENTRY: Final = re.compile(r"((?:container-)?omap) tree, entry of object (\d+)$")
-_TREE: Final = re.compile(r"([\w-]+) tree")
-_VOLUME: Final = re.compile(r"volume (\d+)$")
 
 _TREES_BY_FIELD: Final = {
     "root_tree_oid": "fs",
@@ -151,23 +133,21 @@ _TREES_BY_FIELD: Final = {
 _UNNUMBERED_OBJECTS: Final = {"chunk information": "chunk", "container object map": "container-omap"}
 """Objects without a number, which are identified by their address."""
 
-_MAPPED_OBJECTS: Final = {"omap": "fs", "container-omap": "volume"}
-"""The objects that each object map leads to."""
-
 
 def locate_object(item: Finding) -> About:
     """Return the object of a finding: structure names contain the numbers of nodes, objects and volumes."""
-    if match := _NODE.match(item.structure):
+    if match := re.match(r"([\w-]+) tree, node (\d+)$", item.structure):
         # Nodes of free queues are ephemeral objects, located through the maps of a checkpoint.
         names = (("ephemeral", int(match[2])),) if match[1] == "spaceman" else ()
         return About(match[1], int(match[2]), names)
-    if match := _ENTRY.match(item.structure):
+    if match := re.match(r"((?:container-)?omap) tree, entry of object (\d+)$", item.structure):
         # An entry whose object has another number concerns both objects: one of them is misplaced.
         numbers = [match[2], *([item.found] if item.expected == match[2] else [])]
-        return About(match[1], names=tuple((_MAPPED_OBJECTS[match[1]], int(number)) for number in numbers))
-    if match := _OBJECT.match(item.structure):
+        mapped = "fs" if match[1] == "omap" else "volume"
+        return About(match[1], names=tuple((mapped, int(number)) for number in numbers))
+    if match := re.match(r"(virtual|ephemeral) object (\d+)$", item.structure):
         return About("fs" if match[1] == "virtual" else match[1], int(match[2]))
-    if match := _MAPPING.match(item.structure):
+    if match := re.match(r"checkpoint map of xid \d+, object (\d+)$", item.structure):
         return About(names=(("ephemeral", int(match[1])),))
     if item.code == "spaceman-invalid" and item.field.startswith("free_queues.tree_oid"):
         return About(names=(("ephemeral", int(item.found)),))
@@ -175,9 +155,9 @@ def locate_object(item: Finding) -> About:
         return About(names=((_TREES_BY_FIELD[item.field], int(item.found.rpartition(" ")[2])),))
     if item.structure in _UNNUMBERED_OBJECTS:
         return About(_UNNUMBERED_OBJECTS[item.structure], item.image_offset)
-    if match := _VOLUME.match(item.structure):
+    if match := re.match(r"volume (\d+)$", item.structure):
         return About("volume", int(match[1]))
-    match = _TREE.match(item.structure)
+    match = re.match(r"([\w-]+) tree", item.structure)
     return About(match[1] if match else "")
 
 
@@ -207,7 +187,7 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "write-cache": Check(objects.check_write_cache),
     "newer-superblocks": Check(scan.check_newer),
     "chunk-checksums": Check(scan.check_space_blocks, ("space",)),
-    "checkpoints": Check(btree.check_checkpoints),
+    "checkpoints": Check(objects.check_checkpoints),
     "volumes": Check(btree.check_lost_volumes),
     "sizes": Check(spaceman.check_sizes, ("space",), takes=("space",)),
     "internal-pool": Check(spaceman.check_pool, ("space",), takes=("space",)),
@@ -276,7 +256,8 @@ def check_container(request: VolumeRequest, without: Collection[str] = ()) -> di
     if contents is None:
         alone = FindingLog()
         if not request.second and lone_half_layout(structs.replace(request, sweep=False), alone):
-            return {"": Checked(tuple(alone.findings), len(CONTAINER_CHECKS), (LONE_HALF,))}
+            lone_half = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
+            return {"": Checked(tuple(alone.findings), len(CONTAINER_CHECKS), (lone_half,))}
         contents = read_container(request)
     subject = open_subject(contents)
     unread = {parts.state.number: explain_unread_trees(parts) for parts in contents.volumes}
@@ -299,9 +280,7 @@ def check_container(request: VolumeRequest, without: Collection[str] = ()) -> di
     named = iter(name_causes([item for findings in unique.values() for item in findings], CAUSES, owners))
     return {
         uuid: Checked(
-            tuple(islice(named, len(each))),
-            len(VOLUME_CHECKS if uuid else CONTAINER_CHECKS),
-            tuple(unchecked[uuid]),
+            tuple(islice(named, len(each))), len(VOLUME_CHECKS if uuid else CONTAINER_CHECKS), tuple(unchecked[uuid])
         )
         for uuid, each in unique.items()
     }

@@ -49,7 +49,7 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
         inodes.check_attributes(subject, parts)
     if not (parts.is_locked or log.has_errors):
         extents.check_shape(subject, parts)
-        if "refcnt" in parts.extentref.get("extent"):
+        if parts.extentref.count("extent"):
             extents.check_owners(subject, parts)
             extents.check_references(subject, parts)
         snapshots.check_snapshots(subject, parts)
@@ -58,7 +58,7 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
 def check_counts(_: Subject, parts: VolumeParts) -> None:
     """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
     superblock, inodes = parts.state.superblock, parts.fs.get("inode")
-    if "format" not in inodes:
+    if not len(inodes["obj_id"]):
         return
     for what, found in inodes_by_kind(inodes).items():
         _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], is_loss_error=True)

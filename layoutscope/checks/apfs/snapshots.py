@@ -6,12 +6,12 @@ Apple File System Reference, Snapshot Metadata and Object Maps.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.checks.apfs.subject import list_snapshots_with_logs, list_volume_roots
+from layoutscope.checks.apfs.subject import list_snapshots_with_logs, list_volume_roots, locate_byte
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume import Volume
 
 
-_NO_OBJECT: Final = np.uint64(2**60 - 1)
-"""The value in place of an object number in the keys of names (reference, j_snap_name_key_t)."""
-
-
 def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     """Check that snapshot names, the object map's list and the superblocks agree with the snapshot metadata."""
     for snapshot, log in list_snapshots_with_logs(subject, parts, "sblock_oid"):
@@ -47,17 +43,17 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
             log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
     names = parts.snapmeta.get("snap_name")
-    if "snap_xid" in names:
-        report = subject.reporter(parts.snapmeta.nodes, most=1)
-        metadata = parts.snapmeta.get("snap_metadata")
-        add, found = report(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
-        add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
-        has_names = "name" in metadata
-        known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if has_names else {}
-        pairs = zip(found.tolist(), names["name"].raw(), strict=True)
-        renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
-        add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
-        add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
+    report = subject.reporter(parts.snapmeta.nodes, most=1)
+    metadata, found = parts.snapmeta.get("snap_metadata"), names["snap_xid"]
+    add = report(names, "snapshot name", "snapshot-differs")
+    add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
+    known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True))
+    pairs = zip(found.tolist(), names["name"].raw(), strict=True)
+    renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
+    add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
+    # The value in place of an object number (reference, j_snap_name_key_t).
+    has_number = names["obj_id"] != np.uint64(2**60 - 1)
+    add(has_number, "its key has the number of an object", "key.snap_name_key.hdr")
     for source, _ in list_volume_roots(subject, parts):
         for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
             _check_listed(subject, batch, xids)
@@ -68,11 +64,8 @@ def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) 
     key_type = batch.tree.source.key_type
     found = batch.column("key", key_type, key_type.fields()[0])
     for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
-        node = int(batch.slots.node[row])
-        plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
-        log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
-        message = "the object map lists a snapshot that there is not"
-        log.add("snapshot-differs", "warning", message, found=found[row])
+        log = replace(locate_byte(subject, batch, int(batch.slots.key_start[row])), structure="object map")
+        log.add("snapshot-differs", "warning", "the object map lists a snapshot that there is not", found=found[row])
 
 
 def check_snapshots(_: Subject, parts: VolumeParts) -> None:
@@ -86,7 +79,7 @@ def check_snapshots(_: Subject, parts: VolumeParts) -> None:
     leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
     ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
     newest = xids[-1] if xids else 0
-    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    named = sorted(names["snap_xid"].tolist())
     log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
     for message, expected, found in (
         ("names lead to other transactions than the metadata", str(xids), str(named)),

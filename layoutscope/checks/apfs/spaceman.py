@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.apfs import objects
 from layoutscope.checks.apfs.extents import mark_overlapping
-from layoutscope.checks.apfs.objects import (
-    EPHEMERAL,
-    PAST,
-    RESERVED,
-    STORAGE,
-    TYPES,
-    UNKNOWN,
-    check_objects,
-    make_header_rules,
-    read_block,
-)
 from layoutscope.checks.apfs.subject import get_extent_nodes, list_queue_sources
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
@@ -41,7 +31,7 @@ from layoutscope.structs import arrays, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,25 +43,27 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs import grammar
-    from layoutscope.structs.arrays import I64, U8, Columns, Mask
-    from layoutscope.structs.recordtypes import Field, RecordType
+    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.recordtypes import Field
 
 
 INVALID: Final = "spaceman-invalid"
 SPACE: Final = records.SPACEMAN_PHYS
 CHUNK, CIB = records.CHUNK_INFO, records.CIB_HEAD
 QUEUE_KEY: Final = records.FREE_QUEUE_KEY
-POOL_FACTOR: Final = 3
-"""The internal pool has room for three versions of every chunk-info block and bitmap."""
 _POOL_BITMAP: Final = "bitmap of the internal pool"
-_IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
+
+
+def locate_byte(subject: Subject, plus: int) -> FindingLog:
+    """Bind the log to a byte of the space manager."""
+    container = subject.container
+    item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
+    return subject.log.at("space manager", item.paddr, plus=plus)
 
 
 def locate_field(subject: Subject, field: Field, *number: int) -> FindingLog:
     """Bind the log to a field of the space manager; a device or a free queue has a number."""
-    container = subject.container
-    item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
-    return subject.log.at("space manager", item.paddr, plus=item_offset(field, number))
+    return locate_byte(subject, item_offset(field, number))
 
 
 def compare_numbers(subject: Subject, what: str, field: Field, expected: int, found: int, *number: int) -> None:
@@ -116,9 +108,7 @@ def check_pool(subject: Subject, space: Space) -> None:
     # has its own bitmap.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
-    compare_numbers(
-        subject, "size of the internal pool", SPACE.num_ip_blocks, POOL_FACTOR * parts, header.num_ip_blocks
-    )
+    compare_numbers(subject, "size of the internal pool", SPACE.num_ip_blocks, 3 * parts, header.num_ip_blocks)
     needed = -(-int(header.num_ip_blocks) // (8 * subject.container.blocks.block_size))
     what, found = "size of the internal pool's bitmap", header.num_ip_bm_used
     compare_numbers(subject, what, SPACE.num_ip_bm_used, needed, found)
@@ -133,7 +123,7 @@ def check_chunks(subject: Subject, space: Space) -> None:
         places = np.arange(len(heads["paddr"]))
         _report_heads(subject, heads, "index", "chunk information has another place", places)
         _report_heads(subject, heads, "hdr.oid", "number is not the address", heads["paddr"])
-        if chunks:
+        if len(chunks["cib"]):
             _check_geometry(subject, space, chunks, number)
             _check_free_counts(subject, space, chunks, number)
 
@@ -189,24 +179,16 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     compare_numbers(subject, what, SPACE.devices.num_free_blocks, int(free.sum()), found, number)
 
 
-_MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
-"""Numbers decoded from fields that combine a number and flags."""
-
-
 def _report_chunks(
-    subject: Subject,
-    chunks: Columns,
-    field: str,
-    wrong: Mask,
-    message: str,
-    expected: object = "",
+    subject: Subject, chunks: Columns, field: str, wrong: Mask, message: str, expected: object = ""
 ) -> None:
     """Report chunks, each at one of its fields."""
     place, paddr = chunks["plus"] + CHUNK.offset_of(field), chunks["cib_paddr"]
     at = lambda row, _: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]))  # noqa: E731
-    Table(at, INVALID, "warning").report(
-        wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)]
-    )
+    # Two fields combine a number and flags.
+    masked = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
+    found = chunks[masked.get(field, field)]
+    Table(at, INVALID, "warning").report(wrong, message, field, expected=expected, found=found)
 
 
 def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
@@ -217,7 +199,7 @@ def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
     paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
     paddr = paddr[blocks.readable(paddr, blocks.block_size)]
     heads, chunks = decode_chunks(blocks, paddr)
-    return (chunks | {"cib_paddr": paddr[chunks["cib"]]} if len(chunks["cib"]) else {}), heads
+    return chunks | {"cib_paddr": paddr[chunks["cib"]]}, heads
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
@@ -232,7 +214,8 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
     waiting = [item for item in space.pending if item.owner.startswith(QUEUE_NAMES[0])]
     used = np.zeros(count, np.uint8)
     for item in (*space.regions, *waiting):
-        if item.type in _IN_POOL and base <= item.paddr < base + count:
+        is_inside = base <= item.paddr < base + count
+        if is_inside and item.type in ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"):
             used[item.paddr - base : item.paddr - base + item.num_blocks] = 1
     wrong = np.flatnonzero(bits != used)
     if len(wrong):
@@ -243,35 +226,22 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: I64) -> None:
 
 
 DATAZONE, ZONES = records.DATAZONE, records.DATAZONE.zones
-_PREVIOUS: Final = 7
-"""Number of earlier boundaries of a zone."""
-
 ZONE_RULES: Final = rules(
     INVALID,
-    (ZONES.reserved, ZERO, RESERVED),
-    (ZONES.previous_boundary_index, at_most(_PREVIOUS), "there is no such earlier place"),
+    (ZONES.reserved, ZERO, objects.RESERVED),
+    (ZONES.previous_boundary_index, at_most(7), "there is no such earlier place"),
 )
 """Rules of the zones of a versioned space manager (spaceman_allocation_zone_info_phys_t, apfsck)."""
 
 
 def check_zones(subject: Subject, paddr: int) -> None:
     """Check that unused zones and earlier boundaries are empty, and that used ones start before their end."""
-    data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
-
-    def at(_: int, byte: int) -> FindingLog:
-        return subject.log.at("space manager", paddr, plus=byte)
-
-    check_fields(DATAZONE, data, starts, ZONE_RULES, at)
-    fields = (
-        *(ZONES.zone_id, ZONES.previous_boundary_index, ZONES.current.start_paddr, ZONES.current.stop_paddr),
-        *(ZONES.previous.start_paddr, ZONES.previous.stop_paddr),
-    )
-    found = decode_columns(DATAZONE, data, starts, fields)
+    data, starts = objects.read_block(subject.container, paddr), np.array([SPACE.width])
+    check_fields(DATAZONE, data, starts, ZONE_RULES, lambda _, byte: locate_byte(subject, byte))
+    found = decode_columns(DATAZONE, data, starts, DATAZONE.fields())
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
-    for part, is_used in (
-        (ZONES.current, has_number),
-        (ZONES.previous, np.repeat((index != 0)[:, None], _PREVIOUS, axis=1)),
-    ):
+    # Each zone has seven earlier boundaries.
+    for part, is_used in ((ZONES.current, has_number), (ZONES.previous, (index != 0)[:, None])):
         start, stop = found[part.start_paddr][0], found[part.stop_paddr][0]
         # Some earlier boundaries may be unused; a used zone has blocks.
         is_set = np.ones(start.shape, bool) if part is ZONES.current else (start | stop) != 0
@@ -281,30 +251,24 @@ def check_zones(subject: Subject, paddr: int) -> None:
             (part.stop_paddr, is_used & (start >= stop) & is_set, "before the start of the zone"),
         ):
             for place in np.argwhere(wrong)[:1].tolist():
-                at(0, SPACE.width + item_offset(field, place)).add(INVALID, "warning", f"{field}: {message}")
+                log = locate_byte(subject, SPACE.width + item_offset(field, place))
+                log.add(INVALID, "warning", f"{field}: {message}")
 
 
-_POOL_VERSIONS: Final = 16
-_BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
 """Size of a versioned space manager before its arrays, in bytes; its allocation zones follow the fixed part."""
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
 """Mask of a chunk's numbers of blocks and of free blocks."""
-_QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))
-"""Limits of nodes in a device's free queue: from this many blocks; start; blocks per further node; base."""
-
-
-def _get_first_array_offset(*, is_versioned: bool) -> int:
-    """Return the offset of the arrays; the first version has them where later ones have their version number."""
-    return _WHOLE if is_versioned else SPACE.version.offset
 
 
 def compute_queue_limits(header: grammar.ApfsSpaceman.SpacemanPhys) -> list[int]:
     """Return the maximum numbers of nodes in the free queues of the internal pool and of each device."""
     limits = [3 * (sum(int(device.num_chunks) for device in header.devices) + 751) // 1127 - 1]
+    # Of a device: from this many blocks, start, blocks per further node, base.
+    steps = (1 << 20, 0, 1 << 63, 512), (1 << 18, 261281, 2272, 116), (0, 0, 4544, 1)
     for num_blocks in (int(device.num_blocks) for device in header.devices):
-        _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
+        _, start, step, first = next(row for row in steps if num_blocks >= row[0])
         limits.append(first + (num_blocks - start - (not start)) // step if num_blocks else 0)
     # Two nodes are impossible: splitting a root creates a third node.
     return [3 if limit == 2 else limit for limit in limits]
@@ -334,27 +298,24 @@ def make_space_rules(
     second = None if container.superblock.is_fusion else is_last_zero
     whole_reserve, part_of_reserve = (None, None) if reserved is None else (equals(reserved), at_most(reserved))
     # The limit for nodes of other sizes is not documented.
-    limits = _expect_known(compute_queue_limits(header)) if block_size == _BLOCK_BYTES else None
-    first = _get_first_array_offset(is_versioned=is_versioned)
+    limits = _expect_known(compute_queue_limits(header)) if block_size == 4096 else None
+    first, queues = _WHOLE if is_versioned else SPACE.version.offset, SPACE.free_queues
     return rules(
         INVALID,
-        (SPACE.hdr.xid, equals(container.xid), EPHEMERAL),
+        (SPACE.hdr.xid, equals(container.xid), objects.EPHEMERAL),
         (SPACE.chunks_per_cib, equals(room // CHUNK.width), full),
         (SPACE.cibs_per_cab, equals(room // SPACE.num_ip_blocks.width), full),
-        (SPACE.ip_bm_tx_multiplier, equals(_POOL_VERSIONS), "the pool's bitmap is kept in sixteen versions"),
-        (SPACE.flags, only_bits(_VERSIONED), UNKNOWN),
+        (SPACE.ip_bm_tx_multiplier, equals(16), "the pool's bitmap is kept in sixteen versions"),
+        (SPACE.flags, only_bits(_VERSIONED), objects.UNKNOWN),
         (SPACE.num_fs_reserve_blocks, whole_reserve, "volumes reserve another number of blocks"),
         (SPACE.num_fs_reserve_alloced, part_of_reserve, "more of the reserve is in use than there is"),
         (SPACE.version, equals(1) if is_versioned else None, "the only version"),
         (SPACE.len_struct, equals(_WHOLE) if is_versioned else None, "another size than that of the structure"),
         (SPACE.ofs_ip_bm_xid, equals(first), "the first array follows the structure"),
-        (SPACE.devices.reserved, ZERO, RESERVED),
-        (SPACE.devices.reserved2, ZERO, RESERVED),
-        (SPACE.free_queues.pad16, ZERO, RESERVED),
-        (SPACE.free_queues.pad32, ZERO, RESERVED),
-        (SPACE.free_queues.reserved, ZERO, RESERVED),
-        (SPACE.free_queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
-        (SPACE.free_queues.tree_node_limit, limits, "not the nodes that a queue of this size may have"),
+        *((field, ZERO, objects.RESERVED) for field in (SPACE.devices.reserved, SPACE.devices.reserved2)),
+        *((field, ZERO, objects.RESERVED) for field in (queues.pad16, queues.pad32, queues.reserved)),
+        (queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
+        (queues.tree_node_limit, limits, "not the nodes that a queue of this size may have"),
         *((field, second, "there is no second device") for field in _SECOND),
     )
 
@@ -394,7 +355,8 @@ def check_space(subject: Subject, space: Space) -> None:
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
         xids = [batch.column("key", QUEUE_KEY, QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
-    check_objects(subject, "space manager", SPACE, [item.paddr], make_space_rules(container, header, reserved, oldest))
+    declared = make_space_rules(container, header, reserved, oldest)
+    objects.check_objects(subject, "space manager", SPACE, [item.paddr], declared)
     if int(header.flags) & _VERSIONED:
         check_zones(subject, item.paddr)
 
@@ -402,14 +364,13 @@ def check_space(subject: Subject, space: Space) -> None:
 def check_heads(subject: Subject, space: Space) -> None:
     """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
     container = subject.container
-    heads: tuple[tuple[str, Any, int], ...] = (
-        ("spaceman-cib", CIB, TYPES.spaceman_cib),
-        ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
-    )
-    for region, head, kind in heads:
+    for region, head, kind in (
+        ("spaceman-cib", CIB, objects.TYPES.spaceman_cib),
+        ("spaceman-cab", records.CAB_HEAD, objects.TYPES.spaceman_cab),
+    ):
         paddrs = [item.paddr for item in space.regions if item.type == region]
-        header = make_header_rules(head, "such blocks", kind | STORAGE.physical, container.xid)
-        check_objects(subject, region, head, paddrs, rules(INVALID, *header))
+        header = objects.make_header_rules(head, "such blocks", kind | objects.STORAGE.physical, container.xid)
+        objects.check_objects(subject, region, head, paddrs, rules(INVALID, *header))
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -418,17 +379,15 @@ def check_heads(subject: Subject, space: Space) -> None:
 def _check_chunks(subject: Subject, device: int) -> None:
     container = subject.container
     chunks, heads = read_chunks(subject, device)
-    if not chunks:
-        return
     size, row = container.blocks.block_size, chunks["cib"]
     buffer = container.blocks.read(heads["paddr"], size).reshape(-1)
     xids = heads["hdr.xid"][row]
     is_past = Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's")
     declared = rules(
         INVALID,
-        (CHUNK.xid, is_past, PAST),
-        (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), RESERVED),
-        (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
+        (CHUNK.xid, is_past, objects.PAST),
+        (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), objects.RESERVED),
+        (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), objects.RESERVED),
     )
     paddr = chunks["cib_paddr"]
     at = lambda chunk, byte: subject.log.at(f"chunk {chunk}", int(paddr[chunk]), plus=byte % size)  # noqa: E731
@@ -442,64 +401,51 @@ def _check_chunks(subject: Subject, device: int) -> None:
 
 def check_versions(subject: Subject, space: Space) -> None:
     """Check that the pool's bitmap is one of sixteen versions, and that the free list contains the others."""
-    container = subject.container
+    container, header = subject.container, space.header
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
-    header = space.header
     data = np.frombuffer(container.blocks.read_object(item.paddr, item.size_bytes), np.uint8)
-    used, count = int(header.num_ip_bm_used), int(header.num_ip_bm_blocks)
-    places = (
-        (SPACE.ofs_ip_bm_xid, int(header.ofs_ip_bm_xid), used * records.XID_ENTRY.width),
-        (SPACE.ofs_ip_bitmap, int(header.ofs_ip_bitmap), used * records.RING_INDEX.width),
-        (SPACE.ofs_ip_bm_free_next, int(header.ofs_ip_bm_free_next), count * records.RING_INDEX.width),
-        *(
-            (SPACE.devices.ofs_addresses, int(device.ofs_addresses), 8 * int(device.num_cabs or device.num_cibs))
-            for device in header.devices
-        ),
-    )
-
-    def locate(plus: int) -> FindingLog:
-        return subject.log.at("space manager", item.paddr, plus=plus)
-
-    first = _get_first_array_offset(is_versioned=bool(int(header.flags) & _VERSIONED))
-    if not _check_arrays_fit(places, first, len(data), locate):
-        return
     entry, index = records.XID_ENTRY, records.RING_INDEX
-    xids = _read_array(data, entry.xid, entry, *places[0][1:])
-    ring, follows = (_read_array(data, index.index, index, *place[1:]) for place in places[1:3])
+    used, count = int(header.num_ip_bm_used), int(header.num_ip_bm_blocks)
+    xid_start, ring_start = int(header.ofs_ip_bm_xid), int(header.ofs_ip_bitmap)
+    next_start = int(header.ofs_ip_bm_free_next)
+    places = [
+        (SPACE.ofs_ip_bm_xid, xid_start, used * entry.width),
+        (SPACE.ofs_ip_bitmap, ring_start, used * index.width),
+        (SPACE.ofs_ip_bm_free_next, next_start, count * index.width),
+    ]
+    for device in header.devices:
+        length = 8 * int(device.num_cabs or device.num_cibs)
+        places.append((SPACE.devices.ofs_addresses, int(device.ofs_addresses), length))
+    # The arrays follow the structure within the object, aligned to eight bytes, without overlap.
+    # In the first version, they are where later ones have their version number.
+    fits, end = True, _WHOLE if int(header.flags) & _VERSIONED else SPACE.version.offset
+    for field, start, length in sorted(places, key=lambda each: each[1]):
+        if start % 8 or start < end or start + length > len(data):
+            message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"
+            locate_byte(subject, field.offset).add(INVALID, "warning", message, found=start)
+            fits = False
+        end = max(end, start + length)
+    if not fits:
+        return
+    xids = decode_column(entry, data, xid_start + np.arange(used) * entry.width, entry.xid)
+    ring, follows = (
+        decode_column(index, data, start + np.arange(length) * index.width, index.index)
+        for start, length in ((ring_start, used), (next_start, count))
+    )
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
-        locate(places[0][1] + row * records.XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
-    _check_list(header, ring, follows, locate, places)
+        log = locate_byte(subject, xid_start + row * entry.width)
+        log.add(INVALID, "warning", message, found=xids[row])
+    _check_list(subject, header, ring, follows)
+    for place in ring[ring < count].tolist():
+        if follows[place] != _LIST_END:
+            message = "a bitmap in use is followed by a free one"
+            log = locate_byte(subject, next_start + place * index.width)
+            log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
 
-def _read_array(data: U8, field: Field, kind: RecordType, start: int, length: int) -> NDArray[Any]:
-    starts = np.arange(start, start + length, kind.width, dtype=np.int64)
-    values: NDArray[Any] = decode_column(kind, data, starts, field)
-    return values
-
-
-def _check_arrays_fit(
-    places: tuple[tuple[Field, int, int], ...], first: int, stop: int, locate: Callable[[int], FindingLog]
-) -> bool:
-    """Check that the arrays follow the structure within the object, aligned to eight bytes, without overlap."""
-    fits, end = True, first
-    for field, start, length in sorted(places, key=lambda each: each[1]):
-        if start % 8 or start < end or start + length > stop:
-            message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"
-            locate(field.offset).add(INVALID, "warning", message, found=start)
-            fits = False
-        end = max(end, start + length)
-    return fits
-
-
-def _check_list(
-    header: Any,
-    ring: NDArray[np.uint16],
-    follows: NDArray[np.uint16],
-    locate: Callable[[int], FindingLog],
-    places: tuple[tuple[Field, int, int], ...],
-) -> None:
+def _check_list(subject: Subject, header: Any, ring: NDArray[np.uint16], follows: NDArray[np.uint16]) -> None:
     """Check that the list contains every block of the ring that is not in use, once, from head to tail."""
     listed: list[int] = []
     index = int(header.ip_bm_free_head)
@@ -510,29 +456,21 @@ def _check_list(
     if index != _LIST_END or set(listed) != free:
         message = "ip_bm_free_head: the list of free bitmaps is not that of all but those in use"
         sides = {"expected": f"{len(free)} bitmaps", "found": f"{len(listed)} bitmaps"}
-        locate(SPACE.ip_bm_free_head.offset).add(INVALID, "warning", message, **sides)
-    elif listed[-1:] != [int(header.ip_bm_free_tail)]:
+        locate_field(subject, SPACE.ip_bm_free_head).add(INVALID, "warning", message, **sides)
+    elif listed and listed[-1] != int(header.ip_bm_free_tail):
         message = "ip_bm_free_tail: not the last of the list of free bitmaps"
-        log = locate(SPACE.ip_bm_free_tail.offset)
+        log = locate_field(subject, SPACE.ip_bm_free_tail)
         log.add(INVALID, "warning", message, expected=listed[-1], found=int(header.ip_bm_free_tail))
-    for place in ring[ring < len(follows)].tolist():
-        if follows[place] != _LIST_END:
-            message = "a bitmap in use is followed by a free one"
-            log = locate(places[2][1] + place * records.RING_INDEX.width)
-            log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
 
 
-Owner = tuple[str, "I64"]
-SPARE: Final = ("internal-pool", "pending-free")
-"""Regions without current contents."""
-
-
-def list_claims(subject: Subject) -> Iterator[Owner]:
+def list_claims(subject: Subject) -> Iterator[tuple[str, I64]]:
     """Yield every structure with its blocks; nodes that several states of a volume share appear once."""
     block_size = subject.container.blocks.block_size
     for nodes in subject.contents.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
-    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in SPARE):
+    # These regions have no current contents.
+    spare = ("internal-pool", "pending-free")
+    for kind in dict.fromkeys(item.type for item in subject.contents.regions if item.type not in spare):
         yield kind, to_runs([item for item in subject.contents.regions if item.type == kind])
     for parts in subject.contents.volumes:
         volume, trees = f"of volume {parts.state.number}", [*parts.own_trees(), *parts.views.values()]
@@ -578,11 +516,10 @@ def check_file_claims(subject: Subject) -> None:
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
         add = report(extents, "extent of data stream", "block-claimed-twice")
         add = partial(add, level="error", found=extents["paddr"])
-        if "key_at" in extents:
-            field = "val.file_extent_val.paddr"
-            add(real & mark_overlapping(metadata, start, length), "it has blocks that metadata use", field)
-            message = "it has blocks of another extent, and no reference says that they are shared"
-            add(real & _find_double_claims(parts, start, length, real), message, field)
+        field = "val.file_extent_val.paddr"
+        add(real & mark_overlapping(metadata, start, length), "it has blocks that metadata use", field)
+        message = "it has blocks of another extent, and no reference says that they are shared"
+        add(real & _find_double_claims(parts, start, length, real), message, field)
 
 
 def _find_double_claims(parts: VolumeParts, start: I64, length: I64, real: Mask) -> Mask:
@@ -603,8 +540,6 @@ def _find_shared_runs(parts: VolumeParts) -> I64:
     known = shared
     for tree in (parts.extentref, *parts.snapshot_extents):
         physical = tree.get("extent")
-        if "refcnt" not in physical:
-            continue
         several = physical["refcnt"] > 1
         runs = arrays.runs_of(physical["obj_id"], physical["num_blocks"])
         again = arrays.intersect(known, runs)
@@ -624,10 +559,9 @@ def check_bitmaps(subject: Subject, _: Space) -> None:
 
 def _report_bits(subject: Subject, runs: I64, code: str, message: str) -> None:
     """Report runs of blocks, each at the bitmap byte of its first block."""
-    devices = range(2) if len(runs) else ()
-    chunks = arrays.concatenate([table for number in devices if (table := read_chunks(subject, number)[0])], {})
+    chunks = arrays.concatenate([read_chunks(subject, number)[0] for number in range(2 if len(runs) else 0)], {})
     for start, length in runs[:MAX_CASES].tolist():
-        paddr, byte = _find_bit(chunks, start) if chunks else (None, 0)
+        paddr, byte = _find_bit(chunks, start)
         log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
         log.add(code, "warning", f"{length} blocks from block {start} are {message}")
     if len(runs) > MAX_CASES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 from msgspec.structs import replace
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Reporter = Callable[..., Callable[..., None]]
 
 
-VOLUME: Final = records.APFS_SUPERBLOCK
 Notes = dict[str, list["NDArray[Any]"]]
 """Properties of inodes that no table contains: columns with a row per inode, as one array per batch."""
 
@@ -82,19 +81,10 @@ class Subject(Struct, frozen=True):
 
         return for_table
 
-    def at(
-        self,
-        nodes: NodeRows,  # nodes of the tree
-        table: Columns,
-        row: int,
-        field: str,  # path of the field, after its part and type; empty for the leaf
-        structure: str,
-    ) -> FindingLog:
-        """Bind the log to a field of a record, or to its leaf if the table has no positions of records."""
-        plus = 0
-        if field and "key_at" in table:
-            part, type_name, path = field.split(".", 2)
-            plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
+    def at(self, nodes: NodeRows, table: Columns, row: int, field: str, structure: str) -> FindingLog:
+        """Bind the log to a field of a record of a tree; the name of the field begins with its part and type."""
+        part, type_name, path = field.split(".", 2)
+        plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
         return self.log.at(structure, int(nodes.paddr[table["node"][row]]), plus=plus)
 
 
@@ -140,7 +130,8 @@ def list_volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[Tr
 
 
 def _locate_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
-    return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field)).within(field)
+    plus = records.APFS_SUPERBLOCK.offset_of(field)
+    return subject.log.at("volume superblock", parts.state.paddr, plus=plus).within(field)
 
 
 def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:

@@ -15,17 +15,7 @@ from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, 
 from layoutscope.checks.hfsplus.scan import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.btree import pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import read_parts
-from layoutscope.filesystems.hfsplus.nodes import (
-    DESCRIPTOR,
-    DESCRIPTOR_BYTES,
-    FORMS,
-    HEADER,
-    INDEX,
-    LEAF,
-    MAP,
-    OFFSET_BYTES,
-    UNKNOWN_KIND,
-)
+from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR, FORMS, HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
 
@@ -253,11 +243,6 @@ def make_header_node_rules(tree: str) -> tuple[FieldRule, ...]:
     )
 
 
-_RESERVED_RECORD: Final = rules(
-    "tree-header-differs", (NODE.user_data, ZERO, "a reserved record is not zero"), level="info"
-)
-"""The rule of the user data record (TN1150), which only the tree of hot files uses."""
-
 MAP_NODE_RULES: Final = rules(
     "node-invalid",
     (DESCRIPTOR.height, ZERO, "map nodes are of no level"),
@@ -274,13 +259,6 @@ def make_chain_rules(following: int) -> tuple[FieldRule, ...]:
     return rules("node-invalid", (DESCRIPTOR.f_link, equals(following), message), level="error")
 
 
-_MAP_SLACK: Final = 4
-"""newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused."""
-
-
-COMPARE = grammar.HfsplusBtree.KeyCompareType
-
-
 def check_tree_headers(subject: Subject) -> None:
     """Compare the header record of each tree with its nodes."""
     for tree in subject.contents.trees.values():
@@ -295,8 +273,8 @@ def _table_of_header(located: TreeRecords) -> Table:
 
 def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
     """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
-    found, known = int(catalog.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
-    is_wrong, expected = subject.volume.is_hfsx and found not in known, " or ".join(map(str, known))
+    found, known = int(catalog.tree.file.header.key_compare_type), grammar.HfsplusBtree.KeyCompareType
+    is_wrong, expected = subject.volume.is_hfsx and found not in {*known}, " or ".join(str(int(kind)) for kind in known)
     table, message = _table_of_header(catalog), "names compare in no known way"
     table.report(is_wrong, message, "key_compare_type", expected=expected, found=found)
 
@@ -312,10 +290,12 @@ def check_key_lengths(_: Subject, located: TreeRecords) -> None:
 
 def check_header_nodes(_: Subject, located: TreeRecords) -> None:
     """Check the fields and record offsets of header nodes."""
-    reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
+    # Only the tree of hot files uses the user data record (TN1150).
+    zero = None if located.name == HOT_FILES else ZERO
+    reserved = rules("tree-header-differs", (NODE.user_data, zero, "a reserved record is not zero"), level="info")
     _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
-    end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
-    _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
+    end = located.tree.file.node_size_bytes - 4 * records.RECORD_OFFSET.width
+    _check_offsets(located, 0, [DESCRIPTOR.width, NODE.user_data.offset, NODE.width], (end, end))
 
 
 def check_map_nodes(_: Subject, located: TreeRecords) -> None:
@@ -325,10 +305,11 @@ def check_map_nodes(_: Subject, located: TreeRecords) -> None:
     if file.num_mapped == file.num_nodes:
         numbers = file.map_nodes.tolist()
         _check_node(located, 0, DESCRIPTOR, make_chain_rules([*numbers, 0][0]))
-        end = file.node_size_bytes - 2 * OFFSET_BYTES
+        end = file.node_size_bytes - 2 * records.RECORD_OFFSET.width
         for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
             _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
-            _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
+            # newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused.
+            _check_offsets(located, number, [DESCRIPTOR.width], (end - 4, end))
     _check_map_end(located)
 
 
@@ -353,23 +334,18 @@ def _check_map_end(located: TreeRecords) -> None:
 def _read_bytes(located: TreeRecords, start: int, length: int) -> U8:
     """Read bytes of a tree's file within one node."""
     size = located.tree.file.node_size_bytes
-    node = read_parts(
-        located.volume, pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))
-    )
+    pieces = pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))
+    node = read_parts(located.volume, pieces)
     return node[start % size :][:length]
 
 
 def _check_node(
-    located: TreeRecords,
-    number: int,
-    record_type: RecordType,
-    declared: tuple[FieldRule, ...],
-    starts: I64 | None = None,  # offsets of the structures in the node; None for one at its start
+    located: TreeRecords, number: int, kind: RecordType, declared: tuple[FieldRule, ...], starts: I64 | None = None
 ) -> None:
-    """Check structures of one node of a tree."""
+    """Check structures of one node of a tree, by their offsets in the node; without these, one at its start."""
     size, places = located.tree.file.node_size_bytes, np.zeros(1, np.int64) if starts is None else starts
     at = lambda _, byte: located.at(number * size + byte)  # noqa: E731
-    check_fields(record_type, _read_bytes(located, number * size, size), places, declared, at)
+    check_fields(kind, _read_bytes(located, number * size, size), places, declared, at)
 
 
 def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: tuple[int, int]) -> None:
@@ -387,5 +363,5 @@ def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: t
     field = records.RECORD_OFFSET.ofs_record
     declared = rules("records-invalid", (field, want, "the records of such a node have fixed places"), level="error")
     slots = np.arange(1, len(starts) + 2)
-    places = located.tree.file.node_size_bytes - OFFSET_BYTES * slots
+    places = located.tree.file.node_size_bytes - records.RECORD_OFFSET.width * slots
     _check_node(located, number, records.RECORD_OFFSET, declared, places)

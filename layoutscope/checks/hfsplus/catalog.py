@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.checks.hfsplus.records import CATALOG_TYPES, HEADER_FIELDS
-from layoutscope.checks.hfsplus.volume import ENCODINGS
+from layoutscope.checks.hfsplus.volume import CNID, ENCODINGS
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 CODE: Final = "link-chain-broken"
-_FORK_BITS: Final = 8
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
@@ -239,10 +238,8 @@ def _locate_first_link(
 FLAG = grammar.HfsplusCatalog.CatalogFlag
 OWNER = grammar.HfsplusCatalog.OwnerFlag
 FINDER = grammar.HfsplusCatalog.FinderFlag
-MODE_BIT = grammar.HfsplusCatalog.ModeBit
 _MODE = grammar.HfsplusCatalog.ModeType
 _TYPE_BITS: Final = 0xF000
-_DEVICES: Final = (int(_MODE.character_device), int(_MODE.block_device))
 _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.directory, _MODE.whiteout))
 
 
@@ -254,9 +251,8 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
         files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
     )
     are_dated = _have_link_date(catalog)
-    file_home, folder_home = (
-        find_private_folder(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY)
-    )
+    file_home = find_private_folder(catalog, FILE_LINKS_DIRECTORY)
+    folder_home = find_private_folder(catalog, DIRECTORY_LINKS_DIRECTORY)
     parents = catalog.parent_id[files["row"]]
     # A driver treats a link with another date as a plain file, with an arbitrary number. fsck_hfs uses the type.
     may_be_links = of_files | of_folders | np.isin(parents, [file_home, folder_home])
@@ -309,7 +305,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
 
     # fsck_hfs: E_FileLinkCountError. Depending on the kind of the record, the field is a device number, an inode
     # number, or a count of links.
-    is_device = np.isin(files["permissions.file_type"], _DEVICES)
+    is_device = np.isin(files["permissions.file_type"], (int(_MODE.character_device), int(_MODE.block_device)))
     broken = (files[SPECIAL] > 1) & ~is_device & ~may_be_links
     report("files", SPECIAL, broken, "a file with one name counts several links", "at most 1", "link-count-differs")
 
@@ -333,7 +329,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     message = "the private folder for folders with links may be changed"
     require_bit("folders", field, OWNER.immutable, is_link_home, message, code)
     message = "anybody may take folders out of the private folder for folders with links"
-    require_bit("folders", "permissions.file_mode", MODE_BIT.sticky, is_link_home, message, code)
+    require_bit("folders", "permissions.file_mode", grammar.HfsplusCatalog.ModeBit.sticky, is_link_home, message, code)
 
     # TN1150, Text Encodings; fsck_hfs: ValidMacEncoding.
     field, message = "text_encoding", "a name is in no encoding that there is"
@@ -349,18 +345,14 @@ def _mark_ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> M
     is_ancestor = np.zeros(len(ids), np.bool_)
     if not parents:
         return is_ancestor
-    place = {cnid: row for row, cnid in enumerate(ids.tolist())}
+    place = {cnid: row for row, cnid in enumerate(ids.tolist()) if cnid not in (ROOT_FOLDER, home)}
     above = catalog.parent_id[catalog.folders["row"]]
     for parent in parents:
-        at = place.get(parent) if parent not in (ROOT_FOLDER, home) else None
+        at = place.get(parent)
         while at is not None and not is_ancestor[at]:
             is_ancestor[at] = True
-            parent_id = int(above[at])
-            at = place.get(parent_id) if parent_id not in (ROOT_FOLDER, home) else None
+            at = place.get(int(above[at]))
     return is_ancestor
-
-
-CNID = grammar.HfsplusVolume.Cnid
 
 
 def check_record_types(subject: Subject) -> None:
@@ -458,9 +450,8 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
         """Report the threads in which a field differs; arrays with a row per thread are then released."""
         table.report(expected != found, message, field, expected=expected, found=found)
 
-    compare(
-        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog["kind"][row]
-    )
+    types = np.where(is_folder, folder, file)
+    compare("record_type", "a thread has the type of another kind", types, catalog["kind"][row])
     compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
     def at_name(case: int, _: str) -> FindingLog:
@@ -487,33 +478,33 @@ def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
         same = rows[start : start + NAMES_PER_BATCH]
         thread_units = take_ranges(thread_names, starts[known[same]], lengths[same])
         entry_units = take_ranges(catalog.stored.units, catalog.stored.start[entry[same]], entry_lengths[same])
-        differs[
-            same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(thread_units != entry_units), side="right")]
-        ] = True
+        unlike = np.flatnonzero(thread_units != entry_units)
+        differs[same[np.searchsorted(np.cumsum(lengths[same]), unlike, side="right")]] = True
     return np.flatnonzero(differs)
 
 
 def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that folders count their entries."""
-    rows, _, _ = catalog.entries()
     # Hidden entries count as well: the journal's files and the private directories in the root folder.
-    counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
-    declared = catalog.folders["valence"].astype(np.int64)
-    folders = subject.table("valence-differs", "catalog folders", catalog.locate_kind("folders"))
-    message = "a folder counts other entries than it has"
-    folders.report(counted != declared, message, "valence", expected=counted, found=declared)
+    _compare_folders(subject, catalog, catalog.entries()[0], "valence-differs", "entries", "valence")
 
 
 def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that folders with the flag of HFSX volumes count their subfolders, including links of folders."""
     links = catalog.files["row"][mark_links(catalog)[1]]
-    inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
-    counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
-    declared = catalog.folders["num_folders"].astype(np.int64)
-    wrong = catalog.folders["has_folder_count"] & (counted != declared)
-    folders = subject.table("folder-count-differs", "catalog folders", catalog.locate_kind("folders"))
-    message = "a folder counts other subfolders than it has"
-    folders.report(wrong, message, "num_folders", expected=counted, found=declared)
+    rows = np.concatenate([catalog.folders["row"], links])
+    has_count = catalog.folders["has_folder_count"]
+    _compare_folders(subject, catalog, rows, "folder-count-differs", "subfolders", "num_folders", has_count)
+
+
+def _compare_folders(
+    subject: Subject, catalog: CatalogRecords, rows: I64, code: str, noun: str, field: str, chosen: Mask | bool = True
+) -> None:
+    """Compare a count of chosen folders with the number of some records in them."""
+    counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
+    wrong, declared = chosen & (counted != catalog.folders[field]), catalog.folders[field].astype(np.int64)
+    folders = subject.table(code, "catalog folders", catalog.locate_kind("folders"))
+    folders.report(wrong, f"a folder counts other {noun} than it has", field, expected=counted, found=declared)
 
 
 def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
@@ -522,7 +513,7 @@ def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
     files, threads = np.flatnonzero(~is_thread), np.flatnonzero(is_thread)
     cnid, temperature = hot["key.file_id"], hot["data"][threads]
     # The fork is one byte on disk: none of its bits for data, all of them for resources.
-    fork = cnid << _FORK_BITS | hot["key.fork_type"]
+    fork = cnid << 8 | hot["key.fork_type"]
 
     table = subject.table("hot-file-differs", "hot files", hot.leaf_field, "warning")
 
@@ -547,7 +538,6 @@ def check_hot_files(subject: Subject, hot: TreeRecords) -> None:
 
 _KIND: Final = grammar.HfsplusAttributes.CompressionType
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
-_FLAG: Final = int(grammar.HfsplusCatalog.OwnerFlag.compressed)
 IN_RESOURCE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_resource"))
 IN_ATTRIBUTE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_attribute"))
 _CODE: Final = "compression-differs"
@@ -557,7 +547,7 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that compressed files have a valid header of a known kind, and their data where it says."""
     files, attributes = catalog.files, subject.attributes
     ids = files["file_id"].astype(np.int64)
-    is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
+    is_compressed = (files["permissions.owner_flags"] & int(OWNER.compressed)) != 0
     claims, length = np.flatnonzero(is_compressed), "data_fork.len_logical"
     table = subject.table(_CODE, "catalog files", catalog.locate_kind("files"), "warning")
     wrong = claims[files[length][claims] != 0]

@@ -21,33 +21,10 @@ from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
 from layoutscope.filesystems.hfsplus.contents import OVERFLOW_FIELDS
 from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, read_keys
-from layoutscope.filesystems.hfsplus.nodes import (
-    DESCRIPTOR,
-    DESCRIPTOR_BYTES,
-    FORMS,
-    INDEX,
-    LENGTH_BYTES,
-    OFFSET_BYTES,
-    POINTER_BYTES,
-    Bounds,
-    ReadNodes,
-    RecordForm,
-    record_bounds,
-)
+from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR, FORMS, INDEX, LENGTH_BYTES, OFFSET_BYTES, record_bounds
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import (
-    I64,
-    U8,
-    Columns,
-    GrowingColumn,
-    GrowingTable,
-    Mask,
-    concatenate,
-    heads,
-    signed,
-    starts_of,
-)
+from layoutscope.structs.arrays import GrowingColumn, GrowingTable, concatenate, heads, signed, starts_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
@@ -56,8 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.contents import Contents
+    from layoutscope.filesystems.hfsplus.nodes import Bounds, ReadNodes, RecordForm
     from layoutscope.filesystems.hfsplus.volume import Volume
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.arrays import I64, U8, Columns, Mask
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     # Tables decoded from leaves, by name.
@@ -67,9 +46,6 @@ if TYPE_CHECKING:
 
 
 ROW_COLUMNS: Final = ("node", "level", "key", "data", "child")
-BATCH_COLUMNS: Final = (*ROW_COLUMNS, "stop", "shift")
-"""Columns of a batch; the shift is the difference between an offset in the tree's file and that in the buffer."""
-FLAW_COLUMNS: Final = ("at", "node", "kind")
 OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 
@@ -138,7 +114,7 @@ def read_records(volume: Volume, tree: Tree, decode: Decoder) -> TreeRecords:
     flaws: list[Columns] = []
     none = np.empty(0, np.int64)
     # Without leaves, the tables still have their columns.
-    nothing = decode(np.empty(0, np.uint8), dict.fromkeys(BATCH_COLUMNS, none), 0)
+    nothing = decode(np.empty(0, np.uint8), dict.fromkeys((*ROW_COLUMNS, "stop", "shift"), none), 0)
     leaves = {name: GrowingTable() for name in nothing}
     for level, numbers in list_levels(tree):
         for nodes in read_batches(volume, tree.file, numbers):
@@ -159,7 +135,7 @@ def read_records(volume: Volume, tree: Tree, decode: Decoder) -> TreeRecords:
         rows.values,
         fold_case(stored) if is_folded else stored,
         stored,
-        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
+        concatenate(flaws, dict.fromkeys(("at", "node", "kind"), none)),
         {name: table.values or nothing[name] for name, table in leaves.items()},
     )
 
@@ -220,7 +196,7 @@ def _find_offset_flaws(form: RecordForm, nodes: ReadNodes, bounds: Bounds, shift
     """
     node, slot = bounds.node, bounds.slot
     # The offset table grows from the end of the node, and has one more entry than there are records: the free space.
-    bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
+    bad_start = (slot == 0) & (bounds.first != DESCRIPTOR.width)
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)
     # If the start is after the end, and after the end of the next record as well, the start is wrong.
@@ -252,7 +228,7 @@ def _find_key_flaws(form: RecordForm, buffer: U8, places: tuple[I64, I64, I64, I
     key, length, data, stop = places
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
-    need = POINTER_BYTES if level else 0
+    need = records.POINTER_RECORD.width if level else 0
     bad = (length < form.fixed_length) | (length > limit) | (data + need > stop)
     flaw[bad] = KEY_FLAW
     if form.has_name:
@@ -272,12 +248,6 @@ def _find_key_flaws(form: RecordForm, buffer: U8, places: tuple[I64, I64, I64, I
 
 
 TYPES = grammar.HfsplusAttributes.RecordType
-FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
-"""The attribute of a folder with hard links that names the first link, as digits and a zero byte."""
-
-ACCESS_LIST: Final = "com.apple.system.Security"
-"""The attribute that holds an access list (kauth.h, KAUTH_FILESEC_XATTR)."""
-
 HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DECMPFS.len_uncompressed)
 """Fields of the header of a compressed file that are compared with its forks."""
 
@@ -324,12 +294,17 @@ def _decode_attributes(buffer: U8, places: Columns, _: int) -> Leaves:
     values = decode_columns(FORK, buffer, data[is_fork], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
     size[is_fork], blocks[is_fork] = signed(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
     columns |= {"size": size, "blocks": blocks, "starts": starts, "counts": extent_counts}
-    rows = _find_named(units, counts, FIRST_LINK)
+    # An attribute of a folder with hard links names the first link, as digits and a zero byte.
+    rows = _find_named(units, counts, "com.apple.system.hfs.firstlink")
     rows = rows[is_inline[rows]]
     columns["first_link"] = np.full(len(data), -1, np.int64)
-    columns["first_link"][rows] = _parse_numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
+    start = data[rows] + INLINE.width
+    ends = np.minimum(start + np.clip(columns["size"][rows], 0, MAX_DIGITS + 1), stop[rows])
+    texts = (buffer[first:end].tobytes() for first, end in zip(start.tolist(), ends.tolist(), strict=True))
+    columns["first_link"][rows] = [_parse_number(text) for text in texts]
     columns["is_access_list"] = np.zeros(len(data), np.bool_)
-    columns["is_access_list"][_find_named(units, counts, ACCESS_LIST)] = True
+    # kauth.h, KAUTH_FILESEC_XATTR
+    columns["is_access_list"][_find_named(units, counts, "com.apple.system.Security")] = True
     # A shorter value is not a header.
     rows = _find_named(units, counts, COMPRESSION_ATTRIBUTE)
     rows = rows[is_inline[rows] & (data[rows] + INLINE.width + DECMPFS.width <= stop[rows])]
@@ -349,18 +324,10 @@ def _find_named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
     return named_rows
 
 
-def _parse_numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
-    """Parse decimal numbers that end with their values or with a zero byte; 0 for other texts."""
-    place = start[:, None] + np.arange(MAX_DIGITS + 1)
-    inside = (np.arange(MAX_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
-    digits = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.int64) - ord("0")
-    length = np.argmax(digits == -ord("0"), axis=1)
-    own = np.arange(MAX_DIGITS + 1) < length[:, None]
-    number = np.zeros(len(start), np.int64)
-    for column in range(MAX_DIGITS):
-        number = np.where(own[:, column], number * 10 + digits[:, column], number)
-    is_number = ((digits >= 0) & (digits <= 9) | ~own).all(axis=1) & (length > 0)
-    return np.where(is_number, number, 0)
+def _parse_number(text: bytes) -> int:
+    """Parse a decimal number that ends with its value or with a zero byte; 0 for another text."""
+    digits = text.partition(b"\0")[0]
+    return int(digits) if digits.isdigit() and len(digits) <= MAX_DIGITS else 0
 
 
 CATALOG_TYPES = grammar.HfsplusCatalog.RecordType
@@ -451,7 +418,11 @@ class CatalogRecords(TreeRecords, frozen=True):
 _PARTS: Final = {
     "files": (FILE, FILE_FIELDS, (CATALOG_TYPES.file,)),
     "folders": (FOLDER, FOLDER_FIELDS, (CATALOG_TYPES.folder,)),
-    "threads": (THREAD, THREAD_FIELDS, (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread)),
+    "threads": (
+        THREAD,
+        (THREAD.parent_id, THREAD.num_name_units),
+        (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread),
+    ),
 }
 
 

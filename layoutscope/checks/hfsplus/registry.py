@@ -17,7 +17,6 @@ from layoutscope.checks.hfsplus import btree, catalog, volume
 from layoutscope.checks.hfsplus.records import Subject, read_subject
 from layoutscope.filesystems.contract import Checked
 from layoutscope.filesystems.hfsplus.contents import reopened
-from layoutscope.structs import grammar
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
 
 
-CNID = grammar.HfsplusVolume.Cnid
-
 _CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES = "catalog", "attributes", "extents-overflow", "hot-files"
 _SPACE, _UNUSED, _HEADERS = "allocation file", "unused nodes", "header nodes"
 # The volume header does not count if it was inferred or is an old copy.
@@ -37,9 +34,9 @@ _HEADER: Final = "volume header"
 _TREES: Final = (_CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES)
 
 _FILES: Final = {
-    _CATALOG: int(CNID.catalog_file),
-    _OVERFLOW: int(CNID.extents_file),
-    _ATTRIBUTES: int(CNID.attributes_file),
+    _CATALOG: int(volume.CNID.catalog_file),
+    _OVERFLOW: int(volume.CNID.extents_file),
+    _ATTRIBUTES: int(volume.CNID.attributes_file),
 }
 
 
@@ -76,55 +73,50 @@ def _describe_unread_part(located: TreeRecords) -> str:
     return f"{count} of the {located.name} B-tree cannot be read" if lost or flaws else ""
 
 
-_BLOCK_CODES: Final = frozenset(
-    {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
-)
+_BLOCK_CODES: Final = {
+    *("block-claimed-twice", "block-claimed-free", "block-unclaimed"),
+    *("free-count-differs", "allocation-file-unreadable"),
+}
 """Codes of the comparison with the allocation file, which are the last consequences."""
 
-_TREE_CODES: Final = frozenset(
-    {
-        *("tree-unreachable", "tree-rebuilt", "subtree-missing", "leaf-chain-broken", "node-links-differ"),
-        *("node-unreached", "node-map-differs", "node-map-short", "tree-count-differs", "tree-size-differs"),
-        *("tree-header-differs", "index-key-differs", "node-not-zeroed", "stale-nodes"),
-    }
-)
+_TREE_CODES: Final = {
+    *("tree-unreachable", "tree-rebuilt", "subtree-missing", "leaf-chain-broken", "node-links-differ"),
+    *("node-unreached", "node-map-differs", "node-map-short", "tree-count-differs", "tree-size-differs"),
+    *("tree-header-differs", "index-key-differs", "node-not-zeroed", "stale-nodes"),
+}
 """Codes of the shape of a tree."""
 
-_CATALOG_CODES: Final = frozenset(
-    {
-        *("thread-differs", "thread-orphaned", "parent-missing", "cnid-duplicate", "next-cnid-used"),
-        *("valence-differs", "folder-count-differs", "file-count-differs", "hard-link-broken", "link-count-differs"),
-        *("link-chain-broken", "link-invalid", "flags-invalid", "permissions-invalid", "encodings-differ"),
-        *("attribute-orphaned", "attribute-flag-differs", "extents-orphaned", "extents-gap", "hot-file-differs"),
-    }
-)
+_CATALOG_CODES: Final = {
+    *("thread-differs", "thread-orphaned", "parent-missing", "cnid-duplicate", "next-cnid-used"),
+    *("valence-differs", "folder-count-differs", "file-count-differs", "hard-link-broken", "link-count-differs"),
+    *("link-chain-broken", "link-invalid", "flags-invalid", "permissions-invalid", "encodings-differ"),
+    *("attribute-orphaned", "attribute-flag-differs", "extents-orphaned", "extents-gap", "hot-file-differs"),
+}
 """Codes of consequences of a missing catalog record."""
 
-_OVERFLOW_CODES: Final = frozenset(
-    {"extents-gap", "extents-orphaned", "extents-invalid", "fork-size-differs", "tree-size-differs", "node-unreadable"}
-)
-_ATTRIBUTE_CODES: Final = frozenset({"attribute-invalid", "attribute-flag-differs", "attribute-orphaned"})
+_OVERFLOW_CODES: Final = {
+    *("extents-gap", "extents-orphaned", "extents-invalid"),
+    *("fork-size-differs", "tree-size-differs", "node-unreadable"),
+}
+_ATTRIBUTE_CODES: Final = {"attribute-invalid", "attribute-flag-differs", "attribute-orphaned"}
 _NODE_CODES: Final = ("node-invalid", "records-invalid", "pointer-invalid", "keys-unordered")
-_LOST_CODES: Final = frozenset(
-    {
-        *("tree-header-invalid", "node-unreadable", "tree-unreachable", "subtree-missing", "unread-area", "truncated"),
-        *_NODE_CODES,
-        *("tree-count-differs", "index-key-differs", "leaf-chain-broken"),
-    }
-)
+_LOST_CODES: Final = {
+    *("tree-header-invalid", "node-unreadable", "tree-unreachable", "subtree-missing", "unread-area", "truncated"),
+    *(*_NODE_CODES, "tree-count-differs", "index-key-differs", "leaf-chain-broken"),
+}
 """Codes after which records of a tree may be missing."""
 
-_EXTENT_CODES: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
+_EXTENT_CODES: Final = {"extent-outside", "extents-invalid", "fork-size-differs"}
 _ALL_CODES: Final = _BLOCK_CODES | _TREE_CODES | _CATALOG_CODES | _OVERFLOW_CODES | _ATTRIBUTE_CODES
 
 _ROWS: Final[tuple[Follows, ...]] = (
     # Unread areas explain anything that is missing.
-    Follows(frozenset({"truncated", "unread-area"}), _ALL_CODES | _LOST_CODES),
+    Follows({"truncated", "unread-area"}, _ALL_CODES | _LOST_CODES),
     # A fork that continues in a lost part of the overflow tree is shorter than its header says, and pointers of its
     # tree lead beyond its end.
     Follows(
-        frozenset({"tree-header-invalid", "node-unreadable", *_NODE_CODES}),
-        frozenset({"fork-size-differs", "extents-gap", "allocation-file-short", "pointer-invalid"}),
+        {"tree-header-invalid", "node-unreadable", *_NODE_CODES},
+        {"fork-size-differs", "extents-gap", "allocation-file-short", "pointer-invalid"},
         "extents-overflow",
         "(?!extents-overflow)",
     ),
@@ -136,7 +128,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
         r"volume header|the \w+ file",
     ),
     Follows(
-        frozenset({"volume-header-invalid"}),
+        {"volume-header-invalid"},
         _ALL_CODES | _LOST_CODES | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
     ),
     *(
@@ -155,30 +147,24 @@ _ROWS: Final[tuple[Follows, ...]] = (
     Follows(_LOST_CODES, _OVERFLOW_CODES | _CATALOG_CODES | _BLOCK_CODES | _TREE_CODES, "extents-overflow"),
     # Attributes hold the first link of a folder, and the data of a compressed file.
     Follows(_LOST_CODES, _ATTRIBUTE_CODES | _BLOCK_CODES | {"link-chain-broken", "compression-differs"}, "attributes"),
-    Follows(_LOST_CODES, frozenset({"hot-file-differs"}), "hot-files"),
-    Follows(frozenset({"cnid-duplicate", "cnid-reserved"}), (_CATALOG_CODES | _BLOCK_CODES) - {"cnid-duplicate"}),
+    Follows(_LOST_CODES, {"hot-file-differs"}, "hot-files"),
+    Follows({"cnid-duplicate", "cnid-reserved"}, (_CATALOG_CODES | _BLOCK_CODES) - {"cnid-duplicate"}),
     from_one("thread-differs", _CATALOG_CODES - {"flags-invalid", "encodings-differ"}),
     from_one("thread-orphaned", _CATALOG_CODES | _BLOCK_CODES),
-    from_one("parent-missing", frozenset({"valence-differs", "folder-count-differs"})),
-    from_one("flags-invalid", frozenset({"link-chain-broken", "link-count-differs", "attribute-flag-differs"})),
-    from_one("hard-link-broken", frozenset({"link-chain-broken", "link-count-differs", "link-invalid"})),
-    from_one("link-chain-broken", frozenset({"link-count-differs"})),
-    from_one("extents-orphaned", frozenset({"fork-size-differs", "extents-gap", *_BLOCK_CODES})),
-    from_one("extents-invalid", frozenset({"fork-size-differs", "extents-gap", *_BLOCK_CODES})),
-    from_one("extent-outside", frozenset({"fork-size-differs", "extents-gap", "extents-invalid", *_BLOCK_CODES})),
-    from_one("fork-size-differs", frozenset({"extents-gap", *_BLOCK_CODES})),
+    from_one("parent-missing", {"valence-differs", "folder-count-differs"}),
+    from_one("flags-invalid", {"link-chain-broken", "link-count-differs", "attribute-flag-differs"}),
+    from_one("hard-link-broken", {"link-chain-broken", "link-count-differs", "link-invalid"}),
+    from_one("link-chain-broken", {"link-count-differs"}),
+    from_one("extents-orphaned", {"fork-size-differs", "extents-gap", *_BLOCK_CODES}),
+    from_one("extents-invalid", {"fork-size-differs", "extents-gap", *_BLOCK_CODES}),
+    from_one("extent-outside", {"fork-size-differs", "extents-gap", "extents-invalid", *_BLOCK_CODES}),
+    from_one("fork-size-differs", {"extents-gap", *_BLOCK_CODES}),
     from_one("extents-gap", _BLOCK_CODES),
-    from_one("attribute-orphaned", frozenset({"attribute-flag-differs"})),
+    from_one("attribute-orphaned", {"attribute-flag-differs"}),
     from_one("attribute-invalid", _ATTRIBUTE_CODES | _BLOCK_CODES),
     *(from_one(code, _BLOCK_CODES) for code in ("block-claimed-twice", "block-claimed-free", "block-unclaimed")),
 )
 """Rows of causes, the deepest first."""
-
-_NODE_PATTERN: Final = re.compile(
-    r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)"
-)
-_LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
-"""Codes of links, whose findings have the numbers of the actual and the expected node."""
 
 
 def locate_node(item: Finding) -> About:
@@ -186,12 +172,14 @@ def locate_node(item: Finding) -> About:
 
     A missing subtree is identified by its topmost node, although the pointer to that node is at fault.
     """
-    match = _NODE_PATTERN.match(item.structure)
+    pattern = r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)"
+    match = re.match(pattern, item.structure)
     if match is None:
         return About()
     if item.structure.endswith("B-tree header node"):
         return About(match[1], 0)
-    ends = (item.found, item.expected) if item.code in _LINKS else ()
+    # Findings about links have the numbers of the actual and the expected node.
+    ends = (item.found, item.expected) if item.code in ("leaf-chain-broken", "node-links-differ") else ()
     names = tuple((match[1], int(end)) for end in ends if end.isdigit() and int(end))
     return About(match[1], int(match[2]) if match[2] else None, names)
 
@@ -247,12 +235,9 @@ CHECKS: Final[dict[str, Check]] = {
     "compressed-files": Check(catalog.check_compressed_files, (_CATALOG, _ATTRIBUTES), takes=("catalog",)),
     "hot-files": Check(catalog.check_hot_files, (_CATALOG, _HOT_FILES), takes=("hot_files",)),
     "double-claims": Check(volume.check_double_claims, (_CATALOG, _OVERFLOW, _ATTRIBUTES), requires=(_HEADER,)),
-    "allocation": Check(volume.check_allocation, (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE), requires=(_HEADER,)),
+    "allocation": Check(volume.check_allocation, (_CATALOG, _OVERFLOW, _ATTRIBUTES), requires=(_HEADER, _SPACE)),
 }
 """Checks by name, in the order in which they run."""
-
-CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
-"""Codes that the reader reports for a whole node, but a check for the exact byte."""
 
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
@@ -264,7 +249,8 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     run_checks(CHECKS, unread, without, subject)
     read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
     # The reader reports for a whole node what a check reports for the exact byte.
-    exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
+    by_node = ("records-invalid", "pointer-invalid", "node-invalid")
+    exact = {(item.code, item.structure) for item in fine if item.code in by_node}
     places = {(item.code, item.image_offset) for item in fine}
     unrefined = (
         item

@@ -97,12 +97,8 @@ def _mark_wrong_entries(volume: Volume, contents: Contents) -> Iterator[tuple[st
     yield "fork-size-differs", wrong, "have forks that count other blocks than their extents hold"
 
 
-def overflow_blocks(
-    file_ids: I64,
-    owner_ids: I64,  # file of each record; records of other files are ignored
-    block_counts: I64,  # blocks of the record's extents
-) -> I64:
-    """Sum the blocks that overflow records of one fork type add to each file.
+def overflow_blocks(file_ids: I64, owner_ids: I64, block_counts: I64) -> I64:
+    """Sum the blocks that overflow records of one fork type add to each file; records of other files are ignored.
 
     >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
     >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
@@ -113,11 +109,7 @@ def overflow_blocks(
     return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(file_ids)).astype(np.int64)
 
 
-def are_outside(
-    start_blocks: I64 | U32,
-    block_counts: I64 | U32,
-    total_blocks: int,  # blocks of the volume
-) -> Mask:
+def are_outside(start_blocks: I64 | U32, block_counts: I64 | U32, total_blocks: int) -> Mask:
     """Mark the extents that leave the volume; unused ones never do, whatever their start."""
     # Unsigned block numbers wrap around, so their sum is not computed. The difference wraps around only if the start
     # itself is outside.
@@ -128,10 +120,9 @@ def are_outside(
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the number of leaf records in a tree's header with its leaves."""
     found, declared = tree.num_leaf_records, int(tree.file.header.leaf_records)
-    log = header_log(volume, tree.file, "leaf_records")
     lost = "leaf records are missing of those that the header counts"
     fewer = "the header counts fewer leaf records than there are"
-    _compare_count(log, "tree-count-differs", found, declared, lost, fewer)
+    _compare_count(header_log(volume, tree.file, "leaf_records"), "tree-count-differs", found, declared, lost, fewer)
 
 
 def _compare_count(log: FindingLog, code: str, found: int, declared: int, lost: str, fewer: str) -> None:
@@ -157,10 +148,8 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
     # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
-        message = "the next catalog node ID is in use already"
-        volume.header_field("next_catalog_id").add(
-            "next-cnid-used", "warning", message, expected=highest + 1, found=following
-        )
+        log, message = volume.header_field("next_catalog_id"), "the next catalog node ID is in use already"
+        log.add("next-cnid-used", "warning", message, expected=highest + 1, found=following)
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
@@ -177,7 +166,5 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
         found = int(getattr(header, field))
         if found != expected:
             what = field.removeprefix("num_").replace("_", " ")
-            message = f"the header's {what} is not that of the nodes"
-            header_log(volume, tree.file, field).add(
-                "tree-header-differs", "warning", message, expected=expected, found=found
-            )
+            log, message = header_log(volume, tree.file, field), f"the header's {what} is not that of the nodes"
+            log.add("tree-header-differs", "warning", message, expected=expected, found=found)

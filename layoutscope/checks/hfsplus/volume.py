@@ -76,12 +76,6 @@ def check_allocation_size(subject: Subject) -> None:
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
-_MAX_INT64: Final = np.iinfo(np.int64).max
-
-
-def get_extents(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
-    """Return the start blocks and block counts of a fork of all files, shape (n, 8), in 32 bits as stored."""
-    return catalog.files[f"{fork}.extents.start_block"], catalog.files[f"{fork}.extents.num_blocks"]
 
 
 def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
@@ -90,10 +84,10 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     table = subject.table("fork-size-differs", "catalog files", catalog.locate_kind("files"))
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
-        counts = get_extents(catalog, name)[1]
+        counts = catalog.files[f"{name}.extents.num_blocks"]
         counted = counts.sum(axis=1, dtype=np.int64) + _sum_overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
-        needed = np.minimum(-(-size.astype(np.float64) // float(block)), _MAX_INT64).astype(np.int64)
+        needed = np.minimum(-(-size.astype(np.float64) // float(block)), np.iinfo(np.int64).max).astype(np.int64)
         for place in table.cases(np.flatnonzero(total != counted)):
             found, expected = int(total[place]), int(counted[place])
             slot = _find_wrong_extent(counts[place].astype(np.int64), found, expected, int(needed[place]))
@@ -139,9 +133,8 @@ def check_extents(subject: Subject) -> None:
         # Extents with a record node come from the overflow tree, where they are checked below.
         wrong = np.flatnonzero(are_outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
         for slot in wrong.tolist():
-            subject.volume.header_field(f"{field}.extents").add(
-                "extent-outside", "error", f"extent {slot} leaves the volume"
-            )
+            log = subject.volume.header_field(f"{field}.extents")
+            log.add("extent-outside", "error", f"extent {slot} leaves the volume")
     for extents in list_extents(subject):
         rows, slots = np.nonzero(are_outside(extents.starts, extents.counts, total))
         for case in extents.table(subject, "extent-outside").cases(np.arange(len(rows))):
@@ -170,9 +163,8 @@ def check_overflow_records(subject: Subject, records: TreeRecords) -> None:
         return
     # Bad blocks have a CNID and overflow extents, but neither a catalog record nor a fork in the volume header (TN1150,
     # "Bad Block File").
-    owners = np.concatenate(
-        [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
-    )
+    own = [*SPECIAL_FILES, int(CNID.bad_block_file)]
+    owners = np.concatenate([subject.catalog.files["file_id"].astype(np.int64), own])
     ids, table = records["key.file_id"], subject.table("extents-orphaned", "extents", records.leaf_field, "warning")
     table.report(find(owners, ids) < 0, "overflow extents belong to no file", "key.file_id", found=ids)
 
@@ -183,11 +175,7 @@ def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: Tr
         return
     # The block in a key counts from the start of the fork: it is the sum of the previous extents, not an address.
     order = np.lexsort((records["key.start_block"], records["key.fork_type"], records["key.file_id"]))
-    file_id, fork_type, start = (
-        records["key.file_id"][order],
-        records["key.fork_type"][order],
-        records["key.start_block"][order],
-    )
+    file_id, fork_type, start = (records[f"key.{name}"][order] for name in ("file_id", "fork_type", "start_block"))
     ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _sum_inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
@@ -203,7 +191,7 @@ def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, 
     num_blocks = np.full(len(file_id), -1, np.int64)
     for number, name in FORKS.items():
         mine = (place >= 0) & (fork_type == number)
-        num_blocks[mine] = get_extents(catalog, name)[1][place[mine]].sum(axis=1, dtype=np.int64)
+        num_blocks[mine] = catalog.files[f"{name}.extents.num_blocks"][place[mine]].sum(axis=1, dtype=np.int64)
     for cnid in SPECIAL_FILES:
         fork = subject.contents.special[cnid]
         num_blocks[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
@@ -214,23 +202,19 @@ def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, 
 
 def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     """Check that attribute values fit into their records, and that those in forks have the blocks that they count."""
-
-    def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
-        table.report(wrong, message, field, expected=expected, found=found)
-
-    table = subject.table("attribute-invalid", "attributes", records.leaf_field)
+    report = subject.table("attribute-invalid", "attributes", records.leaf_field).report
     size, is_fork = records["size"], records["kind"] == TYPES.fork_data
     is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
     room = records["stop"] - records["data"] - INLINE.width
     wrong, message = is_inline & (size > room), "a value is longer than its record"
-    report(wrong, "len_attribute", message, lambda row: f"at most {room[row]}", size)
+    report(wrong, message, "len_attribute", expected=lambda row: f"at most {room[row]}", found=size)
     # Only records that continue the extents of a fork have a start block (TN1150, "Attributes File").
     wrong = (is_inline | is_fork) & (records["start_block"] != 0)
     message = "the first record of an attribute says that it carries one on"
-    report(wrong, "key.start_block", message, 0, records["start_block"])
+    report(wrong, message, "key.start_block", expected=0, found=records["start_block"])
     most = records["blocks"] * subject.volume.block_size_bytes
     wrong, message = is_fork & (size > most), "the fork of an attribute is longer than its blocks"
-    report(wrong, "the_fork.len_logical", message, lambda row: f"at most {most[row]}", size)
+    report(wrong, message, "the_fork.len_logical", expected=lambda row: f"at most {most[row]}", found=size)
     # The groups of extents of one attribute are contiguous records; the first record counts the blocks of all. The last
     # part of a key is the block at which its extents continue. It is 0 for a value or a fork, which sorts the head
     # before its groups.
@@ -244,16 +228,15 @@ def check_attribute_values(subject: Subject, records: TreeRecords) -> None:
     blocks = records["counts"].sum(axis=1)
     lost = is_extents.copy()
     lost[rows] = False
-    report(lost, "record_type", "extents follow no attribute with a fork")
+    report(lost, "extents follow no attribute with a fork", "record_type")
     before, expected = starts_of(blocks), records["start_block"].copy()
     expected[rows] = before[rows] - before[head[rows]]
-    message = "extents of an attribute do not go on where those before them end"
-    report(expected != records["start_block"], "key.start_block", message, expected, records["start_block"])
-    counted = np.bincount(
-        np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
-    ).astype(np.int64)
-    message = "the fork of an attribute counts other blocks than its extents hold"
-    report(is_fork & (counted != records["blocks"]), "the_fork.num_blocks", message, counted, records["blocks"])
+    found, message = records["start_block"], "extents of an attribute do not go on where those before them end"
+    report(expected != found, message, "key.start_block", expected=expected, found=found)
+    heads, weights = np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork])
+    counted = np.bincount(heads, weights, minlength=len(blocks)).astype(np.int64)
+    found, message = records["blocks"], "the fork of an attribute counts other blocks than its extents hold"
+    report(is_fork & (counted != found), message, "the_fork.num_blocks", expected=counted, found=found)
 
 
 def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: TreeRecords) -> None:
@@ -286,7 +269,6 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Tr
 
 
 OVERFLOW_RECORDS: Final = "extents-overflow records"
-OVERFLOW_COLUMNS: Final = ("data.extents.start_block", "data.extents.num_blocks", "key.file_id")
 
 
 class Extents(Struct, frozen=True):
@@ -321,15 +303,15 @@ def list_extents(subject: Subject) -> list[Extents]:
     lists: list[Extents] = []
     if catalog is not None:
         for name in FORKS.values():
-            starts, counts = get_extents(catalog, name)
+            starts, counts = (catalog.files[f"{name}.extents.{each}"] for each in ("start_block", "num_blocks"))
             at = partial(_locate_extent, catalog.locate_kind("files"), f"{name}.extents")
             fork, num_blocks = f"the {name.replace('_', ' ')} of ", catalog.files[f"{name}.num_blocks"]
             ids = catalog.files["file_id"]
             lists.append(Extents(starts, counts, at, "file", ids, "catalog files", fork, num_blocks))
     if overflow is not None:
-        starts, counts, ids = (overflow[name] for name in OVERFLOW_COLUMNS)
+        starts, counts = (overflow[f"data.extents.{name}"] for name in ("start_block", "num_blocks"))
         at = partial(_locate_extent, overflow.leaf_field, "data.extents")
-        lists.append(Extents(starts, counts, at, "file", ids, OVERFLOW_RECORDS))
+        lists.append(Extents(starts, counts, at, "file", overflow["key.file_id"], OVERFLOW_RECORDS))
     if attributes is not None:
 
         def locate_attribute(row: int, slot: int, field: str) -> FindingLog:
@@ -351,9 +333,8 @@ extent of the record.
 
 def list_claims(subject: Subject) -> Claims:
     """List all claims of the volume: fixed structures, special files, journal, files, attributes; cached."""
-    if "claims" not in subject.known:
-        subject.known["claims"] = _collect_claims(subject)
-    claims: Claims = subject.known["claims"]
+    claims: Claims = subject.known.get("claims") or _collect_claims(subject)
+    subject.known["claims"] = claims
     return claims
 
 
@@ -390,9 +371,8 @@ def _drop_journal_files(claims: Columns, num_fixed: int) -> I64:
 def _list_own_extents(subject: Subject, name: str, starts: I64, counts: I64) -> Extents:
     """List extents of one of the volume's own structures; a finding is at the first block of its extent."""
     size, rows = subject.volume.block_size_bytes, starts[:, None]
-    return Extents(
-        rows, counts[:, None], lambda row, slot, _: subject.volume.log.at(name, int(rows[row, slot]) * size), name
-    )
+    at = lambda row, slot, _: subject.volume.log.at(name, int(rows[row, slot]) * size)  # noqa: E731
+    return Extents(rows, counts[:, None], at, name)
 
 
 def _list_fixed_parts(subject: Subject) -> list[Extents]:
@@ -450,8 +430,6 @@ def _locate_claim(subject: Subject, claim: int) -> tuple[str, FindingLog, bool]:
 
 def check_allocation(subject: Subject) -> None:
     """Check that claimed blocks are in use in the allocation file, and that blocks in use are claimed."""
-    if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
-        return
     claims, _ = list_claims(subject)
     starts, stops, total = claims["start"], claims["stop"], int(subject.volume.header.num_blocks)
     # The next write may overwrite claimed blocks that are marked free; unclaimed blocks in use are only wasted.
@@ -505,9 +483,6 @@ ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
 """Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
 
 HEADER: Final = records.VOLUME_HEADER
-_SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
-_HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
-_LARGEST_CLUMP: Final = 1 << 20
 _HALF: Final = "is half empty, or follows an empty one"
 _CLUMPS: Final = (HEADER.len_rsrc_clump, HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
@@ -533,10 +508,10 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
     grows = NOT_ZERO if header.attributes_file.num_blocks else None
     inside = Want(lambda found: found < num_blocks, f"less than {num_blocks}")
     date = None if copy is None else equals(int(copy.create_date))
-    spared = bits_set(_SPARED_BLOCKS) if has_bad_blocks else None
+    spared = bits_set(int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)) if has_bad_blocks else None
     version = None
     if not any(item.code == "version-unknown" for item in volume.log.findings):
-        version = equals(_HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION)
+        version = equals(5 if volume.is_hfsx else 4)
     return (
         # fsck_hfs uses the copy if the dates differ.
         *rules(
@@ -550,7 +525,7 @@ def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
             *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
             # For the other special files, a clump of zero is ignored.
             (HEADER.attributes_file.len_clump, grows, "the attributes file would not grow"),
-            *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
+            *((field, at_most(1 << 20), "a clump is larger than drivers make them") for field in _CLUMPS),
             *((field, quarter, "a clump is more than a quarter of the volume") for field in _SPECIAL_CLUMPS),
             level="error",
         ),

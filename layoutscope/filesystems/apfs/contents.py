@@ -201,8 +201,6 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
 def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first block and the number of blocks of each extent, without holes."""
-    if "paddr" not in extents:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     # The signed view has the same bytes.
     first, length = extents["paddr"].view(np.int64), extents["len_extent"].view(np.int64)
     # An extent at block 0 is a hole: the superblock is there, so no file can be.
@@ -626,7 +624,7 @@ def num_missing_entries(parts: VolumeParts) -> int:
 def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
     """Count names that inodes should have, and one per counted `unknown` object without inode and name."""
     inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
-    if "file_id" not in drecs:
+    if not len(drecs["file_id"]):
         return sum(unknown.values())
     named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
     kinds, short = drecs["entry_type"][first], 0

@@ -183,7 +183,7 @@ def _sizes(
     if compressed.any():
         stored = compressed & of_inode(inodes["has_uncompressed_size"])
         size = np.where(stored, of_inode(inodes["len_uncompressed"]).astype(np.int64), size)
-    if "expanded_size" in xattrs:
+    if len(xattrs["obj_id"]):
         rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
         holders, values = xattrs["obj_id"][rows], xattrs["expanded_size"][rows]
         size = _take_attribute_sizes(size, compressed, file_id, holders, values)

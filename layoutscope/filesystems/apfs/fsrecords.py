@@ -253,6 +253,9 @@ NARROW: Final[dict[str, type[np.generic]]] = {
 _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
 """Columns of records that no table uses."""
 
+_OF_STREAMS: Final = {"stream_id": np.uint64, "stream_size": np.uint64, "expanded_size": np.int64}
+"""Columns of attributes that come from their data."""
+
 # The extents of a sealed volume, with the same columns as for other volumes.
 _FEXT: Final = _shape(
     "file_extent",
@@ -278,8 +281,8 @@ class RecordTree(Struct):
     _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
-        """Return the table of a record type; it has no rows if there are no such records."""
-        return self.tables.get(name) or {"obj_id": np.empty(0, np.uint64), "node": np.empty(0, np.int64)}
+        """Return the table of a record type; it has all columns, but no rows, if there are no such records."""
+        return self.tables.get(name) or no_records(name)
 
     def index(self, name: str) -> Index:
         """Return a search index of a table's objects; it is built once, as several checks and tables use it."""
@@ -344,10 +347,12 @@ def _types(leaf: Leaf) -> dict[str, Any]:
     return columns | dict.fromkeys(leaf.texts, "utf-8")
 
 
+@cache
 def no_records(name: str) -> Columns:
-    """Return all columns of a table of records without rows; text columns are not included."""
-    types = _types(SHAPES[name])
-    return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
+    """Return all columns of a table of records without rows; the caller must not change it."""
+    types = _types(SHAPES[name]) | (_OF_STREAMS if name == "xattr" else {})
+    no_text = TextColumn(np.empty(0, np.uint8), np.empty(0, np.uint32))
+    return {column: no_text if kind == "utf-8" else np.empty(0, kind) for column, kind in types.items()}
 
 
 class RecordReader:
@@ -357,7 +362,7 @@ class RecordReader:
         self._leaves = LeafTables(plan)
         self._num_records = self._num_decoded = 0
         self._seen: set[str] = set()
-        self._attributes = GrowingTable({"stream_id": np.uint64, "stream_size": np.uint64, "expanded_size": np.int64})
+        self._attributes = GrowingTable(_OF_STREAMS)
         # for leaves that were decoded before their tree led to them: position in the tree, by their number
         self._number = np.empty(0, np.int64)
 
@@ -563,12 +568,12 @@ def report_found_losses(losses: Columns, source: TreeSource, tree: RecordTree | 
     """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
     shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
-    drecs: Columns = tree.get("dir_rec") if tree is not None and source.key_type is records.J_KEY else {}
+    drecs = (tree if tree is not None and source.key_type is records.J_KEY else RecordTree()).get("dir_rec")
     rows = list(zip(*(losses[name].tolist() for name in ("node_id", "low", "high", "at", "device")), strict=True))
     for node_id, first, stop, at, device in rows[:MAX_LISTED]:
         low, high = first >> shift, stop >> shift
         what = f"{noun} from {low}" + ("" if stop == NO_LIMIT else f" to {high}")
-        if "file_id" in drecs:
+        if len(drecs["file_id"]):
             what += _name_entries_in_range(low, high, drecs)
         name = f"{source.tree} tree, node {node_id}"
         message = f"what it holds is missing: {what}"

@@ -450,7 +450,7 @@ def _details(parts: VolumeParts) -> Details:
         details[f"{name} records"] = parts.fs.count(name)
     xattrs = parts.fs.get("xattr")
     # Names are unknown in a tree that has no attributes, or is locked.
-    if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
+    if role_name(parts.state.superblock.role) == "system" and "xattr" in parts.fs.tables:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
     details |= parts.rolling_details
     if len(parts.views) > 1:

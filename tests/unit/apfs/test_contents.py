@@ -18,6 +18,7 @@ from layoutscope.filesystems.apfs.contents import (
     num_missing_entries,
     stretches,
 )
+from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
@@ -123,7 +124,7 @@ def test_blocks_of_a_container_are_accounted():
     contents.volumes.append(claims_of([(10, 3)], [], [], []))
     balance = account(contents)
     assert (balance.details["free blocks"], balance.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
-    first, length = stretches({"obj_id": np.empty(0, np.uint64)}, BLOCK)
+    first, length = stretches(no_records("file_extent"), BLOCK)
     assert (len(first), len(length)) == (0, 0)
 
 

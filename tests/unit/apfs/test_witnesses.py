@@ -21,7 +21,7 @@ def volume(inodes, drecs, *, formatted_by=b"newfs_apfs", is_locked=False, **decl
             "format": columns[1].astype(np.uint16),
             "num_children_or_links": columns[2].astype(np.int32),
         },
-        "dir_rec": {"obj_id": np.array(drecs, np.uint64)},
+        "dir_rec": {"obj_id": np.array(drecs, np.uint64), "file_id": np.empty(0, np.uint64)},
     }
     counts = {"num_files": 0, "num_directories": 0, "num_symlinks": 0, "num_other_fsobjects": 0, "next_obj_id": 1000}
     superblock = SimpleNamespace(**counts | declared, formatted_by=SimpleNamespace(id=formatted_by))

@@ -94,42 +94,18 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Base:
-    """A sound disk in its files.
+    """A sound disk in its files."""
 
-    Attributes
-    ----------
-    name : str
-        For the figures.
-    files : dict of str to bytes
-        The files that are changed, by name.
-    parts : tuple of Part
-        Structures of these.
-    disk : bytes
-        The disk inside.
-    path : str
-        The file or folder that is opened.
-    mend : callable
-        Corrects the checksums of changed files.
-    pack : callable
-        Makes the files to write from the changed ones.
-    options : dict
-        Options for reading the image.
-    peer : str
-        What `qemu-img` calls the format, where it reads it.
-    is_map : bool
-        Whether the changed structures are in the disk, not in its container.
-    """
-
-    name: str
-    files: dict[str, bytes]
-    parts: tuple[Part, ...]
-    disk: bytes
-    path: str = "disk.img"
-    mend: Callable[[Files], None] = lambda _: None
-    pack: Callable[[Files], Files] = lambda files: files
-    options: dict[str, Any] = field(default_factory=dict)
-    peer: str = ""
-    is_map: bool = False
+    name: str  # for the figures
+    files: dict[str, bytes]  # the files that are changed, by name
+    parts: tuple[Part, ...]  # structures of these
+    disk: bytes  # the disk inside
+    path: str = "disk.img"  # the file or folder that is opened
+    mend: Callable[[Files], None] = lambda _: None  # corrects the checksums of changed files
+    pack: Callable[[Files], Files] = lambda files: files  # makes the files to write from the changed ones
+    options: dict[str, Any] = field(default_factory=dict)  # options for reading the image
+    peer: str = ""  # what `qemu-img` calls the format, where it reads it
+    is_map: bool = False  # whether the changed structures are in the disk, not in its container
 
 
 class Known(NamedTuple):

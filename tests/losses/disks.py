@@ -395,12 +395,14 @@ def _map(name: str, disk: bytes, parts: list[Part], mend: Callable[[Files], None
 # Containers
 
 
-def container_bases() -> list[Base]:
-    """Write the small disk, and one with APFS, in every container format."""
+def container_bases(*, with_apfs: bool = True) -> list[Base]:
+    """Write the small disk of HFS+, and one with APFS, in every container format."""
     two = mbr([hfs_plus("First"), hfs_plus("Second", hfsx=True)])
     two += bytes(-len(two) % 4096)
-    third = apfs("Third")
-    found = [*_images(two), *_images(third, "-apfs"), *_foreign(two), *_foreign(third, "-apfs")]
+    found = [*_images(two), *_foreign(two)]
+    if with_apfs:
+        third = apfs("Third")
+        found += [*_images(third, "-apfs"), *_foreign(third, "-apfs")]
     return [each for each in found if each.parts]
 
 

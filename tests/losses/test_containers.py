@@ -95,6 +95,7 @@ def test_mutants_are_made_again(bases, tmp_path):
     assert 20 <= right < 40
 
 
+@pytest.mark.full
 def test_mutants_are_judged(bases, tmp_path):
     """A mutant of each map and of each container of an HFS+ disk, each in its own process: none is a fault."""
     campaign = Campaign([*bases.values()], tmp_path, 6)

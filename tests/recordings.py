@@ -19,27 +19,13 @@ def fs_usage_lines(
     reads: AccessTrace,
     service_us: np.ndarray,
     *,
-    unit: int = 512,
-    base: int = 0,
+    unit: int = 512,  # of block numbers
+    base: int = 0,  # image offset of block 0
     device: str = "disk2s1",
     process: str = "find",
-    start_us: float = 9 * 3600e6,
+    start_us: float = 9 * 3600e6,  # time of day at which the first is issued
 ) -> Iterator[str]:
-    """Yield one line per read, in order of completion.
-
-    Parameters
-    ----------
-    reads : AccessTrace
-        Sequential reads.
-    service_us : (n_reads,) float64 array
-        Service time of each.
-    unit, base : int
-        Unit of block numbers, and image offset of block 0.
-    device, process : str
-        Names.
-    start_us : float
-        Time of day at which the first is issued.
-    """
+    """Yield one line per read of a sequence, in order of completion."""
     now = start_us
     for offset, length, think, service in zip(
         reads.image_offset.tolist(),

@@ -346,7 +346,9 @@ def watched(files, tmp_path_factory):
     code = AUDITED.replace("TARGET", repr(str(out / "events.json")))
     run = [sys.executable, "-c", code]
     if shutil.which("strace"):
-        run = ["strace", "-f", "-y", "-s", "4096", "-o", out / "calls", *run]
+        # All calls with a path or a descriptor among their arguments; the system stops the process for no other one.
+        kinds = ["-e", "trace=%file,%desc,%network", "--seccomp-bpf"]
+        run = ["strace", "-f", "-y", "-s", "4096", *kinds, "-o", out / "calls", *run]
     result = subprocess.run(run, input=json.dumps(commands), capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     accessed = [str(path) for path in places if path.stat().st_atime_ns != LONG_AGO_NS]

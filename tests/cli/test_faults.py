@@ -580,7 +580,7 @@ def command(code: str, mib: int | None = COMFORTABLE_MIB):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
-@pytest.mark.parametrize("mib", [20, 130, 400])
+@pytest.mark.parametrize("mib", [20, 130, pytest.param(400, marks=pytest.mark.full)])
 @pytest.mark.parametrize("verb", VERBS_IN_LITTLE_MEMORY)
 def test_any_limit_gives_the_result_or_says_what_is_missing(disks, tmp_path, verb, mib):
     """From limits at which libraries fail to load to some that work; a library that ends the process says why."""

@@ -6,6 +6,7 @@ committed, so a wheel can bring it along without running what it describes; a te
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -46,6 +47,7 @@ def purpose(name: str) -> str:
     return " ".join((COMMANDS[name].__doc__ or "").split())
 
 
+@cache
 def reference() -> str:
     """Describe all commands for their page."""
     return "\n".join(_reference()).strip("\n")

@@ -34,6 +34,7 @@ def read(page: Path) -> str:
     return fill(page.read_text(encoding="utf-8"))
 
 
+@cache
 def built() -> dict[str, str]:
     """Return the pages and files that are not committed at all, by their places in ``docs``."""
     from tests.docs import grammar_pages, schemas

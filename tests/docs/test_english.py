@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 import tomllib
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -73,9 +74,14 @@ def failures(texts: Iterable[tuple[str, str]]) -> list[str]:
         f"{place}: {sentence} [{advice}]"
         for place, text in texts
         for sentence in sentences(text)
-        for pattern, advice in PATTERNS.items()
-        for _ in re.finditer(pattern, sentence, re.IGNORECASE)
+        for advice in advices(sentence)
     ]
+
+
+@cache
+def advices(sentence: str) -> list[str]:
+    """Return what to write in place of each pattern in a sentence; many texts of the code are the same word."""
+    return [advice for pattern, advice in PATTERNS.items() for _ in re.finditer(pattern, sentence, re.IGNORECASE)]
 
 
 def long_sentences(texts: Iterable[tuple[str, str]]) -> list[str]:

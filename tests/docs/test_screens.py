@@ -50,7 +50,7 @@ COMMAND_LINES = {
     "inspect": ("inspect {apfs} --at 40960", "inspect {hfs} --path /Users"),
     "checkpoints": ("inspect {apfs} --states",),
     "explain": ("explain node",),
-    "verify": ("verify {apfs}",),
+    "verify": ("verify tiny.img",),
     "cache": ("cache",),
 }
 """What is typed, by verb."""
@@ -96,7 +96,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screens]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("screens"))
         patch.setattr(Table, "add_column", collect)
-        for name in ("damaged", "locked"):
+        for name in ("damaged", "locked", "tiny"):
             MADE[name](tmp_path_factory.getbasetemp() / f"{name}.img")
             (tmp_path_factory.getbasetemp() / f"{name}.img").rename(f"{name}.img")
         left_out = WITH_DUCKDB if find_spec("duckdb") is None else set[str]()

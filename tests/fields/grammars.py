@@ -133,10 +133,7 @@ def named(structure: str) -> list[str]:
 def place(address: str) -> GrammarField:
     """Return a field by its address; of a type's address, the type as a whole.
 
-    Raises
-    ------
-    KeyError
-        If there is no such field.
+    Raises KeyError if there is no such field.
     """
     if address in types():
         return GrammarField(address, "", 0, width(address), address)
@@ -168,15 +165,7 @@ def constants() -> dict[str, tuple[tuple[str, int | None], ...]]:
 
 
 def held(address: str, value: int | str) -> bool:
-    """Return whether the grammar of a field or an instance has a constant in it, as a number or by a name.
-
-    Parameters
-    ----------
-    address : str
-        Of the field or the instance.
-    value : int or str
-        The constant.
-    """
+    """Return whether the grammar of a field or an instance has a constant in it, as a number or by a name."""
     type_name, _, name = address.rpartition(".")
     body = types()[type_name]
     text = [each for each in body.get("seq", []) if each["id"] == name] or [body.get("instances", {})[name]]

@@ -84,15 +84,7 @@ def reason(name: str, address: str) -> str:
 
 
 def told(row: Row, why: str) -> str:
-    """Describe a field whose faults have no codes; a "not drawn" reason is ignored if faults were planted.
-
-    Parameters
-    ----------
-    row : Row
-        Its faults.
-    why : str
-        The reason of :func:`reason`, if there is one.
-    """
+    """Describe a field whose faults have no codes; a "not drawn" :func:`reason` is ignored if faults were planted."""
     rule, drawn, _ = why.partition(NOT_DRAWN)
     if row.found:
         return f"found{'' if rule.startswith('has a rule') else ', by another rule'}; {rule}" if rule else "found"

@@ -92,20 +92,39 @@ PLACES = {
 }
 
 
+def altered(find, change):
+    """Return a function that changes an image where `find` says, corrects the checksum, and returns what was changed.
+
+    `find` returns the start of a block, which `change` is given, or that and a record of the block, which it is given.
+    """
+
+    def apply(image, expected):
+        found = find(image, expected)
+        start, place, *_ = found if isinstance(found, tuple) else (found, found)
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+def fault_of(apply, scenario="victim"):
+    """Return a fault that is not among those of the writers."""
+    return Fault("here", "", "", "", apply, scenario)
+
+
 def changed(place, field):
     """Return a function that changes a bit of a field of the object at a place, and corrects the checksum."""
 
-    def apply(image, expected):
-        start = place(image, expected)
+    def change(image, start):
         # The last item of a repeated field: rules about second devices concern only that one.
         last = sum((count - 1) * stride for count, stride in zip(field.counts, field.strides, strict=True))
         where = start + field.offset + last
         byte, bit = OTHERS.get(str(field), STRANGE)
         image[where + byte] ^= bit
-        at.fix_checksum(image, start, BLOCK_BYTES)
         return where
 
-    return apply
+    return altered(place, change)
 
 
 def findings(path, scenario="", *, image_offset=0, without=()):
@@ -115,13 +134,19 @@ def findings(path, scenario="", *, image_offset=0, without=()):
         return check_container(source, image_offset=image_offset, password=password, without=without)
 
 
+def codes_at(fault, victims):
+    """Return the codes of the findings at the field that a fault changed."""
+    with planted(fault, victims) as image:
+        return {item.code for item in findings(image.path, fault.scenario) if item.image_offset == image.where}
+
+
 def missed(changes, victims, scenario="victim"):
     """Plant changes, each by the code of its finding and its field, at once; return those not found at their field."""
 
     def apply(image, expected):
         return {key: change(image, expected) for key, change in changes.items()}
 
-    with planted(Fault("several", "", "", "", apply, scenario), victims) as image:
+    with planted(fault_of(apply, scenario), victims) as image:
         found = {(item.image_offset, item.code) for item in findings(image.path, scenario)}
         places = image.where
     return [(code, field) for (code, field), where in places.items() if (where, code) not in found]
@@ -143,7 +168,7 @@ def test_findings_begin_with_the_names_of_their_fields(victims):
     """So do those of the superblock."""
     place, declared = PLACES["superblock"]
     changes = [changed(place, rule.field) for rule in declared]
-    fault = Fault("names", "", "", "", lambda image, expected: [change(image, expected) for change in changes])
+    fault = fault_of(lambda image, expected: [change(image, expected) for change in changes])
     with planted(fault, victims) as image:
         found = {(item.image_offset, re.split(r"[:\\[]", item.message)[0]) for item in findings(image.path)}
         assert {(where, str(rule.field)) for where, rule in zip(image.where, declared, strict=True)} <= found
@@ -155,7 +180,7 @@ COPIED = [each for each in objects.list_copied_fields() if each.offset >= NX_SUP
 def test_copy_in_block_0_is_compared_field_by_field(victims):
     """Only the check of the copy finds strange bits in block 0."""
     changes = [changed(lambda *_: 0, field) for field in COPIED]
-    fault = Fault("copy", "", "", "", lambda image, expected: [change(image, expected) for change in changes])
+    fault = fault_of(lambda image, expected: [change(image, expected) for change in changes])
     with planted(fault, victims) as image:
         whole, rest = (
             {item.image_offset for item in findings(image.path, without=without) if item.code == "superblock-differs"}
@@ -348,12 +373,10 @@ def _folder_in_itself(image, expected):
     return where
 
 
-def _mapping_pad(image, expected):
+def _mapping_pad(image, start):
     """Change the padding of the first mapping."""
-    start = at.checkpoint_map(image, expected)
     where = start + CHECKPOINT_MAP_HEAD.width + CHECKPOINT_MAPPING.pad.offset
     image[where] ^= 1
-    at.fix_checksum(image, start, BLOCK_BYTES)
     return where
 
 
@@ -369,7 +392,7 @@ FURTHER = {
     "map-fields": ("checkpoint-invalid", changed(at.checkpoint_map, OBJ_PHYS.subtype)),
     "reaper-fields": ("reaper-differs", changed(at.ephemeral("nx_reaper_oid"), REAPER_HEAD.completed_id)),
     "superblocks": ("superblock-differs", changed(at.region("volume-superblock"), APFS_SUPERBLOCK.reserved_oid)),
-    "mapping-fields": ("checkpoint-invalid", _mapping_pad),
+    "mapping-fields": ("checkpoint-invalid", altered(at.checkpoint_map, _mapping_pad)),
     "chunk-heads": ("spaceman-invalid", changed(at.region("chunk-info", -1), CIB_HEAD.hdr.subtype)),
     "pool-versions": ("spaceman-invalid", changed(at.ephemeral("nx_spaceman_oid"), SPACEMAN_PHYS.ip_bm_free_head)),
     "space-fields": ("spaceman-invalid", changed(at.ephemeral("nx_spaceman_oid"), SPACEMAN_PHYS.ip_bm_tx_multiplier)),
@@ -382,7 +405,7 @@ FURTHER = {
 def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
     """A block with two owners, a hard link without its counterpart, a folder in itself: only one check finds each."""
     code, apply = FURTHER[name]
-    with planted(Fault(name, "", "", "", apply), victims) as image:
+    with planted(fault_of(apply), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={name})
     lost = {(item.code, item.structure, item.image_offset, item.message) for item in whole} - {
         (item.code, item.structure, item.image_offset, item.message) for item in rest
@@ -393,7 +416,7 @@ def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
 def test_references_of_volumes_with_snapshots_add_up(victims):
     """A count that is off by one is found at its field, by one check only, even if snapshots hold references too."""
     apply = in_record(RecordType.EXTENT, disk.PHYS_EXTENT, "refcnt", lambda old: old + 1, tree="extentref")
-    with planted(Fault("references", "snapshots", "", "", apply), victims) as image:
+    with planted(fault_of(apply), victims) as image:
         whole, rest = findings(image.path), findings(image.path, without={"references"})
     assert [(item.code, item.image_offset) for item in set(whole) - set(rest)] == [("reference-differs", image.where)]
 
@@ -486,13 +509,10 @@ def inodes(image, expected):
 def fault_in_inode(choose, change):
     """Return a fault in the first chosen inode."""
 
-    def apply(image, expected):
-        start, place, _ = next(item for item in inodes(image, expected) if choose(image, item[1]))
-        where = change(image, place)
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return where
+    def find(image, expected):
+        return next(item for item in inodes(image, expected) if choose(image, item[1]))
 
-    return Fault("inode", "", "", "", apply)
+    return fault_of(altered(find, change))
 
 
 def has(kind):
@@ -575,14 +595,11 @@ def in_record_of(kind, change, number=1):
     """Return a fault that changes one of the records of a kind, by its place."""
     record, tree, scenario = RECORD_KINDS[kind]
 
-    def apply(image, expected):
+    def find(image, expected):
         found = at.leaf_records(image, expected, record, tree=tree)
-        start, place = found[min(number, len(found) - 1)]
-        where = change(image, place)
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return where
+        return found[min(number, len(found) - 1)]
 
-    return Fault(kind, "", "", "", apply, scenario)
+    return fault_of(altered(find, change), scenario)
 
 
 def _no_end(image, place):
@@ -591,14 +608,17 @@ def _no_end(image, place):
     return where
 
 
-def _owned(image, expected):
-    """Let a link's target, which belongs to the file system, belong to the user."""
-    for start, place in at.leaf_records(image, expected, RecordType.XATTR):
-        if b"com.apple.fs.symlink" in bytes(image[place.key : place.key + place.key_length]):
-            image[place.value] ^= 4
-            at.fix_checksum(image, start, BLOCK_BYTES)
-            return place.value
-    raise AssertionError
+def _target(image, expected):
+    """Locate a link's target, which belongs to the file system."""
+    found = at.leaf_records(image, expected, RecordType.XATTR)
+    key = lambda place: bytes(image[place.key : place.key + place.key_length])  # noqa: E731
+    return next((start, place) for start, place in found if b"com.apple.fs.symlink" in key(place))
+
+
+def _owned(image, place):
+    """Let an attribute belong to the user."""
+    image[place.value] ^= 4
+    return place.value
 
 
 def _longer(part):
@@ -617,7 +637,7 @@ RECORD_FAULTS = {
         f"{kind} without the end of its name": (in_record_of(kind, _no_end, 0), "does not end with its first zero byte")
         for kind in ("xattr", "dir_rec")
     },
-    "an attribute of the file system": (Fault("owned", "", "", "", _owned), "against its name"),
+    "an attribute of the file system": (fault_of(altered(_target, _owned)), "against its name"),
     **{
         f"{kind} with a longer {part}": (in_record_of(kind, _longer(part)), "length|do not fill")
         for kind in ("inode", "xattr", "file_extent")
@@ -659,16 +679,14 @@ def change_root(tree, field):
     offset, _ = NODE_FIELDS[field]
     byte, bit = NODE_BITS.get(field, (1, 0x10))
 
-    def apply(image, expected):
-        start = at.root(tree, -1 if tree in {"container-omap", "spaceman"} else 0)(image, expected)
+    def change(image, start):
         if bit is None:
             image[start + offset : start + offset + 8] = bytes(8)
         else:
             image[start + offset + byte] ^= bit
-        at.fix_checksum(image, start, BLOCK_BYTES)
         return start + offset
 
-    return apply
+    return altered(at.root(tree, -1 if tree in {"container-omap", "spaceman"} else 0), change)
 
 
 TORN = {("container-omap", "fixed.len_val"), *((tree, "table_space.ofs_data") for tree in TREES[:3] + TREES[5:])}
@@ -709,10 +727,9 @@ FREED = 16
 
 
 def freed(change=None):
-    """Return a function that gives a leaf two free lists, as after a record was removed, and changes them."""
+    """Return a fault that gives a leaf two free lists, as after a record was removed, and changes them."""
 
-    def apply(image, expected):
-        start = at.node("fs", min_keys=4)(image, expected)
+    def free(image, start):
         field = {name: start + getattr(BTREE_NODE, name).ofs_data.offset for name in (*LISTS, "free_space")}
         table = start + BTREE_NODE.table_space.ofs_data.offset
         keys = start + BTREE_NODE.width + number(image, table) + number(image, table + 2)
@@ -724,13 +741,10 @@ def freed(change=None):
         put(image, field["val_free_list"], value, FREED)
         put(image, keys + gap, LIST_END, FREED)
         put(image, end - value, LIST_END, FREED)
-        where = start
-        if change is not None:
-            where = change(image, field, {"key_free_list": keys + gap, "val_free_list": end - value})
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return where
+        entries = {"key_free_list": keys + gap, "val_free_list": end - value}
+        return start if change is None else change(image, field, entries)
 
-    return apply
+    return fault_of(altered(at.node("fs", min_keys=4), free))
 
 
 LISTS = ("key_free_list", "val_free_list")
@@ -746,7 +760,7 @@ CHANGES = {
 
 def test_free_lists_that_add_up_are_sound(victims):
     """Listed and summed pieces between records and gap give no finding."""
-    with planted(Fault("lists", "", "", "", freed(), "victim"), victims) as image:
+    with planted(freed(), victims) as image:
         assert findings(image.path) == []
 
 
@@ -765,7 +779,7 @@ def test_broken_free_list_is_found_in_its_node(change, name, victims):
             put(image, {"entry": entry, "head": head}[part][name] + plus, value)
         return head[name]
 
-    with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
+    with planted(freed(apply), victims) as image:
         found = findings(image.path)
         first = image.where - image.where % BLOCK_BYTES
     assert {item.code for item in found} == {rules.DIFFERS}
@@ -784,7 +798,7 @@ def test_size_in_a_map_is_that_of_the_node(victims):
         at.fix_checksum(image, leaf, BLOCK_BYTES)
         return where + 4
 
-    with planted(Fault("size", "", "", "", apply), victims) as image:
+    with planted(fault_of(apply), victims) as image:
         found = {
             (item.image_offset, item.message) for item in findings(image.path) if item.code == "object-map-differs"
         }
@@ -797,7 +811,7 @@ def _leads_to(image, place):
 
 def causes(name, victims):
     """Return the subjects of a fault's primary findings, and the number of consequences."""
-    with planted(next(fault for fault in FAULTS if fault.name == name), victims) as image:
+    with planted(BY_NAME[name], victims) as image:
         found = check(image.path).every()
     worse = [item for item in found if item.level != "info"]
     alone = [item for item in worse if item.cause is None]
@@ -821,9 +835,8 @@ def test_a_lost_node_follows_from_no_sound_map(victims):
 
 def test_a_map_whose_keys_do_not_ascend_is_one_cause_at_its_node(victims):
     """The map lacks nothing: a binary search would have missed two nodes of the volume's tree."""
-    fault = next(fault for fault in FAULTS if fault.name == "omap-key-order")
     whole = read_layouts(victims["victim"][0])
-    with planted(fault, victims) as image:
+    with planted(BY_NAME["omap-key-order"], victims) as image:
         (found,) = findings(image.path)
         layouts = read_layouts(image.path)
         first = image.where - image.where % BLOCK_BYTES
@@ -852,7 +865,7 @@ BOOT_CASES = [*(getattr(JUMPSTART, name) for name in BOOT_FIELDS), JUMPSTART.hdr
 @for_each("field", BOOT_CASES)
 def test_strange_value_in_a_boot_record_is_found(field, boot):
     """Each field of the EFI jumpstart but its transaction: at the field, its start, or the extent that it adds."""
-    with planted(Fault("boot", "", "", "", changed(at.region("efi-jumpstart", -1), field), "jumpstart"), boot) as image:
+    with planted(fault_of(changed(at.region("efi-jumpstart", -1), field), "jumpstart"), boot) as image:
         found = {item.image_offset // BLOCK_BYTES for item in findings(image.path)}
     assert image.where // BLOCK_BYTES in found
 
@@ -879,9 +892,7 @@ def test_broken_rule_of_a_key_bag_is_found_at_its_field(rule, start, victims):
         image[place : place + BLOCK_BYTES] = encrypt_keybag(uuid, place // BLOCK_BYTES, bytes(data))
         return place + where
 
-    with planted(Fault("bag", "", "", "", apply, "encrypted"), victims) as image:
-        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
-    assert rule.code in found
+    assert rule.code in codes_at(fault_of(apply, "encrypted"), victims)
 
 
 def _turned(uuid, paddr, block):
@@ -893,15 +904,12 @@ def _turned(uuid, paddr, block):
 def test_free_queue_with_more_nodes_than_its_limit_is_found(victims):
     """The limit is next to the queue; a driver that ignores it leaves a volume that apfsck calls damaged."""
 
-    def apply(image, expected):
-        start = at.ephemeral("nx_spaceman_oid")(image, expected)
-        field = SPACEMAN_PHYS.free_queues.tree_node_limit
-        where = start + field.offset
+    def change(image, start):
+        where = start + SPACEMAN_PHYS.free_queues.tree_node_limit.offset
         image[where : where + 2] = bytes(2)
-        at.fix_checksum(image, start, BLOCK_BYTES)
         return where
 
-    with planted(Fault("limit", "", "", "", apply), victims) as image:
+    with planted(fault_of(altered(at.ephemeral("nx_spaceman_oid"), change)), victims) as image:
         found = {item.message for item in findings(image.path) if item.image_offset == image.where}
     assert "free_queues.tree_node_limit[0]: the queue has more nodes than it may have" in found
 
@@ -940,9 +948,7 @@ def test_broken_rule_of_a_value_is_found_at_its_field(kind, field, victims):
             image[where + 7] = 0x42
         return where
 
-    with planted(in_record_of(kind, change), victims) as image:
-        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
-    assert "record-invalid" in found
+    assert "record-invalid" in codes_at(in_record_of(kind, change), victims)
 
 
 OUT_OF_REACH = [rule for kind in ("crypto_state", "file_info") for rule in record_rules.VALUE_RULES[kind]]
@@ -981,9 +987,7 @@ def test_extended_fields_fit_their_types(name, victims):
         image[where] ^= bits
         return place.value
 
-    with planted(in_record_of("inode", change), victims) as image:
-        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
-    assert "record-invalid" in found
+    assert "record-invalid" in codes_at(in_record_of("inode", change), victims)
 
 
 # Findings of a check in states that only snapshots keep, each reported once.
@@ -1006,14 +1010,7 @@ def kept_records(image, expected, kind):
 
 def in_kept(kind, change):
     """Return a fault in a record that only snapshots keep."""
-
-    def apply(image, expected):
-        start, place = kept_records(image, expected, kind)[-1]
-        where = change(image, place)
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return where
-
-    return Fault("kept", "", "", "", apply, "snapshots")
+    return fault_of(altered(lambda image, expected: kept_records(image, expected, kind)[-1], change), "snapshots")
 
 
 def _strange_pad(image, place):
@@ -1066,11 +1063,8 @@ def test_finding_of_a_comparison_names_the_snapshot(victims):
 @pytest.mark.parametrize("field", ["num_files", "num_directories", "role", "incompatible_features"])
 def test_superblock_of_a_snapshot_is_compared_with_its_records(field, victims):
     """Counts, role and the rule of names in the snapshot's copy."""
-    where = at.region("snapshot-superblock")
-    fault = Fault("copy", "", "", "", changed(where, getattr(APFS_SUPERBLOCK, field)), "snapshots")
-    with planted(fault, victims) as image:
-        found = findings(image.path)
-    assert image.where in {item.image_offset for item in found}
+    change = changed(at.region("snapshot-superblock"), getattr(APFS_SUPERBLOCK, field))
+    assert codes_at(fault_of(change, "snapshots"), victims)
 
 
 def _name_record(image, expected):
@@ -1092,13 +1086,11 @@ def _name_record(image, expected):
 def test_name_of_a_snapshot_is_that_of_its_metadata(plus, message, victims):
     """A snapshot with two names, or a name under another key, is not clean, according to apfsck as well."""
 
-    def apply(image, expected):
-        start, key = _name_record(image, expected)
+    def change(image, key):
         image[key + plus] ^= 1
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return start
+        return key
 
-    with planted(Fault("name", "", "", "", apply, "snapshots"), victims) as image:
+    with planted(fault_of(altered(_name_record, change), "snapshots"), victims) as image:
         found = [item for item in findings(image.path) if item.code == "snapshot-differs"]
     assert message in {item.message for item in found}
     assert {item.image_offset // BLOCK_BYTES for item in found} == {image.where // BLOCK_BYTES}
@@ -1149,17 +1141,15 @@ VOLUME_CASES = [
 
 
 def change_volume(place, field):
-    def apply(image, expected):
-        start = place(image, expected)
+    def change(image, start):
         where, value = start + field.offset, VOLUME_VALUES.get(str(field))
         if value is None:
             image[where + field.scalar.itemsize - 1 if field.scalar.itemsize < 8 else where + 4] ^= 0x40
         else:
             image[where : where + len(value)] = value
-        at.fix_checksum(image, start, BLOCK_BYTES)
         return where
 
-    return apply
+    return altered(place, change)
 
 
 @for_each("view", VIEWS)
@@ -1177,16 +1167,6 @@ def test_strange_values_in_a_seal_are_found_at_their_fields(victims):
     seal = at.region("integrity-metadata")
     fields = [rule.field for rule in objects.make_seal_rules(1) if str(rule.field) != "hdr.xid"]
     assert missed({("seal-broken", str(each)): change_volume(seal, each) for each in fields}, victims, "sealed") == []
-
-
-def history(change):
-    def apply(image, expected):
-        start = at.region("volume-superblock")(image, expected)
-        where = change(image, start)
-        at.fix_checksum(image, start, BLOCK_BYTES)
-        return where
-
-    return apply
 
 
 ENTRY = VOLUME.modified_by.id.strides[0]
@@ -1209,16 +1189,13 @@ def test_volumes_have_a_name_a_maker_and_programs_in_order(name, victims):
         image[where] = value
         return where
 
-    with planted(Fault(name, "", "", "", history(change), "victim"), victims) as image:
-        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
-    assert found == {"superblock-differs"}
+    assert codes_at(fault_of(altered(at.region("volume-superblock"), change)), victims) == {"superblock-differs"}
 
 
 @pytest.mark.parametrize("name", ["volume-oid", "volume-checksum"])
 def test_what_stands_in_for_a_lost_volume_is_no_fault_of_its_own(name, victims):
     """An older copy that a search found is a consequence of the unreadable superblock."""
-    fault = next(fault for fault in FAULTS if fault.name == name)
-    with planted(fault, victims) as image:
+    with planted(BY_NAME[name], victims) as image:
         found = check(image.path, password=PASSWORD)
     told = [item for part in (found, *found.volumes) for item in part.findings]
     assert [item for item in told if item.code == "tree-rebuilt"]

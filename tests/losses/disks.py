@@ -32,6 +32,7 @@ from fixtures.corestorage import PhysicalVolumePlan, physical_volume
 from fixtures.hfsplus.plan import Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
+from fixtures.partitions import APFS_TYPE, HFS_PLUS_TYPE, apm_driver, apm_entry, gpt_entry, gpt_header, mbr_sector
 from fixtures.wrappers import (
     apple_single,
     disc,
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
 SECTOR: Final = 512
 MARK_BYTES: Final = 16
 PASSWORD: Final = "fixture"  # noqa: S105
-HFS_PLUS_TYPE: Final = uuid.UUID("48465300-0000-11AA-AA11-00306543ECAC").bytes_le
-APFS_TYPE: Final = uuid.UUID("7C3457EF-0000-11AA-AA11-00306543ECAC").bytes_le
 SMALL: Final = {
     "block_size": 512, "total_blocks": 300, "root": folders(2, 4, 3000), "attributes": None,
     "catalog": Tree(512), "extents_overflow": Tree(512),
@@ -95,42 +94,18 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Base:
-    """A sound disk in its files.
+    """A sound disk in its files."""
 
-    Attributes
-    ----------
-    name : str
-        For the figures.
-    files : dict of str to bytes
-        The files that are changed, by name.
-    parts : tuple of Part
-        Structures of these.
-    disk : bytes
-        The disk inside.
-    path : str
-        The file or folder that is opened.
-    mend : callable
-        Corrects the checksums of changed files.
-    pack : callable
-        Makes the files to write from the changed ones.
-    options : dict
-        Options for reading the image.
-    peer : str
-        What `qemu-img` calls the format, where it reads it.
-    is_map : bool
-        Whether the changed structures are in the disk, not in its container.
-    """
-
-    name: str
-    files: dict[str, bytes]
-    parts: tuple[Part, ...]
-    disk: bytes
-    path: str = "disk.img"
-    mend: Callable[[Files], None] = lambda _: None
-    pack: Callable[[Files], Files] = lambda files: files
-    options: dict[str, Any] = field(default_factory=dict)
-    peer: str = ""
-    is_map: bool = False
+    name: str  # for the figures
+    files: dict[str, bytes]  # the files that are changed, by name
+    parts: tuple[Part, ...]  # structures of these
+    disk: bytes  # the disk inside
+    path: str = "disk.img"  # the file or folder that is opened
+    mend: Callable[[Files], None] = lambda _: None  # corrects the checksums of changed files
+    pack: Callable[[Files], Files] = lambda files: files  # makes the files to write from the changed ones
+    options: dict[str, Any] = field(default_factory=dict)  # options for reading the image
+    peer: str = ""  # what `qemu-img` calls the format, where it reads it
+    is_map: bool = False  # whether the changed structures are in the disk, not in its container
 
 
 class Known(NamedTuple):
@@ -234,16 +209,6 @@ def words(kind: str, at: int, widths: str, file: str = "disk.img") -> Part:
 # Maps
 
 
-def mbr_entry(kind: int, first: int, count: int) -> bytes:
-    """Write a partition record."""
-    return struct.pack("<B3sB3sII", 0, b"\xfe\xff\xff", kind, b"\xfe\xff\xff", first, count)
-
-
-def mbr_sector(*rows: bytes) -> bytes:
-    """Write a boot record."""
-    return bytes(446) + b"".join(rows).ljust(64, b"\0") + b"\x55\xaa"
-
-
 class Placed(NamedTuple):
     """Contiguous volumes: the disk up to their end, and the first and last sector of each."""
 
@@ -263,29 +228,26 @@ def placed(volumes: Iterable[bytes], first: int, sector: int, align: int = 4096)
     return Placed(disk, sectors)
 
 
-def gpt(volumes: list[tuple[bytes, bytes]], sector: int = 512, *, hybrid: bool = False) -> bytes:
+def gpt(volumes: list[tuple[bytes, uuid.UUID]], sector: int = 512, *, hybrid: bool = False) -> bytes:
     """Write a disk with a GUID partition table and its backup; each volume comes with its partition type."""
     count = 16
     array_bytes = -(-count * 128 // sector) * sector
     disk, sectors = placed((volume for volume, _ in volumes), -(-(2 * sector + array_bytes) // 4096) * 4096, sector)
     array = b"".join(
-        struct.pack("<16s16sQQQ72s", kind, uuid.UUID(int=turn + 1).bytes_le, *sectors[turn], 0, b"p\0")
-        for turn, (_, kind) in enumerate(volumes)
-    ).ljust(count * 128, b"\0")  # fmt: skip
+        gpt_entry(kind, uuid.UUID(int=turn + 1), *sectors[turn], "p") for turn, (_, kind) in enumerate(volumes)
+    ).ljust(count * 128, b"\0")
     disk += array.ljust(array_bytes, b"\0") + bytes(sector)
     last = len(disk) // sector - 1
     back = last - array_bytes // sector
     usable = 2 + array_bytes // sector, back - 1
     for lba, other, table in ((1, last, 2), (last, 1, back)):
-        head = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, lba, other, *usable,
-                           uuid.UUID(int=99).bytes_le, table, count, 128, 0)  # fmt: skip
-        disk[lba * sector : lba * sector + 92] = head
+        disk[lba * sector : lba * sector + 92] = gpt_header(
+            array, (lba, other, table), usable, disk_id=uuid.UUID(int=99)
+        )
         disk[table * sector : table * sector + len(array)] = array
-    rows = [mbr_entry(0xEE, 1, sectors[0][0] - 1 if hybrid else last)]
-    rows += [mbr_entry(0xAF, first, end - first + 1) for first, end in sectors[:3]] if hybrid else []
+    rows = [(0xEE, 1, sectors[0][0] - 1 if hybrid else last)]
+    rows += [(0xAF, first, end - first + 1) for first, end in sectors[:3]] if hybrid else []
     disk[:512] = mbr_sector(*rows)
-    files = {"disk.img": disk}
-    mend_gpt(files, sector)
     return bytes(disk)
 
 
@@ -311,9 +273,9 @@ def apm(volumes: list[tuple[bytes, bytes]], block: int = 512) -> bytes:
     rows = [(1, first // block - 1, b"Apple", b"Apple_partition_map")]
     rows += [(low, high - low + 1, b"p", kind) for (low, high), (_, kind) in zip(sectors, volumes, strict=True)]
     rows.append((sectors[-1][1] + 1, len(disk) // block - sectors[-1][1] - 1, b"", b"Apple_Free"))
-    disk[:8] = struct.pack(">2sHI", b"ER", block, len(disk) // block)
+    disk[:8] = apm_driver(block, len(disk) // block)
     for rank, (start, count, name, kind) in enumerate(rows, 1):
-        row = struct.pack(">2sHIII32s32sIII", b"PM", 0, len(rows), start, count, name, kind, 0, count, 0x33)
+        row = apm_entry(name, kind, start, count, len(rows))
         disk[rank * block : rank * block + len(row)] = row
     return bytes(disk)
 
@@ -321,7 +283,7 @@ def apm(volumes: list[tuple[bytes, bytes]], block: int = 512) -> bytes:
 def mbr(volumes: list[bytes], first: int = 63 * 512) -> bytes:
     """Write a disk with a boot record."""
     disk, sectors = placed(volumes, first, 512, 512)
-    disk[:512] = mbr_sector(*(mbr_entry(0xAF, low, high - low + 1) for low, high in sectors))
+    disk[:512] = mbr_sector(*((0xAF, low, high - low + 1) for low, high in sectors))
     return bytes(disk)
 
 
@@ -329,18 +291,18 @@ def mbr_extended(volumes: list[bytes]) -> tuple[bytes, list[int]]:
     """Write a disk with a primary partition and logical ones; return the disk and the addresses of their records."""
     first, *others = volumes
     disk = bytearray(63 * 512) + first + bytes(-len(first) % 512)
-    rows = [mbr_entry(0xAF, 63, len(disk) // 512 - 63)]
+    rows = [(0xAF, 63, len(disk) // 512 - 63)]
     chain, links = len(disk) // 512, []
     for volume in others:
         links.append(len(disk) // 512)
         disk += bytes(512) + volume + bytes(-len(volume) % 512)
     for turn, at in enumerate(links):
         end = links[turn + 1] if turn + 1 < len(links) else len(disk) // 512
-        inner = [mbr_entry(0xAF, 1, end - at - 1)]
+        inner = [(0xAF, 1, end - at - 1)]
         if turn + 1 < len(links):
-            inner.append(mbr_entry(5, end - chain, len(disk) // 512 - end))
+            inner.append((5, end - chain, len(disk) // 512 - end))
         disk[at * 512 : at * 512 + 512] = mbr_sector(*inner)
-    rows.append(mbr_entry(5, chain, len(disk) // 512 - chain))
+    rows.append((5, chain, len(disk) // 512 - chain))
     disk[:512] = mbr_sector(*rows)
     return bytes(disk), [at * 512 for at in links]
 
@@ -396,7 +358,7 @@ def map_bases() -> list[Base]:
     # A Core Storage partition is only named.
     start = 63 + -(-len(first) // 512)
     locked = bytes(physical_volume(PhysicalVolumePlan(has_bitmap=True), 1 << 18))
-    rows = mbr_entry(0xAF, 63, start - 63), mbr_entry(0xAC, start, len(locked) // 512)
+    rows = (0xAF, 63, start - 63), (0xAC, start, len(locked) // 512)
     disk = mbr_sector(*rows) + bytes(62 * 512) + first + bytes(-len(first) % 512) + locked
     used = [at for at in range(start * 512, len(disk), 64) if any(disk[at : at + 64])]
     found.append(_map("core-storage", disk, [*mbr_parts(0), *(words("label", at, "<IIQQIIQQIIQ") for at in used)]))
@@ -433,12 +395,14 @@ def _map(name: str, disk: bytes, parts: list[Part], mend: Callable[[Files], None
 # Containers
 
 
-def container_bases() -> list[Base]:
-    """Write the small disk, and one with APFS, in every container format."""
+def container_bases(*, with_apfs: bool = True) -> list[Base]:
+    """Write the small disk of HFS+, and one with APFS, in every container format."""
     two = mbr([hfs_plus("First"), hfs_plus("Second", hfsx=True)])
     two += bytes(-len(two) % 4096)
-    third = apfs("Third")
-    found = [*_images(two), *_images(third, "-apfs"), *_foreign(two), *_foreign(third, "-apfs")]
+    found = [*_images(two), *_foreign(two)]
+    if with_apfs:
+        third = apfs("Third")
+        found += [*_images(third, "-apfs"), *_foreign(third, "-apfs")]
     return [each for each in found if each.parts]
 
 

@@ -56,12 +56,14 @@ def test_nothing_is_lost_in_silence(judged):
     assert [(item.image, item.number, item.damages) for item in silent] == []
 
 
+@pytest.mark.full
 def test_every_scan_ends_as_it_should(judged):
     """Each scan ends with a result or with an error of the package."""
     failures = [reading.failure for item in judged for reading in (item.plain, item.swept)]
     assert set(failures) == {""}
 
 
+@pytest.mark.full
 def test_damage_is_done_and_costs_something(judged):
     """Guards the other tests: every kind of damage is drawn, entries are lost, and a sweep finds more of them."""
     assert {done.kind for item in judged for done in item.damages} == set(KINDS)

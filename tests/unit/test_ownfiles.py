@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,8 +14,12 @@ from fixtures.hfsplus.writer import render
 from layoutscope import ownfiles
 from layoutscope.api.outputs import open_output
 from layoutscope.errors import OutputError, UsageError
+from tests.cases import for_each
+from tests.docs.imports import PACKAGE, read_modules
 
-PACKAGE = Path(ownfiles.__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ALWAYS = {"unlink", "rmtree", "rmdir", "removedirs", "renames", "hardlink_to", "symlink_to"}
 OF_MODULES = ALWAYS | {
     "replace",
@@ -36,12 +40,12 @@ EXCEPTIONS = {
 }
 
 
-def calls_in(source: str) -> list[str]:
+def calls_in(tree: ast.Module) -> list[str]:
     """List the calls with which a module may delete or replace files.
 
     A string's ``replace`` has two arguments, that of dataclasses keywords or a name of its own, lists alone ``remove``.
     """
-    tree, found = ast.parse(source), []
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
             found += [f"from {node.module} import {each.name}" for each in node.names if each.name in OF_MODULES]
@@ -68,10 +72,10 @@ WRITERS = {
 }
 
 
-def writers_in(source: str) -> list[str]:
+def writers_in(tree: ast.Module) -> list[str]:
     """List the calls with which a module may write into an existing file."""
     found = []
-    for node in (each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Call)):
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Call)):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         words = [each for part in (*node.args, *(word.value for word in node.keywords)) for each in ast.walk(part)]
         modes = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
@@ -84,26 +88,16 @@ def writers_in(source: str) -> list[str]:
     return found
 
 
-def test_nothing_else_writes_into_files_that_are_there():
-    """Files are only opened as new ones for writing, except for listed reasons."""
+@for_each("find, wanted", [(writers_in, WRITERS), (calls_in, EXCEPTIONS)])
+def test_one_module_writes_deletes_and_replaces(find, wanted):
+    """Nothing else in the package changes, removes or renames a file that is there, except for listed reasons."""
     found = {
-        f"{path.relative_to(PACKAGE).as_posix()}: {call}"
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "ownfiles.py" and "_generated" not in path.parts
-        for call in writers_in(path.read_text("utf-8"))
+        f"{module.path.relative_to(PACKAGE).as_posix()}: {call}"
+        for module in read_modules().values()
+        if module.name != "layoutscope.ownfiles"
+        for call in find(module.tree)
     }
-    assert found == set(WRITERS)
-
-
-def test_one_module_deletes_and_replaces():
-    """Nothing else in the package removes, renames or truncates a file, except for listed reasons."""
-    found = {
-        f"{path.relative_to(PACKAGE).as_posix()}: {call}"
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "ownfiles.py" and "_generated" not in path.parts
-        for call in calls_in(path.read_text("utf-8"))
-    }
-    assert found == set(EXCEPTIONS)
+    assert found == set(wanted)
 
 
 WRITING = """
@@ -121,16 +115,16 @@ HARMLESS = """
 """
 
 
-def calls_of(text: str) -> list[str]:
+def calls_of(text: str) -> list[ast.Module]:
     """Split an example into its calls."""
-    return [call.strip() for line in text.strip().splitlines() for call in line.split(";")]
+    return [ast.parse(call.strip()) for line in text.strip().splitlines() for call in line.split(";")]
 
 
 def test_each_such_call_is_found():
     """Each would make a test above fail; strings, dataclasses, lists and times are not files."""
-    assert [call for call in calls_of(WRITING) if not writers_in(call)] == []
-    assert [call for call in calls_of(DELETING) if not calls_in(call)] == []
-    assert [call for call in calls_of(HARMLESS) if calls_in(call)] == []
+    assert [ast.unparse(call) for call in calls_of(WRITING) if not writers_in(call)] == []
+    assert [ast.unparse(call) for call in calls_of(DELETING) if not calls_in(call)] == []
+    assert [ast.unparse(call) for call in calls_of(HARMLESS) if calls_in(call)] == []
 
 
 def put(path: Path, text: str = "mine") -> None:

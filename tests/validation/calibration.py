@@ -50,17 +50,7 @@ BEFORE: Final = {
 
 
 def curve_error(drive: DriveProfile, tracks: Tracks, curve: SeekCurve) -> float:
-    """Return the error of a measured curve of overhead and seeks: root mean square over distances.
-
-    Parameters
-    ----------
-    drive : DriveProfile
-        The drive.
-    tracks : Tracks
-        What was fitted to its reads.
-    curve : SeekCurve
-        The same of its seeks.
-    """
+    """Return the error of a measured curve of overhead and seeks: root mean square over distances."""
     surface = build_surface(drive, 0, drive.capacity_bytes // SECTOR_BYTES - 1)
     random = np.random.default_rng(3)
     grid = np.linspace(0, drive.capacity_bytes, 20_001)
@@ -77,17 +67,7 @@ def curve_error(drive: DriveProfile, tracks: Tracks, curve: SeekCurve) -> float:
 
 
 def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
-    """Measure one of the drives, and return its errors.
-
-    Parameters
-    ----------
-    witness : Witness
-        Has the walks.
-    name : str
-        The drive.
-    jitter_ms : float
-        By how much reads come late.
-    """
+    """Measure one of the drives, whose reads come late by some milliseconds, and return its errors."""
     drive = load_profile(name.split(maxsplit=1)[0])
     if name == KEEPING:
         drive = drive.with_figures(on_arrival="track")

@@ -324,15 +324,7 @@ def left_out(witness: Witness) -> list[dict[str, Any]]:
 
 
 def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) -> list[dict[str, Any]]:
-    """Predict workloads on one of DiskSim's drives, buffer off or on, without using that drive's own errors.
-
-    Parameters
-    ----------
-    witness : Witness
-        DiskSim's results.
-    drive, geometry, setting : str
-        The drive, the level of detail of its data, and the buffer.
-    """
+    """Predict workloads on one of DiskSim's drives, buffer off or on, without using that drive's own errors."""
     profile = LESS[geometry](load_profile(drive)).with_cache("off" if setting == "off" else "own")
     unknown = uncertain(profile, UNSAID, left_out=drive)
     found = []

@@ -45,17 +45,7 @@ def has_temporary_names(number: int) -> bool:
 
 
 def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Placement]:
-    """Return one drawn volume: its files in creation order, and their placement.
-
-    Parameters
-    ----------
-    filesystem : str
-        ``hfsplus`` or ``apfs``.
-    number : int
-        Which draw.
-    files : FileSet
-        What is known of the files.
-    """
+    """Return a draw of what is unknown of a volume: its files in creation order, and their placement."""
     chosen = {name: values[number] for name, values in draws().items()}
     made = replace(files, order=str(chosen["creation"]))
     fill, is_next_fit = float(chosen["fill"]), str(chosen["allocator"]) == "next-fit"

@@ -53,39 +53,21 @@ COPY_SET: Final = FileSet(files=160_000, smallest_bytes=8 * 1024, largest_bytes=
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement and its prediction.
+    """One measurement and its prediction."""
 
-    Attributes
-    ----------
-    work : str
-        What was done.
-    filesystem : str
-        ``HFS+`` or ``APFS``, or their ratio.
-    measured : str
-        As it was published.
-    low, high : float
-        The same as a range.
-    predicted, predicted_low, predicted_high : float
-        The prediction and its interval.
-    unit : str
-        ``s``, ``x`` or ``MB/s``.
-    made_on : str
-        Plan or image, and drive.
-    remark : str
-        What the prediction leaves out.
-    """
-
-    work: str
-    filesystem: str
-    measured: str
+    work: str  # what was done
+    filesystem: str  # ``HFS+`` or ``APFS``, or their ratio
+    measured: str  # as it was published
+    # low, high: the same as a range
     low: float
     high: float
+    # predicted, predicted_low, predicted_high: the prediction and its interval
     predicted: float
     predicted_low: float
     predicted_high: float
-    unit: str
-    made_on: str
-    remark: str = ""
+    unit: str  # ``s``, ``x`` or ``MB/s``
+    made_on: str  # plan or image, and drive
+    remark: str = ""  # what the prediction leaves out
 
     @property
     def verdict(self) -> str:

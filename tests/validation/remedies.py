@@ -118,37 +118,19 @@ for path in open(sys.argv[1], "rb").read().split(b"\\0")[:-1]:
 
 @dataclass(frozen=True)
 class Proof:
-    """How a remedy is carried out.
+    """How a remedy is carried out."""
 
-    Attributes
-    ----------
-    remedy : str
-        Its name in a plan; `{other}` stands for the other file system.
-    order : str
-        The work: as of :data:`layoutscope.walk.ORDERS`.
-    does : str
-        The action, in a few words.
-    record : callable
-        Records the cold reads after it; of a copy, too, the new volume's path.
-    """
-
-    remedy: str
-    order: str
-    does: str
+    remedy: str  # its name in a plan; `{other}` stands for the other file system
+    order: str  # the work: as of :data:`layoutscope.walk.ORDERS`
+    does: str  # the action, in a few words
+    # records the cold reads after it; of a copy, too, the new volume's path
     record: Callable[[Aged], tuple[AccessTrace, Path | None]]
 
 
 class Lab:
-    """Real drivers on demand.
+    """Real drivers on demand."""
 
-    Parameters
-    ----------
-    run : callable
-        Runs the lab with some arguments.
-    scratch : Path
-        For images, lists and programs; not below ``/dev``, which the guest does not see.
-    """
-
+    # The folder has images, lists and programs. It is not below /dev, which the guest does not see.
     def __init__(self, run: Callable[..., object], scratch: Path) -> None:
         self._run, self.scratch = run, scratch
 

@@ -68,19 +68,7 @@ class Fuzzer:
     def run(self, kernel: str, seconds: float, seed: int) -> int:
         """Run a target for some time, corpus first; return the number of inputs tried.
 
-        Parameters
-        ----------
-        kernel : str
-            Its name.
-        seconds : float
-            How long.
-        seed : int
-            Of the random numbers.
-
-        Raises
-        ------
-        subprocess.CalledProcessError
-            If a sanitizer found something; the input is kept beside the program.
+        Raises CalledProcessError if a sanitizer found something; the input is kept beside the program.
         """
         folder = self.program.parent
         around = {**os.environ, "KERNEL": kernel}
@@ -115,10 +103,7 @@ def _has_fuzzer(clang: str, folder: Path) -> bool:
 def build(folder: Path) -> Fuzzer:
     """Compile kernels and targets with sanitizers.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no compiler.
+    Raises FileNotFoundError if there is no compiler.
     """
     clang = shutil.which("clang")
     if clang and not _has_fuzzer(clang, folder):

@@ -30,20 +30,9 @@ Records = list[tuple[bytes, bytes]]
 
 
 def node(oid: int, records: Records, *, level: int = 0, root: tuple[int, int] | None = None, xid: int = 7) -> bytes:
-    """Lay out a physical node of an object map with entries of fixed size.
+    """Lay out a physical node of an object map with entries of fixed size; its number `oid` is its block.
 
-    Parameters
-    ----------
-    oid : int
-        Its number, which is its block.
-    records : list of (bytes, bytes)
-        Keys of 16 bytes, values of 16, or of 8 in an index node.
-    level : int
-        0 at the leaf.
-    root : (int, int), optional
-        Of a root: how many keys and nodes it counts.
-    xid : int
-        Its transaction.
+    Keys have 16 bytes, values 16, or 8 in an index node; `root` is how many keys and nodes a root counts.
     """
     flags = FIXED | (ROOT if root else 0) | (0 if level else LEAF)
     table, keys, values = b"", b"", b""
@@ -61,17 +50,7 @@ def node(oid: int, records: Records, *, level: int = 0, root: tuple[int, int] | 
 
 
 def record_root(oid: int, subtype: int, records: Records) -> bytes:
-    """Lay out a tree of one physical node, root and leaf, whose entries say their lengths.
-
-    Parameters
-    ----------
-    oid : int
-        Its number, which is its block.
-    subtype : int
-        Object type of the contents.
-    records : list of (bytes, bytes)
-        Keys and values of any lengths.
-    """
+    """Lay out a tree of one physical node, root and leaf, whose entries say their lengths."""
     longest = [max((len(side) for side in sides), default=0) for sides in zip(*records, strict=True)] or [0, 0]
     return record_node(oid, subtype, records, info=(*longest, len(records), 1))
 

@@ -8,6 +8,7 @@ import lzma
 import os
 import re
 import tempfile
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutscope.errors import ImageError, LayoutscopeError
-from layoutscope.image import cache, open_image
+from layoutscope.image import cache as image_cache
+from layoutscope.image import open_image
 from layoutscope.image.cache import cut_into_blocks
 from layoutscope.progress import reporting
 from layoutscope.zstd import zstd
@@ -34,6 +36,12 @@ COMPRESS = {
 }
 
 
+@cache
+def packed_image(way: str) -> bytes:
+    """Compress the image, once for all tests."""
+    return COMPRESS[way](IMAGE)
+
+
 @pytest.fixture(params=list(COMPRESS))
 def way(request):
     return request.param
@@ -45,7 +53,7 @@ def test_a_compressed_image_reads_as_the_image(tmp_path, way):
     Concatenated frames, members and streams, as parallel compressors write them, are joined.
     """
     path, pack = tmp_path / "disk.img", COMPRESS[way]
-    for packed in (pack(IMAGE), b"".join(pack(IMAGE[at : at + MIB]) for at in range(0, len(IMAGE), MIB))):
+    for packed in (packed_image(way), b"".join(pack(IMAGE[at : at + MIB]) for at in range(0, len(IMAGE), MIB))):
         path.write_bytes(packed)
         with open_image(path) as source:
             assert source.size_bytes == len(IMAGE)
@@ -77,7 +85,7 @@ def test_a_skippable_frame_may_come_anywhere(tmp_path, place):
 def test_a_file_that_breaks_off_is_an_error(tmp_path, way, cut):
     """A truncated file is not a smaller image: every compression format detects it."""
     path = tmp_path / "disk"
-    packed = COMPRESS[way](IMAGE)
+    packed = packed_image(way)
     path.write_bytes(packed[:cut] if cut < 0 or cut > 20 else packed[: len(packed) - cut])
     with pytest.raises(ImageError, match=f"damaged {way} data"):
         open_image(path)
@@ -99,7 +107,7 @@ def test_the_temporary_file_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
     path = tmp_path / "disk.zst"
-    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    path.write_bytes(packed_image("zstd"))
     with open_image(path) as source:
         assert list((tmp_path / "scratch").iterdir()) == []
         assert source.read(MIB, 4) == NOISE[:4]
@@ -108,7 +116,7 @@ def test_the_temporary_file_is_gone(tmp_path, monkeypatch):
 def test_the_cache_is_used_the_second_time(tmp_path):
     """With a cache folder, the image is decompressed once, and again only if the file changes."""
     path, calls = tmp_path / "disk.zst", []
-    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    path.write_bytes(packed_image("zstd"))
 
     def size() -> int:
         with reporting(calls.append), open_image(path, cache_dir=tmp_path / "cache") as source:
@@ -124,7 +132,7 @@ def test_the_cache_is_used_the_second_time(tmp_path):
 def test_a_failed_decompression_leaves_nothing_in_the_cache(tmp_path):
     """A damaged file leaves no partial image that a later run could mistake for a whole one."""
     path = tmp_path / "disk.zst"
-    path.write_bytes(COMPRESS["zstd"](IMAGE)[:-100])
+    path.write_bytes(packed_image("zstd")[:-100])
     with pytest.raises(ImageError):
         open_image(path, cache_dir=tmp_path / "cache")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["CACHEDIR.TAG"]
@@ -133,7 +141,7 @@ def test_a_failed_decompression_leaves_nothing_in_the_cache(tmp_path):
 def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
     """Progress counts compressed bytes, never falls, and ends at the file's size."""
     path, steps = tmp_path / "disk", []
-    path.write_bytes(COMPRESS[way](IMAGE))
+    path.write_bytes(packed_image(way))
     with reporting(lambda step: steps.append((step.done, step.total)) if step.phase == "decompressing" else None):
         open_image(path).close()
     assert steps == sorted(steps)
@@ -153,7 +161,7 @@ def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
 )  # fmt: skip
 def test_what_is_not_decompressed(tmp_path, monkeypatch, packed, limits, words):
     for name, value in limits.items():
-        monkeypatch.setattr(cache, name, value)
+        monkeypatch.setattr(image_cache, name, value)
     (tmp_path / "disk").write_bytes(packed)
     with pytest.raises(ImageError, match=words):
         open_image(tmp_path / "disk")
@@ -162,7 +170,7 @@ def test_what_is_not_decompressed(tmp_path, monkeypatch, packed, limits, words):
 def test_without_a_folder_to_decompress_into_the_way_out_is_named(tmp_path, monkeypatch):
     """In a container without writable folders, the message does not blame the output."""
     path = tmp_path / "disk.zst"
-    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    path.write_bytes(packed_image("zstd"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_get_default_tempdir", no_folder)
     with pytest.raises(ImageError, match=r"is compressed, and no folder .* with cache_dir or TMPDIR"):
@@ -176,7 +184,7 @@ def no_folder(*_words) -> str:
 
 def test_a_compressed_split_image_is_joined_first(tmp_path):
     """Parts of a compressed image form one stream."""
-    packed = COMPRESS["zstd"](IMAGE)
+    packed = packed_image("zstd")
     half = (len(packed) + 1) // 2
     (tmp_path / "disk.zst.001").write_bytes(packed[:half])
     (tmp_path / "disk.zst.002").write_bytes(packed[half:])
@@ -209,7 +217,7 @@ def test_damaged_files_end_in_one_error(tmp_path_factory, data):
 def test_damage_is_told_in_words_of_ours(tmp_path, way):
     """The message has the position in the file, but not the library's own words or numbers."""
     path = tmp_path / "disk"
-    packed = bytearray(COMPRESS[way](IMAGE))
+    packed = bytearray(packed_image(way))
     del packed[len(packed) // 2 : len(packed) // 2 + 4096]
     path.write_bytes(packed)
     with pytest.raises(ImageError) as error:

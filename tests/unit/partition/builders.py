@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import uuid
-import zlib
 
-from construct import (
-    Array,
-    Bytes,
-    Const,
-    Int8ub,
-    Int16ub,
-    Int16ul,
-    Int32ub,
-    Int32ul,
-    Int64ul,
-    Padded,
-    PaddedString,
-    Struct,
-)
+from construct import Bytes, Const, Int8ub, Int16ub, Int32ub, PaddedString, Struct
 
+from fixtures import partitions
 from layoutscope.image import MemorySource
 from layoutscope.partition import find_volumes
 
@@ -28,47 +15,8 @@ APFS = "7C3457EF-0000-11AA-AA11-00306543ECAC"
 CORE_STORAGE = "53746F72-6167-11AA-AA11-00306543ECAC"
 LINUX = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
 
-GPT_HEADER = Struct(
-    "signature" / Const(b"EFI PART"),
-    "revision" / Const(0x00010000, Int32ul),
-    "header_size" / Int32ul,
-    "header_crc" / Int32ul,
-    "reserved" / Const(0, Int32ul),
-    "my_lba" / Int64ul,
-    "alternate_lba" / Int64ul,
-    "first_usable" / Int64ul,
-    "last_usable" / Int64ul,
-    "disk_guid" / Bytes(16),
-    "entries_lba" / Int64ul,
-    "num_entries" / Int32ul,
-    "entry_size" / Int32ul,
-    "entries_crc" / Int32ul,
-)
-GPT_ENTRY = Struct(
-    "type" / Bytes(16),
-    "unique" / Bytes(16),
-    "first" / Int64ul,
-    "last" / Int64ul,
-    "attributes" / Int64ul,
-    "name" / PaddedString(72, "utf-16-le"),
-)
-MBR_ENTRY = Struct(
-    "boot" / Int8ub, "chs1" / Bytes(3), "type" / Int8ub, "chs2" / Bytes(3), "first" / Int32ul, "count" / Int32ul
-)
-MBR = Struct("code" / Padded(446, Bytes(0)), "entries" / Array(4, MBR_ENTRY), "signature" / Const(0xAA55, Int16ul))
-BLOCK0 = Struct("signature" / Const(b"ER"), "block_size" / Int16ub, "count" / Int32ub, "rest" / Padded(504, Bytes(0)))
-APM_ENTRY = Struct(
-    "signature" / Const(b"PM"),
-    "pad" / Const(0, Int16ub),
-    "map_count" / Int32ub,
-    "start" / Int32ub,
-    "count" / Int32ub,
-    "name" / PaddedString(32, "ascii"),
-    "type" / PaddedString(32, "ascii"),
-    "data_start" / Int32ub,
-    "data_count" / Int32ub,
-    "status" / Int32ub,
-)
+mbr = partitions.mbr_sector
+
 MDB = Struct(
     "signature" / Const(b"BD"),
     "dates" / Bytes(8),
@@ -123,25 +71,16 @@ def apfs(disk: Disk, place: int) -> Disk:
     return disk.put(place + 32, b"NXSB")
 
 
-def gpt_entry(kind: str, first: int, last: int, name: str = "") -> dict[str, object]:
-    """Describe a partition by its type and sectors."""
-    unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}{first}").bytes_le
-    return {
-        "type": uuid.UUID(kind).bytes_le,
-        "unique": unique,
-        "first": first,
-        "last": last,
-        "attributes": 0,
-        "name": name,
-    }
+def gpt_entry(kind: str, first: int, last: int, name: str = "") -> bytes:
+    """Return the entry of a partition by its type and sectors."""
+    return partitions.gpt_entry(uuid.UUID(kind), uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}{first}"), first, last, name)
 
 
-def gpt_disk(size_bytes: int, entries: list[dict[str, object]], sector: int = 512, entry_size: int = 128) -> Disk:
+def gpt_disk(size_bytes: int, entries: list[bytes], sector: int = 512, entry_size: int = 128) -> Disk:
     """Write both copies of a GPT with 128 entries, without a protective MBR."""
     disk = Disk(size_bytes)
     last = size_bytes // sector - 1
-    array = b"".join(GPT_ENTRY.build(entry).ljust(entry_size, b"\0") for entry in entries)
-    array = array.ljust(128 * entry_size, b"\0")
+    array = b"".join(entry.ljust(entry_size, b"\0") for entry in entries).ljust(128 * entry_size, b"\0")
     sectors = -(-len(array) // sector)
     for lba, other, entries_lba in ((1, last, 2), (last, 1, last - sectors)):
         disk.put(lba * sector, gpt_header(array, lba, other, entries_lba, entry_size))
@@ -150,44 +89,17 @@ def gpt_disk(size_bytes: int, entries: list[dict[str, object]], sector: int = 51
 
 
 def gpt_header(array: bytes, lba: int, other: int, entries_lba: int, entry_size: int = 128) -> bytes:
-    """Build a header with correct checksums."""
-    fields = {
-        "header_size": 92,
-        "header_crc": 0,
-        "my_lba": lba,
-        "alternate_lba": other,
-        "first_usable": 34,
-        "last_usable": max(lba, other) - 34,
-        "disk_guid": bytes(range(16)),
-        "entries_lba": entries_lba,
-        "num_entries": len(array) // entry_size,
-        "entry_size": entry_size,
-        "entries_crc": zlib.crc32(array),
-    }
-    return GPT_HEADER.build(fields | {"header_crc": zlib.crc32(GPT_HEADER.build(fields))})
-
-
-def mbr(*entries: tuple[int, int, int]) -> bytes:
-    """Build a boot record from up to four (type, first sector, count)."""
-    slots = [*entries, *[(0, 0, 0)] * (4 - len(entries))]
-    return MBR.build(
-        {
-            "code": b"",
-            "entries": [
-                {"boot": 0, "chs1": bytes(3), "type": kind, "chs2": bytes(3), "first": first, "count": count}
-                for kind, first, count in slots
-            ],
-        }
-    )
+    """Return a header with correct checksums."""
+    return partitions.gpt_header(array, (lba, other, entries_lba), (34, max(lba, other) - 34), entry_size)
 
 
 def apm(disk: Disk, entries: list[tuple[str, str, int, int]], block: int = 512, declared: int | None = None) -> Disk:
     """Write a partition map from (name, type, first block, count); `declared` is block 0's size, 0 for no block 0."""
     if declared != 0:
-        disk.put(0, BLOCK0.build({"block_size": declared or block, "count": len(disk.data) // block, "rest": b""}))
+        disk.put(0, partitions.apm_driver(declared or block, len(disk.data) // block))
     for number, (name, kind, start, count) in enumerate(entries, 1):
-        fields = {"name": name, "type": kind, "start": start, "count": count, "map_count": len(entries)}
-        disk.put(number * block, APM_ENTRY.build(fields | {"data_start": 0, "data_count": count, "status": 0x33}))
+        row = partitions.apm_entry(name.encode(), kind.encode(), start, count, len(entries))
+        disk.put(number * block, row)
     return disk
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 
+import numpy as np
 import pytest
 
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource, open_image
 from layoutscope.image.source import Window
-from layoutscope.partition import choose, find_volumes
+from layoutscope.partition import choose, corestorage, find_volumes
 from layoutscope.partition.corestorage import (
     LogicalVolume,
     PhysicalVolume,
@@ -172,9 +174,13 @@ def test_what_is_named_of_a_group():
     assert count(bytes(len(sound))) == 0
 
 
-def test_damage_anywhere_is_no_other_error():
+def test_damage_anywhere_is_no_other_error(monkeypatch):
     """If any number of the header, label or descriptor is extreme, the refusal is still the same kind of error."""
-    sound = physical_volume(PhysicalVolumePlan())
+    # The same metadata are verified hundreds of times.
+    real = corestorage.crc32c
+    checksums = cache(lambda data, length: real(np.frombuffer(data, np.uint8).reshape(-1, length)))
+    monkeypatch.setattr(corestorage, "crc32c", lambda blocks: checksums(blocks.tobytes(), blocks.shape[1]))
+    sound = physical_volume(PhysicalVolumePlan(), 1 << 18)
     for at in (*range(88, 136, 2), *range(4096, 4096 + 240, 4), *range(4096 + 8192, 4096 + 8192 + 48, 4)):
         for value in (0, 0xFF):
             data = bytearray(sound)

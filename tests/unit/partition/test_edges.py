@@ -15,7 +15,6 @@ from layoutscope.partition import find_volumes
 from layoutscope.partition.search import find_volumes_in_gaps, report_missing_entry
 from tests.cases import for_each
 from tests.unit.partition.builders import (
-    GPT_ENTRY,
     HFS,
     LINUX,
     Disk,
@@ -72,7 +71,7 @@ def places(found) -> list[tuple[int, int]]:
 @for_each("count, told", [(1024, []), (1025, ["partition-limit"])])
 def test_at_most_1024_partitions_of_a_gpt_are_looked_at(count, told):
     """The entries have one sector each from sector 1,000 on, in 257 sectors after the header."""
-    array = b"".join(GPT_ENTRY.build(gpt_entry(LINUX, 1000 + n, 1000 + n)) for n in range(count))
+    array = b"".join(gpt_entry(LINUX, 1000 + n, 1000 + n) for n in range(count))
     disk = Disk(4 * MIB).put(512, gpt_header(array, 1, 8191, 2)).put(1024, array)
     disk.put(-512, gpt_header(array, 8191, 1, 7900)).put(7900 * 512, array)
     found = search(disk)
@@ -85,7 +84,7 @@ def gpt(entries, *, lba=2, backup=100, size=4 * MIB) -> Disk:
     return Disk(size).put(512, gpt_header(entries, 1, backup, lba)).put(lba * 512, entries[: size - lba * 512])
 
 
-ENTRIES = GPT_ENTRY.build(gpt_entry(LINUX, 100, 200)).ljust(16_384, b"\0")
+ENTRIES = gpt_entry(LINUX, 100, 200).ljust(16_384, b"\0")
 
 
 @for_each("disk, is_read, told", [

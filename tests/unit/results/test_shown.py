@@ -12,6 +12,8 @@ from rich.console import Console
 
 import layoutscope
 import layoutscope.results
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
 from layoutscope.fleet.query import views
 from layoutscope.report.json import result_document
 from layoutscope.report.text import print_result, printer
@@ -33,12 +35,14 @@ RESULTS = {
     "ForecastResult": lambda: layoutscope.forecast(IMAGE, cycles=2, drives=DRIVES, seeds=1),
     "QueryResult": lambda: layoutscope.query(IMAGE, "SELECT volume, count(*) AS nodes FROM nodes GROUP BY volume"),
     "ViewList": views,
-    "Verification": lambda: layoutscope.verify(IMAGE),
+    "Verification": lambda: layoutscope.verify("small.img"),
 }
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_results_show_what_the_command_line_prints(name):
+def test_results_show_what_the_command_line_prints(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(SCENARIOS["hard-links"], tmp_path / "small.img")
     if name == "QueryResult":
         pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     result = RESULTS[name]()

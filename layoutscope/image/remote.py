@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import queue
 import re
 import socket
 import ssl
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import chain
+from multiprocessing.pool import ThreadPool
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
@@ -100,11 +101,6 @@ class _Deadline:
         """Seconds until the deadline, negative after it."""
         return self._end - monotonic()
 
-    @property
-    def missed(self) -> str:
-        """Message about a server that misses the deadline."""
-        return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
-
 
 class WebFile:
     """A file on a web server."""
@@ -114,7 +110,7 @@ class WebFile:
         self.facts: dict[str, str] = {}
         self.size_bytes = -1
         self._read_header_settings = _read_header_settings()
-        self._idle: queue.SimpleQueue[tuple[tuple[str, str], http.client.HTTPConnection]] = queue.SimpleQueue()
+        self._idle: defaultdict[tuple[str, str], list[http.client.HTTPConnection]] = defaultdict(list)
         try:
             self._origin = self._target = _place(address)
         except ValueError as error:
@@ -129,45 +125,22 @@ class WebFile:
         stop = threading.Event()
         if len(ranges) <= 1:
             return [self._read(each, stop) for each in ranges]
-        wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
-        answers: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
-        for number in range(len(ranges)):
-            wanted.put(number)
 
-        def work() -> None:
-            while not stop.is_set():
-                try:
-                    number = wanted.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    answers.put((number, self._read(ranges[number], stop)))
-                except BaseException as error:
-                    # The reader of the answers would wait for this one forever. It may also take it late; until then,
-                    # the other threads would continue to query a server that has refused.
-                    answers.put((number, error))
-                    stop.set()
-                    if not isinstance(error, ImageError):
-                        raise
+        def read(number: int) -> tuple[int, bytes]:
+            return number, self._read(ranges[number], stop)
 
-        for _ in range(min(len(ranges), MAX_CONNECTIONS)):
-            # They are not joined after a failure or an interrupt: an attempt may take until its deadline.
-            threading.Thread(target=work, daemon=True).start()
-        found = [b""] * len(ranges)
-        try:
-            for _ in ranges:
-                number, data = answers.get()
-                if isinstance(data, BaseException):
-                    raise data
-                found[number] = data
-        finally:
-            stop.set()
-        return found
+        # Its threads are not joined after a failure or an interrupt: an attempt may take until its deadline.
+        with ThreadPool(min(len(ranges), MAX_CONNECTIONS)) as threads:
+            try:
+                found = dict(threads.imap_unordered(read, range(len(ranges))))
+            finally:
+                stop.set()
+        return [found[number] for number in range(len(ranges))]
 
     def close(self) -> None:
         """Close the connections."""
-        while not self._idle.empty():
-            self._idle.get()[1].close()
+        for connection in chain.from_iterable(self._idle.values()):
+            connection.close()
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:
         """Read a range, with further attempts if the failure may be temporary and time is left."""
@@ -183,7 +156,9 @@ class WebFile:
                     failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
                     failure.__cause__ = error
                 if deadline.remaining_s <= 0:  # the deadline cut off the answer
-                    failure = ServerError(deadline.missed)
+                    failure = ServerError(
+                        f"the server failed: it gave no whole answer within {deadline.seconds:,.3g} seconds"
+                    )
                 if wait is None or not failure.may_pass:
                     break
                 if stop.wait(min(wait, max(0.0, deadline.remaining_s))) or deadline.remaining_s <= 0:
@@ -214,7 +189,7 @@ class WebFile:
                 place = _follow_redirect(place, answer)
             finally:
                 if is_whole:
-                    self._idle.put(((place.scheme, place.netloc), connection))
+                    self._idle[place.scheme, place.netloc].append(connection)
                 else:
                     answer.close()
                     connection.close()
@@ -226,28 +201,12 @@ class WebFile:
         """Send a request and read the head of its answer."""
         path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
+        idle = self._idle[place.scheme, place.netloc]
         while True:
-            kept: http.client.HTTPConnection | None = None
-            with suppress(queue.Empty):
-                origin, kept = self._idle.get_nowait()
-                if origin != (place.scheme, place.netloc):
-                    kept.close()
-                    kept = None
-            connection = kept
-            if connection is None:
-                left = deadline.remaining_s
-                if left <= 0:
-                    raise ServerError(deadline.missed)
-                kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-                port = place.port or _PORTS[place.scheme]
-                # This leaves time for another address if the first one does not answer.
-                connection = kind(place.hostname or "", port, timeout=left / 2)
-                try:
-                    connection.connect()
-                except BaseException:
-                    connection.close()
-                    raise
-                connection.sock.settimeout(None)
+            try:
+                connection, is_new = idle.pop(), False
+            except IndexError:
+                connection, is_new = self._connect(place, deadline), True
             deadline.socket = connection.sock
             try:
                 connection.request("GET", path + query, headers=self._fields(place, wanted))
@@ -255,8 +214,24 @@ class WebFile:
             except BaseException as error:
                 connection.close()
                 # Servers close connections that were idle for a while, which is not a failure.
-                if kept is None or not isinstance(error, ConnectionError):
+                if is_new or not isinstance(error, ConnectionError):
                     raise
+
+    @staticmethod
+    def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
+        left = deadline.remaining_s
+        if left <= 0:
+            raise TimeoutError
+        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        # This leaves time for another address if the first one does not answer.
+        connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=left / 2)
+        try:
+            connection.connect()
+        except BaseException:
+            connection.close()
+            raise
+        connection.sock.settimeout(None)
+        return connection
 
     def _fields(self, place: SplitResult, wanted: Range) -> dict[str, str]:
         """Return the header fields of a request; http.client itself asks for an uncompressed answer."""

@@ -18,14 +18,7 @@ from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers, password_key
 from layoutscope.image.source import Source, trailer_of
-from layoutscope.structs import grammar
-from layoutscope.structs.records import (
-    ENCRYPTED_IMAGE_HEADER,
-    FORMER_TRAILER,
-    KEY_LIST,
-    KEY_PLACE,
-    PASSWORD_KEY,
-)
+from layoutscope.structs import grammar, records
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -61,9 +54,9 @@ CMS_PREFIX_BYTES: Final = 4
 
 def open_if_encrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted image with its password; return the source itself if it is not encrypted."""
-    end = source.size_bytes - FORMER_TRAILER.width
+    end = source.size_bytes - records.FORMER_TRAILER.width
     try:
-        header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
+        header = header_of(source.read(0, min(records.ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
         if header is None:
             if end < 0 or not trailer_of(source).endswith(b"cdsaencr"):
                 return source
@@ -81,7 +74,7 @@ def open_if_encrypted(source: Source, password: str | None) -> Source:
 
 def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str | None) -> Source:
     """Open an encrypted image of version 1."""
-    end = source.size_bytes - FORMER_TRAILER.width
+    end = source.size_bytes - records.FORMER_TRAILER.width
     # The wrapping adds 24 bytes to the key.
     key_bits = 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
     if password is None:
@@ -114,7 +107,7 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
 def header_of(data: bytes) -> EncryptedImage.Header | None:
     """Parse the header of an encrypted image; None if there is none."""
     try:
-        head = data[: ENCRYPTED_IMAGE_HEADER.width]
+        head = data[: records.ENCRYPTED_IMAGE_HEADER.width]
         return grammar.parse(grammar.EncryptedImage.Header, head, structure="encrypted image")
     except FormatError:
         return None
@@ -164,10 +157,10 @@ def _refuse_rounds(rounds: int, image_offset: int) -> None:
 def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
     """List the keys that passwords open, with the offsets of their wrapped data."""
     keys = []
-    start = ENCRYPTED_IMAGE_HEADER.width
+    start = records.ENCRYPTED_IMAGE_HEADER.width
     listed = source.parse(grammar.EncryptedImage.KeyList, start, WHAT)
     for number in range(min(listed.num_keys, MAX_KEYS)):
-        at = start + KEY_LIST.width + number * KEY_PLACE.width
+        at = start + records.KEY_LIST.width + number * records.KEY_PLACE.width
         place = source.parse(grammar.EncryptedImage.KeyPlace, at, WHAT)
         if place.kind != grammar.EncryptedImage.KeyKind.password:
             continue
@@ -176,7 +169,7 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
         if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BLOCK_BYTES:
             raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=place.ofs_key)
         _refuse_rounds(key.num_rounds, place.ofs_key)
-        keys.append((place.ofs_key + PASSWORD_KEY.width, key))
+        keys.append((place.ofs_key + records.PASSWORD_KEY.width, key))
     return keys
 
 

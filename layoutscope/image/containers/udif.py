@@ -17,20 +17,9 @@ from layoutscope.errors import FormatError, ImageError, UnsupportedError, instal
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces
 from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import I64, runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import (
-    BLOCK_HEAD,
-    BLOCK_MAP,
-    PACKED_HEAD,
-    PIECE,
-    RESOURCE_DATA,
-    RESOURCE_REFERENCE,
-    RESOURCE_TYPE,
-    RESOURCE_TYPE_LIST,
-    TRAILER,
-)
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -95,7 +84,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     # A writer knows all offsets only at the end, so the header is in the last 512 bytes of the file ("koly"). Images
     # that are written as a stream begin with it.
     trailer_offset = udif_trailer_at(source) if trailer_at is None else trailer_at
-    at = source.size_bytes - TRAILER.width if trailer_offset is None else trailer_offset
+    at = source.size_bytes - records.TRAILER.width if trailer_offset is None else trailer_offset
     trailer = source.parse(grammar.Udif.Trailer, at, "disk image trailer")
     if trailer.num_segments > 1:
         raise UnsupportedError(
@@ -105,7 +94,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     if trailer.len_disk > FAR:
         raise FormatError(
             f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
-            image_offset=at + TRAILER.num_sectors.offset,
+            image_offset=at + records.TRAILER.num_sectors.offset,
         )  # fmt: skip
     base, maps, findings = _read_block_maps(source, trailer, at)
     # Pieces count from the start of the data fork: if it exceeds the file, so do they.
@@ -246,17 +235,18 @@ def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
     listed = header.ofs_map + parse_part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
     # Counts are one too low, so 65,535 means none.
     num_types = (parse_part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
-    first = listed + RESOURCE_TYPE_LIST.width
-    kinds = (parse_part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))
+    first = listed + records.RESOURCE_TYPE_LIST.width
+    width = records.RESOURCE_TYPE.width
+    kinds = (parse_part(grammar.Udif.ResourceType, first + number * width) for number in range(num_types))
     block_map_type = next((kind for kind in kinds if kind.kind == b"blkx"), None)
     maps: list[bytes] = []
     if block_map_type is None:
         raise FormatError("has no block map", structure=what, image_offset=start)
     for number in range(block_map_type.last_resource + 1):
-        at = listed + block_map_type.ofs_references + number * RESOURCE_REFERENCE.width
+        at = listed + block_map_type.ofs_references + number * records.RESOURCE_REFERENCE.width
         place = header.ofs_data + parse_part(grammar.Udif.ResourceReference, at).ofs_resource
         size = parse_part(grammar.Udif.ResourceData, place).len_resource
-        data_at = place + RESOURCE_DATA.width
+        data_at = place + records.RESOURCE_DATA.width
         if data_at + size > length or sum(map(len, maps)) + size > length:
             raise FormatError("a block map leaves the fork, or overlaps another one", structure=what,
                               image_offset=start + place)  # fmt: skip
@@ -285,12 +275,12 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
 def _decode_map(head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[I64, ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
-    first, width = BLOCK_MAP.width, PIECE.width
-    if head.num_entries > (len(data) - first) // width:
+    entry, first = records.PIECE, records.BLOCK_MAP.width
+    if head.num_entries > (len(data) - first) // entry.width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
     buffer = np.frombuffer(data, np.uint8)
-    fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.ofs_stored, PIECE.len_stored)
-    rows = decode_columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
+    fields = (entry.storage, entry.start_sector, entry.num_sectors, entry.ofs_stored, entry.len_stored)
+    rows = decode_columns(entry, buffer, first + entry.width * np.arange(head.num_entries), fields)
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage
@@ -351,22 +341,22 @@ def lzfse_length(data: bytes) -> int:
     the letters (``ksy/lzfse.ksy``).
     """
     kinds, total, at = grammar.Lzfse.BlockKind, 0, 0
-    while at + BLOCK_HEAD.width <= len(data):
+    while at + records.BLOCK_HEAD.width <= len(data):
         head = grammar.parse(grammar.Lzfse.BlockHead, data[at:], structure="LZFSE block", image_offset=at)
         if head.kind == kinds.plain:
-            size = BLOCK_HEAD.len_payload.offset + head.len_raw
+            size = records.BLOCK_HEAD.len_payload.offset + head.len_raw
         elif head.kind == kinds.lzvn:
-            size = BLOCK_HEAD.width + head.len_payload
+            size = records.BLOCK_HEAD.width + head.len_payload
         elif head.kind == kinds.lzfse_plain:
             size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
-        elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
+        elif head.kind == kinds.lzfse_packed and at + records.PACKED_HEAD.width <= len(data):
             packed = grammar.parse(grammar.Lzfse.PackedHead, data[at:], structure="LZFSE block", image_offset=at)
             # The header, and two payloads with 20-bit lengths.
             size = (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
         else:
             break
         total += head.len_raw
-        at += max(size, BLOCK_HEAD.width)
+        at += max(size, records.BLOCK_HEAD.width)
     return total
 
 

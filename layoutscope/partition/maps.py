@@ -67,8 +67,6 @@ class VolumeCandidate(Struct, frozen=True):
     size_bytes: int  # of its space, cut at the end of the image
     stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
     partition: int | None = None  # number of its partition; None for a bare volume
-    name: str = ""  # name of its partition, or of a wrapper
-    type_name: str = ""  # declared type of its partition
     about: str = ""  # further facts about an unsupported content, in words
     is_promised: bool = False  # whether the type of its partition is the only evidence
 

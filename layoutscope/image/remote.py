@@ -396,18 +396,12 @@ class RemoteSource(Source):
 
     def __init__(self, address: str) -> None:
         self.name = restore_address(address)
-        self.counter = ReadCounter()
+        self._file = _open(self.name, AHEAD_BYTES)
+        self.size_bytes, start = self._file.size_bytes, self._file.start
+        self.counter = ReadCounter(reads=1 if start else 0, bytes=len(start))
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._file: WebFile | _StoredFile
-        if _is_web(self.name):
-            self._file = WebFile(self.name, AHEAD_BYTES)
-            for at in range(0, len(self._file.start), BLOCK_BYTES):
-                self._blocks[at // BLOCK_BYTES] = self._file.start[at : at + BLOCK_BYTES]
-            self.counter.reads += 1
-            self.counter.bytes += len(self._file.start)
-        else:
-            self._file = _StoredFile(self.name)
-        self.size_bytes = self._file.size_bytes
+        for at in range(0, len(start), BLOCK_BYTES):
+            self._blocks[at // BLOCK_BYTES] = start[at : at + BLOCK_BYTES]
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
@@ -498,10 +492,19 @@ class RemoteSource(Source):
 class _StoredFile:
     """A file that fsspec opens."""
 
+    start = b""  # nothing is read to open it
+
     def __init__(self, address: str) -> None:
         self.name = address
         self._files, self._path = _open_by_fsspec(address)
-        self.size_bytes = int(_facts(address)["size"])
+        # Earlier answers may be cached for long, and :func:`address_identity` asks whether they still hold.
+        self._files.invalidate_cache()
+        self.facts: dict[str, Any] = _retry(address, lambda: self._files.info(self._path))
+        if self.facts.get("type") == "directory":
+            raise ImageError(f"{address}: is a directory, not an image")
+        if self.facts.get("size") is None or not self.facts.get("partial", True):
+            raise ImageError(f"{address}: {WHOLE}")
+        self.size_bytes = int(self.facts["size"])
 
     def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         """Read ranges, all at once if this kind of server allows that."""
@@ -516,40 +519,26 @@ class _StoredFile:
         """Do nothing: fsspec keeps connections for other files."""
 
 
+def _open(address: str, first_bytes: int) -> WebFile | _StoredFile:
+    is_web = address.startswith(("http://", "https://"))
+    return WebFile(address, first_bytes) if is_web else _StoredFile(address)
+
+
 def address_identity(address: str) -> dict[str, Any]:
     """Describe a file on a server without reading it.
 
     Returns `size_bytes`, and `identity`: SHA-256 of its address, its size, and the attributes that change with it
     according to the server. Empty if it cannot be reached.
     """
+    name = restore_address(address)
     try:
-        facts = _facts(address)
+        file = _open(name, 1)
     except (ImageError, UnsupportedError):
         return {}
-    told = {name.lower(): str(facts[name]) for name in facts if name.lower().replace("-", "") in _CHANGING}
-    text = repr((restore_address(address), facts["size"], sorted(told.items())))
-    return {"size_bytes": int(facts["size"]), "identity": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def _facts(address: str) -> dict[str, Any]:
-    """Query a server about a file; the keys are fsspec's names."""
-    if _is_web(restore_address(address)):
-        file = WebFile(restore_address(address), 1)
-        file.close()
-        return {"size": file.size_bytes, **file.facts}
-    files, path = _open_by_fsspec(restore_address(address))
-    # Earlier answers may be cached for long, and this call asks whether they still hold.
-    files.invalidate_cache()
-    facts: dict[str, Any] = _retry(restore_address(address), lambda: files.info(path))
-    if facts.get("type") == "directory":
-        raise ImageError(f"{restore_address(address)}: is a directory, not an image")
-    if facts.get("size") is None or not facts.get("partial", True):
-        raise ImageError(f"{restore_address(address)}: {WHOLE}")
-    return facts
-
-
-def _is_web(address: str) -> bool:
-    return address.startswith(("http://", "https://"))
+    file.close()
+    told = [(key.lower(), str(file.facts[key])) for key in file.facts if key.lower().replace("-", "") in _CHANGING]
+    text = repr((name, file.size_bytes, sorted(told)))
+    return {"size_bytes": file.size_bytes, "identity": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _open_by_fsspec(address: str) -> tuple[Any, str]:

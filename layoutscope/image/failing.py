@@ -136,14 +136,12 @@ def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Re
         known = _count_unread_bytes(sources)
         try:
             result = work()
-        except FailingError:
-            raise
-        except LayoutscopeError:
-            if _count_unread_bytes(sources) == known:
+        except LayoutscopeError as error:
+            if isinstance(error, FailingError) or _count_unread_bytes(sources) == known:
                 raise
-            continue
-        if _count_unread_bytes(sources) == known:
-            return result
+        else:
+            if _count_unread_bytes(sources) == known:
+                return result
     raise FailingError(
         f"{sources[0].name}: the disk fails too often: other areas failed in each of {MAX_ATTEMPTS} readings; "
         f"{COPY_FIRST}",

@@ -309,11 +309,9 @@ class DirectDrive:
         # O_DIRECT needs page-aligned memory, which an anonymous map provides.
         self._memory = mmap.mmap(-1, LARGEST)
 
-    def read(self, offset: int, length: int) -> tuple[int, int]:
+    def read(self, offset: int, length: int, memory: mmap.mmap | None = None) -> tuple[int, int]:
         """Read once; return when the read began and how long it took, in nanoseconds."""
-        return self._time_read(offset, length, memoryview(self._memory)[:length])
-
-    def _time_read(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
+        target = memoryview(memory or self._memory)[:length]
         began = time.perf_counter_ns()
         try:
             got = os.preadv(self._descriptor, [target], offset)
@@ -331,10 +329,7 @@ class DirectDrive:
 
         began = time.perf_counter_ns()
         with ThreadPoolExecutor(depth) as threads:
-            for _ in threads.map(
-                lambda offset: self._time_read(offset, length, memoryview(mmap.mmap(-1, length))), offsets
-            ):
-                pass
+            list(threads.map(lambda offset: self.read(offset, length, mmap.mmap(-1, length)), offsets))
         return time.perf_counter_ns() - began
 
     def wait(self, milliseconds: float) -> None:

@@ -94,9 +94,9 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
     unwrapped = []
     for data, length in wrapped:
         # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
-        outer = (_strip_padding(_decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
+        outer = (_strip_padding(decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
         vector, rest = outer[:DES_BLOCK_BYTES], outer[DES_BLOCK_BYTES:]
-        inner = _strip_padding(_decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
+        inner = _strip_padding(decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
         unwrapped.append((inner or b"")[CMS_PREFIX_BYTES:])
     key, vector_key = unwrapped
     if len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
@@ -131,8 +131,8 @@ def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) ->
     both_bytes = key_bytes + HMAC_KEY_BYTES
     for offset, key in keys:
         wrapped = source.read(offset, key.len_wrapped)
-        padded = unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
-        plain = _strip_padding(padded)
+        secret = password_key(password, key.salt[: key.len_salt], key.num_rounds, WRAP_KEY_BYTES, "sha1")
+        plain = _strip_padding(decrypt_cbc(secret, key.wrap_iv[:DES_BLOCK_BYTES], wrapped))
         if plain is not None and len(plain) >= both_bytes and plain[both_bytes:] in (b"", KEY_SUFFIX):
             return plain[:key_bytes], plain[key_bytes:both_bytes]
     raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
@@ -180,12 +180,8 @@ def _strip_padding(plain: bytes) -> bytes | None:
     return plain[: len(plain) - padding] if is_padded else None
 
 
-def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
-    """Decrypt data that a password wraps, including the padding."""
-    return _decrypt_cbc(password_key(password, salt, rounds, WRAP_KEY_BYTES, "sha1"), iv, wrapped)
-
-
-def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
+def decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
+    """Decrypt a wrapped key with 3DES, including its padding."""
     ciphers, algorithms, modes = load_ciphers()
     try:
         former: Any = import_module("cryptography.hazmat.decrepit.ciphers.algorithms")

@@ -132,12 +132,9 @@ class StoredSource(PieceSource):
             raise FormatError("is larger than any that is compressed", structure=self._what, image_offset=place)
         try:
             data: bytes = self._codecs[codec - 1](self._files[file].read(place, stored), length)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-            reason = "cannot be decompressed: its data are damaged"
-            raise FormatError(reason, structure=self._what, image_offset=place) from error
-        except ImageError as error:
-            reason = f"cannot be decompressed: {error}"
-            raise FormatError(reason, structure=self._what, image_offset=place) from error
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
+            why = error if isinstance(error, ImageError) else "its data are damaged"
+            raise FormatError(f"cannot be decompressed: {why}", structure=self._what, image_offset=place) from error
         if len(data) != length:
             reason = f"has {len(data):,} bytes when decompressed and should have {length:,}"
             raise FormatError(reason, structure=self._what, image_offset=place)

@@ -125,11 +125,10 @@ def unwrap(source: Source) -> Source:
     for _ in range(MAX_DEPTH):
         try:
             inside = _unwrap_once(source)
-        except FormatError as error:
+        except LayoutscopeError as error:
             source.close()
-            raise explain_refusal(error, source.name, source.findings) from error
-        except LayoutscopeError:
-            source.close()
+            if isinstance(error, FormatError):
+                raise explain_refusal(error, source.name, source.findings) from error
             raise
         if inside is source:
             return source

@@ -74,10 +74,10 @@ class RawFile(Source):
     # Gaps between pieces are read through even if they are holes, because a check would take longer.
     gap_bytes = GAP_BYTES
 
-    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+    def __init__(self, path: Path, descriptor: int | None = None, counter: ReadCounter | None = None) -> None:
         self._descriptor = open_read_only(path) if descriptor is None else descriptor
         self.name = str(path)
-        self.counter = ReadCounter()
+        self.counter = counter or ReadCounter()  # the files of one image share theirs
         try:
             self._measure()
         except ImageError:

@@ -139,7 +139,7 @@ class WebFile:
 
     def close(self) -> None:
         """Close the connections."""
-        for connection in chain.from_iterable(self._idle.values()):
+        for connection in chain.from_iterable(list(self._idle.values())):  # an attempt may still be under way
             connection.close()
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:

@@ -472,12 +472,8 @@ def _follow_extended_records(
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:
     kind = entry.partition_type
-    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{_UNNAMED}{kind:#04x}"
+    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{UNNAMED}{kind:#04x}"
 
 
-_UNNAMED: Final = "type "
-
-
-def is_unnamed(type_name: str) -> bool:
-    """Whether a partition type is known only by its number."""
-    return type_name.startswith(_UNNAMED)
+UNNAMED: Final = "type "
+"""Start of the name of a partition type that is known only by its number."""

@@ -22,11 +22,11 @@ from layoutscope.partition.appleraid import identify_member
 from layoutscope.partition.corestorage import count_copies, read_physical_volume
 from layoutscope.partition.maps import (
     NO_VOLUME,
+    UNNAMED,
     Partition,
     PartitionTable,
     VolumeCandidate,
     VolumeSearch,
-    is_unnamed,
     list_apm_block_sizes,
     read_apm,
     read_backup_gpt,
@@ -566,7 +566,7 @@ def _list_gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, i
         if candidate is not None and candidate.is_readable and item.declared not in filesystem_names():
             loose.append(candidate)
         elif candidate is None or not (
-            candidate.is_promised or (candidate.kind == "unknown" and is_unnamed(item.type_name))
+            candidate.is_promised or (candidate.kind == "unknown" and item.type_name.startswith(UNNAMED))
         ):
             occupied.append((item.image_offset, item.size_bytes))
         borders |= {item.image_offset, item.image_offset + item.size_bytes}

@@ -225,8 +225,7 @@ def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
 
 def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], Source]) -> Source:
     """Open the disk in one of the files of an image; the file is closed if that fails."""
-    part = RawFile(path)
-    part.counter = counter
+    part = RawFile(path, counter=counter)
     try:
         return open_with(part)
     except LayoutscopeError:
@@ -250,15 +249,20 @@ def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
 def read_table(source: Source, what: str, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
     """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
     length = count * record.width
-    if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
-        raise FormatError(
-            "the table of blocks is not within the file", structure=what, image_offset=at,
-            expected=f"an end at or before byte {min(source.size_bytes, at + MAX_TABLE_BYTES):,}",
-            found=f"{at + length:,}",
-        )  # fmt: skip
+    end = min(source.size_bytes, at + MAX_TABLE_BYTES)
+    refuse_overrun("the table of blocks is not within the file", what, at, end, at + length)
     buffer = np.frombuffer(source.read(at, length), np.uint8)
     columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
+
+
+def refuse_overrun(reason: str, structure: str, image_offset: int, end: int, stop: int) -> None:
+    """Refuse a structure if what it describes stops after the end of a file or disk."""
+    if stop > end:
+        raise FormatError(
+            reason, structure=structure, image_offset=image_offset,
+            expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
+        )  # fmt: skip
 
 
 def make_refusal(name: str, reason: str, advice: str = "") -> UnsupportedError:

@@ -331,8 +331,7 @@ class SparseBundle(PieceSource):
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
-            file = RawFile(self._bands / self._stored[number][0])
-            file.counter = self.counter
+            file = RawFile(self._bands / self._stored[number][0], counter=self.counter)
             self._open[number] = file
             if self._decryption is not None:
                 keys, chunk = self._decryption

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import StoredSource, make_pieces
+from layoutscope.image.containers.placed import StoredSource, make_pieces, refuse_overrun
 from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import I64, runs_of, subtract, total
@@ -99,11 +99,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     base, maps, findings = _read_block_maps(source, trailer, at)
     # Pieces count from the start of the data fork: if it exceeds the file, so do they.
     stop, end = base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
-    if stop > end:
-        raise FormatError(
-            "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
-            expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
-        )  # fmt: skip
+    refuse_overrun("the data fork is longer than the file", "disk image trailer", at, end, stop)
     heads = [
         grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=trailer.ofs_plist)
         for data in maps
@@ -155,11 +151,8 @@ def _list_pieces(
     start, stop, *_ = columns
     if (stop[:-1] > start[1:]).any():
         raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.ofs_plist)
-    if len(stop) and stop[-1] > trailer.len_disk:
-        raise FormatError(
-            "pieces leave the disk", structure="disk image block map", image_offset=trailer.ofs_plist,
-            expected=f"an end at or before byte {trailer.len_disk:,}", found=f"{int(stop[-1]):,}",
-        )  # fmt: skip
+    last = int(stop.max(initial=0))
+    refuse_overrun("pieces leave the disk", "disk image block map", trailer.ofs_plist, trailer.len_disk, last)
     return columns
 
 

@@ -82,8 +82,7 @@ def open_witness(source: Source) -> Source:
     try:
         for number, segment_path in paths.items():
             if number > 1:
-                files[number] = RawFile(segment_path)
-                files[number].counter = source.counter
+                files[number] = RawFile(segment_path, counter=source.counter)
         return _open_segments(files, dict(enumerate(segment_names(path), 1)))
     except (ImageError, FormatError):
         for number, each in files.items():

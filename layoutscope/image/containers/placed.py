@@ -247,12 +247,17 @@ def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
 
 
 def read_table(source: Source, what: str, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
-    """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
+    """Read fields of a table."""
     length = count * record.width
     end = min(source.size_bytes, at + MAX_TABLE_BYTES)
     refuse_overrun("the table of blocks is not within the file", what, at, end, at + length)
-    buffer = np.frombuffer(source.read(at, length), np.uint8)
-    columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
+    return decode_table(source.read(at, length), 0, count, record, *fields)
+
+
+def decode_table(data: bytes, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
+    """Decode fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
+    starts = at + np.arange(count) * record.width
+    columns = decode_columns(record, np.frombuffer(data, np.uint8), starts, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
 
 

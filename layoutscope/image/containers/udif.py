@@ -15,11 +15,10 @@ import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import StoredSource, make_pieces, refuse_overrun
+from layoutscope.image.containers.placed import StoredSource, decode_table, make_pieces, refuse_overrun
 from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import I64, runs_of, subtract, total
-from layoutscope.structs.bulk import decode_columns
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -271,31 +270,21 @@ def _decode_map(head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer
     entry, first = records.PIECE, records.BLOCK_MAP.width
     if head.num_entries > (len(data) - first) // entry.width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
-    buffer = np.frombuffer(data, np.uint8)
     fields = (entry.storage, entry.start_sector, entry.num_sectors, entry.ofs_stored, entry.len_stored)
-    rows = decode_columns(entry, buffer, first + entry.width * np.arange(head.num_entries), fields)
-    storage = rows["storage"].astype(np.int64)
-    sector, count = rows["start_sector"], rows["num_sectors"]
+    columns = decode_table(data, first, head.num_entries, entry, *fields)
     kinds = grammar.Udif.Storage
     # The last entry is a terminator without sectors, and there may be comments between the others.
-    holds = ~np.isin(storage, [int(kinds.comment), int(kinds.terminator)]) & (count > 0)
+    holds = ~np.isin(columns[0], [int(kinds.comment), int(kinds.terminator)]) & (columns[2] > 0)
+    storage, sector, count, offset, length = (column[holds] for column in columns)
     limit = trailer.num_sectors
-    if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
+    if head.start_sector > limit or (sector > limit).any() or (count > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
-    if (rows["ofs_stored"][holds] >= FAR).any() or (rows["len_stored"][holds] >= FAR).any():
-        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
     base += trailer.ofs_data_fork + head.ofs_data
-    if base >= FAR:
+    if base >= FAR or (offset >= FAR).any() or (length >= FAR).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
-    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
-    return (
-        start,
-        start + count[holds].astype(np.int64) * SECTOR_BYTES,
-        storage[holds],
-        rows["ofs_stored"][holds].astype(np.int64) + base,
-        rows["len_stored"][holds].astype(np.int64),
-    )
+    start = (sector + head.start_sector) * SECTOR_BYTES
+    return start, start + count * SECTOR_BYTES, storage, offset + base, length
 
 
 def _get_codec(storage: int) -> Callable[[bytes, int], bytes]:

@@ -17,11 +17,10 @@ import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError, ImageError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import StoredSource, make_pieces, read_structure
+from layoutscope.image.containers.placed import StoredSource, decode_table, make_pieces, read_structure
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, Mask, runs_of, subtract, total
-from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION
 from layoutscope.units import format_bytes
 
@@ -183,10 +182,8 @@ class Segment:
 
 def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, Mask]:
     """Decode the entries of a table: offset and length of each chunk, and whether it is packed."""
-    buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)
-    columns = decode_columns(CHUNK_ENTRY, buffer, np.arange(0, len(entries), CHUNK_ENTRY.width), fields)
-    offset, packed, whole = (columns[field].astype(np.int64) for field in fields)
+    offset, packed, whole = decode_table(entries, 0, len(entries) // CHUNK_ENTRY.width, CHUNK_ENTRY, *fields)
     # After 2 GiB, the highest bit belongs to the offset, and no chunk is packed; a falling offset shows where.
     back = np.flatnonzero(np.diff(offset) < 0)
     if len(back):

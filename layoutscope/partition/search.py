@@ -6,7 +6,6 @@ first of GPT, APM and MBR that lists them.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -256,7 +255,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image."""
     maps = _read_maps(source)
     bare = recognise(source, 0, source.size_bytes, thorough=False)
-    member = None if maps else identify_member(source, 0, source.size_bytes, partial(recognise, source))
+    member = None if maps else identify_member(source, 0, source.size_bytes, recognise)
     if member is not None:
         return _make_bare_search(member, maps)
     is_bare = bare.kind in filesystem_names() and not any(map(_has_readable, maps))
@@ -417,7 +416,7 @@ def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
     for partition in filter(may_hold_volume, table.partitions):
         place, size = partition.image_offset, partition.size_bytes
         is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
-        member = identify_member(source, place, size, partial(recognise, source)) if is_member else None
+        member = identify_member(source, place, size, recognise) if is_member else None
         content = member or recognise(source, place, size)
         # A doubt about the start of a volume is dropped if the map agrees with it, and nothing contradicts it.
         if not content.volume_offset:

@@ -64,10 +64,7 @@ def open_if_encrypted(source: Source, password: str | None) -> Source:
     except FormatError:
         return source
     if header is not None:
-        if password is None:
-            what = f"{source.name}: is an encrypted disk image"
-            raise make_encrypted_refusal(what, header.key_bits, header.len_data)
-        keys = unlock_keys(source, header, password)
+        keys = unlock_keys(source, header, password, "disk image", header.len_data)
         return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
     return _open_former(source, trailer, password)
 
@@ -78,8 +75,7 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
     # The wrapping adds 24 bytes to the key.
     key_bits = 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
     if password is None:
-        what = f"{source.name}: is an encrypted disk image before Mac OS X 10.5"
-        raise make_encrypted_refusal(what, key_bits, trailer.len_data)
+        raise _make_refusal(source, "disk image before Mac OS X 10.5", trailer.len_data, key_bits)
     _refuse_sizes(trailer, key_bits, end)
     wrapped = [
         (trailer.wrapped_key, trailer.len_wrapped_key),
@@ -113,14 +109,18 @@ def header_of(data: bytes) -> EncryptedImage.Header | None:
         return None
 
 
-def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Make the error that reports the size of the encrypted disk, its encryption, and what to do."""
-    message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
+def _make_refusal(source: Source, kind: str, size_bytes: int, key_bits: int) -> UnsupportedError:
+    size = f"{format_bytes(size_bytes)} (AES-{key_bits})"
+    message = f"{source.name}: is an encrypted {kind} of {size}, as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)
 
 
-def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
-    """Unlock the keys of an image; `source` is the file that begins with its header."""
+def unlock_keys(
+    source: Source, header: EncryptedImage.Header, password: str | None, kind: str, size_bytes: int
+) -> Keys:
+    """Unlock the keys of a disk of a given size; `source` is the file that begins with its header."""
+    if password is None:
+        raise _make_refusal(source, kind, size_bytes, header.key_bits)
     _refuse_sizes(header, header.key_bits, 0)
     keys = _read_password_keys(source)
     if not keys:

@@ -258,8 +258,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     member = None if maps else identify_member(source, 0, source.size_bytes, recognise)
     if member is not None:
         return _make_bare_search(member, maps)
-    is_bare = bare.kind in filesystem_names() and not any(map(_has_readable, maps))
-    if is_bare:
+    if bare.kind in filesystem_names() and not any(map(_has_readable, maps)):
         return _make_bare_search(bare, maps)
     if not any(contents for _, contents in maps) and bare.kind == "unknown":
         # A disk whose first sectors were overwritten may have only a protective record left.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import lzma
 import zlib
 from bisect import bisect_left, insort
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.errors import ChecksumError, FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
@@ -225,12 +226,10 @@ def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
 
 def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], Source]) -> Source:
     """Open the disk in one of the files of an image; the file is closed if that fails."""
-    part = RawFile(path, counter=counter)
-    try:
-        return open_with(part)
-    except LayoutscopeError:
-        part.close()
-        raise
+    with ExitStack() as stack:
+        disk = open_with(stack.enter_context(RawFile(path, counter=counter)))
+        stack.pop_all()
+    return disk
 
 
 def is_repeated(values: I64) -> Mask:

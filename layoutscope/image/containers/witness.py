@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import ExitStack
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -78,16 +79,13 @@ def open_witness(source: Source) -> Source:
     path = Path(source.name)
     paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}
-    try:
+    with ExitStack() as stack:
         for number, segment_path in paths.items():
             if number > 1:
-                files[number] = RawFile(segment_path, counter=source.counter)
-        return _open_segments(files, dict(enumerate(segment_names(path), 1)))
-    except (ImageError, FormatError):
-        for number, each in files.items():
-            if number > 1:
-                each.close()
-        raise
+                files[number] = stack.enter_context(RawFile(segment_path, counter=source.counter))
+        disk = _open_segments(files, dict(enumerate(segment_names(path), 1)))
+        stack.pop_all()
+    return disk
 
 
 def _read_header(source: Source) -> ExpertWitness.SegmentHeader:

@@ -45,7 +45,6 @@ class Content(NamedTuple):
     volume_offset: int
     size_bytes: int
     layers: tuple[str, ...] = ()  # the layers that wrap it
-    name: str = ""  # name from the wrapper
     regions: tuple[MapRegion, ...] = ()  # the wrapper's own structures
     findings: tuple[Finding, ...] = ()  # problems with its signature
     about: str = ""  # further facts about content that is not read, as text

@@ -64,10 +64,6 @@ class SourceReader(io.RawIOBase):
         self._source = source
         self._position = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer; return the number of bytes read."""
         target = memoryview(buffer).cast("B")

@@ -136,14 +136,12 @@ def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Re
         known = _count_unread_bytes(sources)
         try:
             result = work()
-        except FailingError:
-            raise
-        except LayoutscopeError:
-            if _count_unread_bytes(sources) == known:
+        except LayoutscopeError as error:
+            if isinstance(error, FailingError) or _count_unread_bytes(sources) == known:
                 raise
-            continue
-        if _count_unread_bytes(sources) == known:
-            return result
+        else:
+            if _count_unread_bytes(sources) == known:
+                return result
     raise FailingError(
         f"{sources[0].name}: the disk fails too often: other areas failed in each of {MAX_ATTEMPTS} readings; "
         f"{COPY_FIRST}",
@@ -172,14 +170,13 @@ def read_map(path: Path, size_bytes: int) -> I64:
         raise ImageError(f"{path}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: not a ddrescue map file") from error
-    lines = [(number, line.split("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
-    lines = [(number, line) for number, line in lines if line]
+    numbered = enumerate(text.splitlines(), 1)
+    lines = [(number, words) for number, line in numbered if (words := line.split("#")[0].split())]
     if len(lines) < 2:
         raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
     finished = []
     # The first line has the current position, status and pass: it looks like an area, but is not one.
-    for number, line in lines[1:]:
-        words = line.split()
+    for number, words in lines[1:]:
         try:
             start, length, status = int(words[0], 0), int(words[1], 0), words[2]
         except (ValueError, IndexError) as error:

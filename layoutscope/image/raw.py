@@ -74,10 +74,10 @@ class RawFile(Source):
     # Gaps between pieces are read through even if they are holes, because a check would take longer.
     gap_bytes = GAP_BYTES
 
-    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+    def __init__(self, path: Path, descriptor: int | None = None, counter: ReadCounter | None = None) -> None:
         self._descriptor = open_read_only(path) if descriptor is None else descriptor
         self.name = str(path)
-        self.counter = ReadCounter()
+        self.counter = counter or ReadCounter()  # the files of one image share theirs
         try:
             self._measure()
         except ImageError:
@@ -309,11 +309,9 @@ class DirectDrive:
         # O_DIRECT needs page-aligned memory, which an anonymous map provides.
         self._memory = mmap.mmap(-1, LARGEST)
 
-    def read(self, offset: int, length: int) -> tuple[int, int]:
+    def read(self, offset: int, length: int, memory: mmap.mmap | None = None) -> tuple[int, int]:
         """Read once; return when the read began and how long it took, in nanoseconds."""
-        return self._time_read(offset, length, memoryview(self._memory)[:length])
-
-    def _time_read(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
+        target = memoryview(memory or self._memory)[:length]
         began = time.perf_counter_ns()
         try:
             got = os.preadv(self._descriptor, [target], offset)
@@ -331,10 +329,7 @@ class DirectDrive:
 
         began = time.perf_counter_ns()
         with ThreadPoolExecutor(depth) as threads:
-            for _ in threads.map(
-                lambda offset: self._time_read(offset, length, memoryview(mmap.mmap(-1, length))), offsets
-            ):
-                pass
+            list(threads.map(lambda offset: self.read(offset, length, mmap.mmap(-1, length)), offsets))
         return time.perf_counter_ns() - began
 
     def wait(self, milliseconds: float) -> None:

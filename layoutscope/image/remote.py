@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import queue
 import re
 import socket
 import ssl
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import chain
+from multiprocessing.pool import ThreadPool
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
@@ -100,11 +101,6 @@ class _Deadline:
         """Seconds until the deadline, negative after it."""
         return self._end - monotonic()
 
-    @property
-    def missed(self) -> str:
-        """Message about a server that misses the deadline."""
-        return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
-
 
 class WebFile:
     """A file on a web server."""
@@ -114,7 +110,7 @@ class WebFile:
         self.facts: dict[str, str] = {}
         self.size_bytes = -1
         self._read_header_settings = _read_header_settings()
-        self._idle: queue.SimpleQueue[tuple[tuple[str, str], http.client.HTTPConnection]] = queue.SimpleQueue()
+        self._idle: defaultdict[tuple[str, str], list[http.client.HTTPConnection]] = defaultdict(list)
         try:
             self._origin = self._target = _place(address)
         except ValueError as error:
@@ -129,45 +125,22 @@ class WebFile:
         stop = threading.Event()
         if len(ranges) <= 1:
             return [self._read(each, stop) for each in ranges]
-        wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
-        answers: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
-        for number in range(len(ranges)):
-            wanted.put(number)
 
-        def work() -> None:
-            while not stop.is_set():
-                try:
-                    number = wanted.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    answers.put((number, self._read(ranges[number], stop)))
-                except BaseException as error:
-                    # The reader of the answers would wait for this one forever. It may also take it late; until then,
-                    # the other threads would continue to query a server that has refused.
-                    answers.put((number, error))
-                    stop.set()
-                    if not isinstance(error, ImageError):
-                        raise
+        def read(number: int) -> tuple[int, bytes]:
+            return number, self._read(ranges[number], stop)
 
-        for _ in range(min(len(ranges), MAX_CONNECTIONS)):
-            # They are not joined after a failure or an interrupt: an attempt may take until its deadline.
-            threading.Thread(target=work, daemon=True).start()
-        found = [b""] * len(ranges)
-        try:
-            for _ in ranges:
-                number, data = answers.get()
-                if isinstance(data, BaseException):
-                    raise data
-                found[number] = data
-        finally:
-            stop.set()
-        return found
+        # Its threads are not joined after a failure or an interrupt: an attempt may take until its deadline.
+        with ThreadPool(min(len(ranges), MAX_CONNECTIONS)) as threads:
+            try:
+                found = dict(threads.imap_unordered(read, range(len(ranges))))
+            finally:
+                stop.set()
+        return [found[number] for number in range(len(ranges))]
 
     def close(self) -> None:
         """Close the connections."""
-        while not self._idle.empty():
-            self._idle.get()[1].close()
+        for connection in chain.from_iterable(list(self._idle.values())):  # an attempt may still be under way
+            connection.close()
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:
         """Read a range, with further attempts if the failure may be temporary and time is left."""
@@ -183,7 +156,9 @@ class WebFile:
                     failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
                     failure.__cause__ = error
                 if deadline.remaining_s <= 0:  # the deadline cut off the answer
-                    failure = ServerError(deadline.missed)
+                    failure = ServerError(
+                        f"the server failed: it gave no whole answer within {deadline.seconds:,.3g} seconds"
+                    )
                 if wait is None or not failure.may_pass:
                     break
                 if stop.wait(min(wait, max(0.0, deadline.remaining_s))) or deadline.remaining_s <= 0:
@@ -214,7 +189,7 @@ class WebFile:
                 place = _follow_redirect(place, answer)
             finally:
                 if is_whole:
-                    self._idle.put(((place.scheme, place.netloc), connection))
+                    self._idle[place.scheme, place.netloc].append(connection)
                 else:
                     answer.close()
                     connection.close()
@@ -226,28 +201,12 @@ class WebFile:
         """Send a request and read the head of its answer."""
         path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
+        idle = self._idle[place.scheme, place.netloc]
         while True:
-            kept: http.client.HTTPConnection | None = None
-            with suppress(queue.Empty):
-                origin, kept = self._idle.get_nowait()
-                if origin != (place.scheme, place.netloc):
-                    kept.close()
-                    kept = None
-            connection = kept
-            if connection is None:
-                left = deadline.remaining_s
-                if left <= 0:
-                    raise ServerError(deadline.missed)
-                kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-                port = place.port or _PORTS[place.scheme]
-                # This leaves time for another address if the first one does not answer.
-                connection = kind(place.hostname or "", port, timeout=left / 2)
-                try:
-                    connection.connect()
-                except BaseException:
-                    connection.close()
-                    raise
-                connection.sock.settimeout(None)
+            try:
+                connection, is_new = idle.pop(), False
+            except IndexError:
+                connection, is_new = self._connect(place, deadline), True
             deadline.socket = connection.sock
             try:
                 connection.request("GET", path + query, headers=self._fields(place, wanted))
@@ -255,8 +214,24 @@ class WebFile:
             except BaseException as error:
                 connection.close()
                 # Servers close connections that were idle for a while, which is not a failure.
-                if kept is None or not isinstance(error, ConnectionError):
+                if is_new or not isinstance(error, ConnectionError):
                     raise
+
+    @staticmethod
+    def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
+        left = deadline.remaining_s
+        if left <= 0:
+            raise TimeoutError
+        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        # This leaves time for another address if the first one does not answer.
+        connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=left / 2)
+        try:
+            connection.connect()
+        except BaseException:
+            connection.close()
+            raise
+        connection.sock.settimeout(None)
+        return connection
 
     def _fields(self, place: SplitResult, wanted: Range) -> dict[str, str]:
         """Return the header fields of a request; http.client itself asks for an uncompressed answer."""
@@ -421,18 +396,12 @@ class RemoteSource(Source):
 
     def __init__(self, address: str) -> None:
         self.name = restore_address(address)
-        self.counter = ReadCounter()
+        self._file = _open(self.name, AHEAD_BYTES)
+        self.size_bytes, start = self._file.size_bytes, self._file.start
+        self.counter = ReadCounter(reads=1 if start else 0, bytes=len(start))
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._file: WebFile | _StoredFile
-        if _is_web(self.name):
-            self._file = WebFile(self.name, AHEAD_BYTES)
-            for at in range(0, len(self._file.start), BLOCK_BYTES):
-                self._blocks[at // BLOCK_BYTES] = self._file.start[at : at + BLOCK_BYTES]
-            self.counter.reads += 1
-            self.counter.bytes += len(self._file.start)
-        else:
-            self._file = _StoredFile(self.name)
-        self.size_bytes = self._file.size_bytes
+        for at in range(0, len(start), BLOCK_BYTES):
+            self._blocks[at // BLOCK_BYTES] = start[at : at + BLOCK_BYTES]
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> None:
         stop = image_offset + len(target)
@@ -523,10 +492,19 @@ class RemoteSource(Source):
 class _StoredFile:
     """A file that fsspec opens."""
 
+    start = b""  # nothing is read to open it
+
     def __init__(self, address: str) -> None:
         self.name = address
         self._files, self._path = _open_by_fsspec(address)
-        self.size_bytes = int(_facts(address)["size"])
+        # Earlier answers may be cached for long, and :func:`address_identity` asks whether they still hold.
+        self._files.invalidate_cache()
+        self.facts: dict[str, Any] = _retry(address, lambda: self._files.info(self._path))
+        if self.facts.get("type") == "directory":
+            raise ImageError(f"{address}: is a directory, not an image")
+        if self.facts.get("size") is None or not self.facts.get("partial", True):
+            raise ImageError(f"{address}: {WHOLE}")
+        self.size_bytes = int(self.facts["size"])
 
     def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         """Read ranges, all at once if this kind of server allows that."""
@@ -541,40 +519,26 @@ class _StoredFile:
         """Do nothing: fsspec keeps connections for other files."""
 
 
+def _open(address: str, first_bytes: int) -> WebFile | _StoredFile:
+    is_web = address.startswith(("http://", "https://"))
+    return WebFile(address, first_bytes) if is_web else _StoredFile(address)
+
+
 def address_identity(address: str) -> dict[str, Any]:
     """Describe a file on a server without reading it.
 
     Returns `size_bytes`, and `identity`: SHA-256 of its address, its size, and the attributes that change with it
     according to the server. Empty if it cannot be reached.
     """
+    name = restore_address(address)
     try:
-        facts = _facts(address)
+        file = _open(name, 1)
     except (ImageError, UnsupportedError):
         return {}
-    told = {name.lower(): str(facts[name]) for name in facts if name.lower().replace("-", "") in _CHANGING}
-    text = repr((restore_address(address), facts["size"], sorted(told.items())))
-    return {"size_bytes": int(facts["size"]), "identity": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def _facts(address: str) -> dict[str, Any]:
-    """Query a server about a file; the keys are fsspec's names."""
-    if _is_web(restore_address(address)):
-        file = WebFile(restore_address(address), 1)
-        file.close()
-        return {"size": file.size_bytes, **file.facts}
-    files, path = _open_by_fsspec(restore_address(address))
-    # Earlier answers may be cached for long, and this call asks whether they still hold.
-    files.invalidate_cache()
-    facts: dict[str, Any] = _retry(restore_address(address), lambda: files.info(path))
-    if facts.get("type") == "directory":
-        raise ImageError(f"{restore_address(address)}: is a directory, not an image")
-    if facts.get("size") is None or not facts.get("partial", True):
-        raise ImageError(f"{restore_address(address)}: {WHOLE}")
-    return facts
-
-
-def _is_web(address: str) -> bool:
-    return address.startswith(("http://", "https://"))
+    file.close()
+    told = [(key.lower(), str(file.facts[key])) for key in file.facts if key.lower().replace("-", "") in _CHANGING]
+    text = repr((name, file.size_bytes, sorted(told)))
+    return {"size_bytes": file.size_bytes, "identity": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _open_by_fsspec(address: str) -> tuple[Any, str]:

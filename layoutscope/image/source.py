@@ -423,8 +423,8 @@ class RecordingSource(WrappedSource):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._starts: list[I64] = []
-        self._lengths: list[I64] = []
+        self._starts = [np.empty(0, np.int64)]
+        self._lengths = [np.empty(0, np.int64)]
 
     def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
         self._starts.append(np.array(image_offsets, np.int64))
@@ -441,7 +441,5 @@ class RecordingSource(WrappedSource):
 
     def recorded(self) -> I64:
         """Return what was read, shape (n, 2): start and stop in bytes, in the order of the reads."""
-        if not self._starts:
-            return np.empty((0, 2), np.int64)
         starts, lengths = np.concatenate(self._starts), np.concatenate(self._lengths)
         return np.stack([starts, starts + lengths], axis=1)

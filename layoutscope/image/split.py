@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import string
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,14 +16,12 @@ from layoutscope import inputs, ownfiles
 from layoutscope.errors import ImageError, UsageError, reason_of
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import JoinedSource, open_all
+from layoutscope.image.source import JoinedSource
 from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from layoutscope.image.source import Source
 
 
 NUMBERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
@@ -194,15 +192,11 @@ class SplitFile(JoinedSource):
     """Several consecutive files as one image; missing parts count as never read."""
 
     def __init__(self, paths: list[Path]) -> None:
-        parts = open_all(map(RawFile, paths))
-        try:
-            self._place(paths, parts)
-        except ImageError:
-            for part in parts:
-                part.close()
-            raise
+        with ExitStack() as stack:
+            self._place(paths, [stack.enter_context(RawFile(path)) for path in paths])
+            stack.pop_all()
 
-    def _place(self, paths: list[Path], parts: list[Source]) -> None:
+    def _place(self, paths: list[Path], parts: list[RawFile]) -> None:
         """Set where each part begins: imagers cut at a fixed size, so a part's number gives its offset."""
         full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]

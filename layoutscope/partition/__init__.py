@@ -6,11 +6,4 @@ from layoutscope.partition.choice import choose, select_name
 from layoutscope.partition.maps import Partition, VolumeCandidate, VolumeSearch
 from layoutscope.partition.search import find_volumes
 
-__all__ = [
-    "Partition",
-    "VolumeCandidate",
-    "VolumeSearch",
-    "choose",
-    "find_volumes",
-    "select_name",
-]
+__all__ = ["Partition", "VolumeCandidate", "VolumeSearch", "choose", "find_volumes", "select_name"]

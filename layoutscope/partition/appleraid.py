@@ -28,7 +28,7 @@ HEADER_BYTES: Final = 4096
 
 
 def identify_member(
-    source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
+    source: Source, image_offset: int, size_bytes: int, recognise: Callable[[Source, int, int], Content]
 ) -> Content | None:
     """Describe the content of a member of a set; None if the stretch is not a member."""
     stretch = Window(source, image_offset, size_bytes)
@@ -58,7 +58,7 @@ def identify_member(
     # A stripe holds only every second piece, and a later member of a concatenation has no start of a volume.
     if level != "mirror" and (level != "concat" or number != 1):
         return unread_content
-    content = recognise(image_offset + offset, size_bytes - offset)
+    content = recognise(source, image_offset + offset, size_bytes - offset)
     if content.kind == "unknown":
         return unread_content
     findings, at = content.findings, offset + content.volume_offset

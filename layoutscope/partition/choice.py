@@ -72,7 +72,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
         raise UsageError(f"{source.name}: byte {volume_at:,} is outside the image of {source.size_bytes:,} bytes")
     content = recognise(source, volume_at, source.size_bytes - volume_at)
     start = volume_at + content.volume_offset
-    opened = to_candidate(content._replace(volume_offset=start, name=""), f"byte {volume_at}", *content.layers)
+    opened = to_candidate(content._replace(volume_offset=start), f"byte {volume_at}", *content.layers)
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not opened.is_readable:

@@ -20,18 +20,9 @@ from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.content import parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import decrypt_units
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import crc32c
-from layoutscope.structs.records import (
-    BASE_EXTENT,
-    CONTINUATION,
-    EXTENTS_HEAD,
-    LOGICAL_EXTENT,
-    METADATA_BLOCK_HEAD,
-    PHYSICAL_VOLUME_HEADER,
-    VOLUME_GROUPS_DESCRIPTOR,
-)
 from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -56,7 +47,7 @@ MAX_TEXT_BYTES: Final = 1 << 24
 """Limit of the encryption metadata of volumes, which may include pictures of users."""
 
 HEADER_BYTES: Final = 512
-HEAD: Final = METADATA_BLOCK_HEAD
+HEAD: Final = records.METADATA_BLOCK_HEAD
 KINDS: Final = grammar.CoreStorage.BlockType
 WIPED: Final = int(grammar.CoreStorage.ChecksumMark.wiped)
 """Mark in place of the checksum of a wiped block."""
@@ -183,7 +174,7 @@ def _read_header(
 
 def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader | None, int]:
     """Parse a header and compute its checksum; None if there is no header."""
-    header: CoreStorage.PhysicalVolumeHeader | None = parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset)
+    header: CoreStorage.PhysicalVolumeHeader | None = parse_at(stretch, records.PHYSICAL_VOLUME_HEADER, offset)
     if header is None or offset > stretch.size_bytes - HEADER_BYTES:
         return None, 0
     return header, _compute_checksum(stretch.read(offset, HEADER_BYTES))
@@ -246,7 +237,7 @@ def _decrypt_metadata(
     stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int
 ) -> tuple[Blocks, list[Finding]]:
     """Read the blocks of the encrypted metadata; both copies are used if the first one is damaged."""
-    data = _read_stretch(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
+    data = _read_stretch(stretch, descriptor_at, records.VOLUME_GROUPS_DESCRIPTOR.width)
     # The descriptor is not encrypted; its blocks are, with keys that the header stores in plain text (libfvde,
     # documentation of the format).
     descriptor = grammar.parse(
@@ -338,13 +329,13 @@ def _locate_volume(
     if extents is None:
         return None, "whose place is not recorded"
     kind, data = extents
-    entries = _split_entries(data, LOGICAL_EXTENT.width)
+    entries = _split_entries(data, records.LOGICAL_EXTENT.width)
     if kind != KINDS.logical_extents or not entries:
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
         base_kind, base_data = newest.get(volume.base_object_id, (0, b""))
-        places = _split_entries(base_data, BASE_EXTENT.width) if base_kind == KINDS.base_extents else []
+        places = _split_entries(base_data, records.BASE_EXTENT.width) if base_kind == KINDS.base_extents else []
         if not places:
             return None, "without a record of where its blocks start"
         base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
@@ -366,9 +357,9 @@ def _locate_volume(
 def _split_entries(block: bytes, width: int) -> list[bytes]:
     """Cut a block into its entries; none if its count exceeds the block."""
     head = grammar.parse(grammar.CoreStorage.ExtentsHead, block, structure="extents")
-    if head.num_entries > (UNIT_BYTES - EXTENTS_HEAD.width) // width:
+    if head.num_entries > (UNIT_BYTES - records.EXTENTS_HEAD.width) // width:
         return []
-    return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
+    return [block[records.EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
 
 
 def _read_family_text(newest: NewestBlocks, data: bytes) -> bytes:
@@ -382,7 +373,7 @@ def _read_family_text(newest: NewestBlocks, data: bytes) -> bytes:
         if kind != KINDS.continuation:
             break
         continuation = grammar.parse(grammar.CoreStorage.Continuation, block, structure="text")
-        pieces.append(block[CONTINUATION.width :][: continuation.len_piece])
+        pieces.append(block[records.CONTINUATION.width :][: continuation.len_piece])
         following = continuation.next_object_id
     return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)
 

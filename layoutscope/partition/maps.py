@@ -67,8 +67,6 @@ class VolumeCandidate(Struct, frozen=True):
     size_bytes: int  # of its space, cut at the end of the image
     stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
     partition: int | None = None  # number of its partition; None for a bare volume
-    name: str = ""  # name of its partition, or of a wrapper
-    type_name: str = ""  # declared type of its partition
     about: str = ""  # further facts about an unsupported content, in words
     is_promised: bool = False  # whether the type of its partition is the only evidence
 
@@ -474,12 +472,8 @@ def _follow_extended_records(
 
 def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:
     kind = entry.partition_type
-    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{_UNNAMED}{kind:#04x}"
+    return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{UNNAMED}{kind:#04x}"
 
 
-_UNNAMED: Final = "type "
-
-
-def is_unnamed(type_name: str) -> bool:
-    """Whether a partition type is known only by its number."""
-    return type_name.startswith(_UNNAMED)
+UNNAMED: Final = "type "
+"""Start of the name of a partition type that is known only by its number."""

@@ -6,7 +6,6 @@ first of GPT, APM and MBR that lists them.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,11 +21,11 @@ from layoutscope.partition.appleraid import identify_member
 from layoutscope.partition.corestorage import count_copies, read_physical_volume
 from layoutscope.partition.maps import (
     NO_VOLUME,
+    UNNAMED,
     Partition,
     PartitionTable,
     VolumeCandidate,
     VolumeSearch,
-    is_unnamed,
     list_apm_block_sizes,
     read_apm,
     read_backup_gpt,
@@ -74,8 +73,7 @@ def find_volume_starts(
     for offset, data in stored_pieces(disk, start, start + length):
         for item in filesystems():
             for content in item.find_in(disk, data, offset):
-                inside = arrays.intersect(occupied, make_stretches([(content.volume_offset, 1)]))
-                if not len(inside):
+                if not _reaches_into(occupied, content.volume_offset, 1):
                     yield content
 
 
@@ -83,6 +81,10 @@ def make_stretches(places: Iterable[tuple[int, int]]) -> I64:
     """Make a set of stretches from offsets and lengths."""
     table = np.array([*places], np.int64).reshape(-1, 2)
     return arrays.runs_of(table[:, 0], table[:, 1])
+
+
+def _reaches_into(stretches: I64, start: int, length: int) -> bool:
+    return len(arrays.intersect(stretches, make_stretches([(start, length)]))) > 0
 
 
 def report_missing_entry(
@@ -171,7 +173,6 @@ def _probe_core_storage(stretch: Window, *, is_lost: bool = False) -> Content | 
             return content._replace(
                 volume_offset=offset + content.volume_offset,
                 layers=layers,
-                name=content.name or item.name,
                 findings=(*physical.findings, *content.findings),
             )
     kind = "filevault" if physical.is_encrypted else "corestorage"
@@ -254,11 +255,10 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     """Find all volumes of an image."""
     maps = _read_maps(source)
     bare = recognise(source, 0, source.size_bytes, thorough=False)
-    member = None if maps else identify_member(source, 0, source.size_bytes, partial(recognise, source))
+    member = None if maps else identify_member(source, 0, source.size_bytes, recognise)
     if member is not None:
         return _make_bare_search(member, maps)
-    is_bare = bare.kind in filesystem_names() and not any(map(_has_readable, maps))
-    if is_bare:
+    if bare.kind in filesystem_names() and not any(map(_has_readable, maps)):
         return _make_bare_search(bare, maps)
     if not any(contents for _, contents in maps) and bare.kind == "unknown":
         # A disk whose first sectors were overwritten may have only a protective record left.
@@ -269,7 +269,9 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         return _search_without_map(source, depth)
     search = _search_by_maps(source, maps)
     if any(map(_has_readable, maps)):
-        return _add_volumes_in_gaps(source, search) if depth == "everywhere" else search
+        spaces = [item for item in search.partitions if may_hold_volume(item)]
+        is_searched = depth == "everywhere"
+        return _add_unmapped(source, search, spaces, depth, has_map=True, keeps_older=False) if is_searched else search
     known = [item for _, contents in maps for item, content in contents if content.kind != "unknown"]
     return _add_unmapped(source, search, known, depth, has_map=True)
 
@@ -291,23 +293,6 @@ def _search_without_map(source: Source, depth: Depth) -> VolumeSearch:
     return better if better.readable else search
 
 
-def _add_volumes_in_gaps(source: Source, search: VolumeSearch) -> VolumeSearch:
-    """Add the volumes outside all partitions; a volume that reaches into a partition is older than it."""
-    spaces = [item for item in search.partitions if may_hold_volume(item)]
-    extended = _add_unmapped(source, search, spaces, "everywhere", has_map=True)
-    occupied = make_stretches((item.image_offset, item.size_bytes) for item in spaces)
-    stale = {
-        item.image_offset
-        for item in extended.candidates[len(search.candidates) :]
-        if len(arrays.intersect(occupied, make_stretches([(item.image_offset, item.size_bytes)])))
-    }
-    return replace(
-        extended,
-        candidates=tuple(item for item in extended.candidates if item.image_offset not in stale),
-        findings=tuple(item for item in extended.findings if item.image_offset not in stale),
-    )
-
-
 def _add_unmapped(
     source: Source,
     search: VolumeSearch,
@@ -315,6 +300,7 @@ def _add_unmapped(
     depth: Depth,
     *,
     has_map: bool,
+    keeps_older: bool = True,  # whether a volume is added that reaches into a known content, so is older than that
 ) -> VolumeSearch:
     """Add the volumes that a search finds outside the known contents."""
     occupied = make_stretches((item.image_offset, item.size_bytes) for item in known)
@@ -322,7 +308,12 @@ def _add_unmapped(
         return search
     stretches, searched = _list_searched_stretches(source.size_bytes, occupied if depth == "everywhere" else None)
     unmapped = _search_stretches(source, stretches, occupied)
-    contents = [item for item in unmapped if not (is_doubtful(item) and known)]
+    contents = [
+        item
+        for item in unmapped
+        if not (is_doubtful(item) and known)
+        and (keeps_older or not _reaches_into(occupied, item.volume_offset, item.size_bytes))
+    ]
     candidates = [_name_by_start(content) for content in contents]
     scheme = next(iter(search.schemes), "GPT")
     findings = [
@@ -372,7 +363,7 @@ def _search_stretches(source: Source, stretches: list[tuple[int, int]], occupied
     for start, length in stretches:
         for content in find_volume_starts(disk, start, length, occupied):
             place, size = content.volume_offset, content.size_bytes
-            if len(arrays.intersect(taken, make_stretches([(place, max(1, size))]))):
+            if _reaches_into(taken, place, max(1, size)):
                 continue
             if is_doubtful(content):
                 unconfirmed.append(content)
@@ -397,7 +388,6 @@ def to_candidate(content: Content, *layers: str) -> VolumeCandidate:
         content.volume_offset,
         content.size_bytes,
         (*(layers or content.layers), content.label),
-        name=content.name,
         about=content.about,
     )
 
@@ -425,7 +415,7 @@ def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
     for partition in filter(may_hold_volume, table.partitions):
         place, size = partition.image_offset, partition.size_bytes
         is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
-        member = identify_member(source, place, size, partial(recognise, source)) if is_member else None
+        member = identify_member(source, place, size, recognise) if is_member else None
         content = member or recognise(source, place, size)
         # A doubt about the start of a volume is dropped if the map agrees with it, and nothing contradicts it.
         if not content.volume_offset:
@@ -497,14 +487,9 @@ def _name_by_partition(partition: Partition, content: Content, *, declared: str)
     if is_promised:
         label = filesystem(declared).traits.label if declared in filesystem_names() else CORE_STORAGE
         content = content._replace(kind=declared, label=label)
-    at, name = partition.image_offset + content.volume_offset, partition.name or content.name
+    content = content._replace(volume_offset=partition.image_offset + content.volume_offset)
     layers = partition.scheme, f"partition {partition.number}", *content.layers
-    return replace(
-        to_candidate(content._replace(volume_offset=at, name=name), *layers),
-        partition=partition.number,
-        type_name=partition.type_name,
-        is_promised=is_promised,
-    )
+    return replace(to_candidate(content, *layers), partition=partition.number, is_promised=is_promised)
 
 
 def _report_broken_promise(partition: Partition, content: Content) -> list[Finding]:
@@ -545,7 +530,7 @@ def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandida
     for place in sorted(each for each in {*aligned, *(each + _APPLE_GAP for each in aligned)} if each < stop):
         content = recognise(source, place, stop - place, thorough=False)
         if content.kind in filesystem_names() and not content.findings:
-            yield to_candidate(content._replace(volume_offset=place + content.volume_offset, name=""))
+            yield to_candidate(content._replace(volume_offset=place + content.volume_offset))
     for content in find_volume_starts(Window(source, 0, stop), start, min(_NEAR_BYTES, stop - start)):
         if not content.findings:
             yield replace(_name_by_start(content), size_bytes=stop - content.volume_offset)
@@ -579,7 +564,7 @@ def _list_gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, i
         if candidate is not None and candidate.is_readable and item.declared not in filesystem_names():
             loose.append(candidate)
         elif candidate is None or not (
-            candidate.is_promised or (candidate.kind == "unknown" and is_unnamed(item.type_name))
+            candidate.is_promised or (candidate.kind == "unknown" and item.type_name.startswith(UNNAMED))
         ):
             occupied.append((item.image_offset, item.size_bytes))
         borders |= {item.image_offset, item.image_offset + item.size_bytes}

@@ -387,7 +387,7 @@ def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
             findings = (Finding("start-uncertain", "error", "container", at, message),)
         layers = (f"byte {at}",) if start else ()
         held = min(size, stretch.size_bytes - start)
-        contents.append(Content("apfs", "APFS", start, held, layers, "", (), findings))
+        contents.append(Content("apfs", "APFS", start, held, layers, (), findings))
     return contents
 
 

@@ -119,7 +119,7 @@ def _describe_located_volume(
     """Describe a volume that starts at a byte of a stretch and ends with its header's copy at a given offset."""
     size = place + WRAPPER_HEADER_OFFSET - start
     layers = (f"byte {stretch.origin + start}",) if start else ()
-    return Content("hfsplus", _hfs_label(signature), start, size, layers, "", (), findings)
+    return Content("hfsplus", _hfs_label(signature), start, size, layers, (), findings)
 
 
 def _report_lost_header(
@@ -187,12 +187,9 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
 def _wrapper(stretch: Window) -> Content:
     """Look in a classic HFS volume for an embedded HFS+ volume (TN1150, HFS Wrapper)."""
     block = parse_at(stretch, records.MASTER_DIRECTORY_BLOCK, WRAPPER_HEADER_OFFSET)
-    classic = Content("hfs", "HFS", 0, stretch.size_bytes)
-    if block is None:
-        return classic
-    name = block.volume_name[: block.len_volume_name].decode("mac_roman", errors="replace")
-    if block.embedded_signature not in (grammar.HfsWrapper.Signature.hfs_plus, grammar.HfsWrapper.Signature.hfsx):
-        return classic._replace(name=name)
+    kinds = grammar.HfsWrapper.Signature
+    if block is None or block.embedded_signature not in (kinds.hfs_plus, kinds.hfsx):
+        return Content("hfs", "HFS", 0, stretch.size_bytes)
     # drEmbedExtent counts the wrapper's allocation blocks from its block 0. drAlBlSt gives the location of that block
     # in sectors of 512 bytes, whatever the device's sector size (TN1150, HFS Master Directory Block).
     start, size = block.ofs_embedded_volume, block.len_embedded_volume
@@ -211,7 +208,6 @@ def _wrapper(stretch: Window) -> Content:
         start,
         min(size, max(0, stretch.size_bytes - start)),
         ("HFS wrapper",),
-        name,
         (MapRegion("hfs-wrapper", stretch.origin + WRAPPER_HEADER_OFFSET, length, "master directory block"),),
         findings,
     )

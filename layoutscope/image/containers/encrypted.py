@@ -18,14 +18,7 @@ from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers, password_key
 from layoutscope.image.source import Source, trailer_of
-from layoutscope.structs import grammar
-from layoutscope.structs.records import (
-    ENCRYPTED_IMAGE_HEADER,
-    FORMER_TRAILER,
-    KEY_LIST,
-    KEY_PLACE,
-    PASSWORD_KEY,
-)
+from layoutscope.structs import grammar, records
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -61,9 +54,9 @@ CMS_PREFIX_BYTES: Final = 4
 
 def open_if_encrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted image with its password; return the source itself if it is not encrypted."""
-    end = source.size_bytes - FORMER_TRAILER.width
+    end = source.size_bytes - records.FORMER_TRAILER.width
     try:
-        header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
+        header = header_of(source.read(0, min(records.ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
         if header is None:
             if end < 0 or not trailer_of(source).endswith(b"cdsaencr"):
                 return source
@@ -71,22 +64,18 @@ def open_if_encrypted(source: Source, password: str | None) -> Source:
     except FormatError:
         return source
     if header is not None:
-        if password is None:
-            what = f"{source.name}: is an encrypted disk image"
-            raise make_encrypted_refusal(what, header.key_bits, header.len_data)
-        keys = unlock_keys(source, header, password)
+        keys = unlock_keys(source, header, password, "disk image", header.len_data)
         return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
     return _open_former(source, trailer, password)
 
 
 def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str | None) -> Source:
     """Open an encrypted image of version 1."""
-    end = source.size_bytes - FORMER_TRAILER.width
+    end = source.size_bytes - records.FORMER_TRAILER.width
     # The wrapping adds 24 bytes to the key.
     key_bits = 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
     if password is None:
-        what = f"{source.name}: is an encrypted disk image before Mac OS X 10.5"
-        raise make_encrypted_refusal(what, key_bits, trailer.len_data)
+        raise _make_refusal(source, "disk image before Mac OS X 10.5", trailer.len_data, key_bits)
     _refuse_sizes(trailer, key_bits, end)
     wrapped = [
         (trailer.wrapped_key, trailer.len_wrapped_key),
@@ -101,9 +90,9 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
     unwrapped = []
     for data, length in wrapped:
         # The key was wrapped, reversed, and wrapped again; its first bytes are then the vector of the inner wrapping.
-        outer = (_strip_padding(_decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
+        outer = (_strip_padding(decrypt_cbc(secret, CMS_VECTOR, data[:length])) or b"")[::-1]
         vector, rest = outer[:DES_BLOCK_BYTES], outer[DES_BLOCK_BYTES:]
-        inner = _strip_padding(_decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
+        inner = _strip_padding(decrypt_cbc(secret, vector, rest)) if rest and not len(rest) % DES_BLOCK_BYTES else None
         unwrapped.append((inner or b"")[CMS_PREFIX_BYTES:])
     key, vector_key = unwrapped
     if len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
@@ -114,20 +103,24 @@ def _open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password
 def header_of(data: bytes) -> EncryptedImage.Header | None:
     """Parse the header of an encrypted image; None if there is none."""
     try:
-        head = data[: ENCRYPTED_IMAGE_HEADER.width]
+        head = data[: records.ENCRYPTED_IMAGE_HEADER.width]
         return grammar.parse(grammar.EncryptedImage.Header, head, structure="encrypted image")
     except FormatError:
         return None
 
 
-def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Make the error that reports the size of the encrypted disk, its encryption, and what to do."""
-    message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
+def _make_refusal(source: Source, kind: str, size_bytes: int, key_bits: int) -> UnsupportedError:
+    size = f"{format_bytes(size_bytes)} (AES-{key_bits})"
+    message = f"{source.name}: is an encrypted {kind} of {size}, as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)
 
 
-def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
-    """Unlock the keys of an image; `source` is the file that begins with its header."""
+def unlock_keys(
+    source: Source, header: EncryptedImage.Header, password: str | None, kind: str, size_bytes: int
+) -> Keys:
+    """Unlock the keys of a disk of a given size; `source` is the file that begins with its header."""
+    if password is None:
+        raise _make_refusal(source, kind, size_bytes, header.key_bits)
     _refuse_sizes(header, header.key_bits, 0)
     keys = _read_password_keys(source)
     if not keys:
@@ -138,8 +131,8 @@ def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) ->
     both_bytes = key_bytes + HMAC_KEY_BYTES
     for offset, key in keys:
         wrapped = source.read(offset, key.len_wrapped)
-        padded = unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
-        plain = _strip_padding(padded)
+        secret = password_key(password, key.salt[: key.len_salt], key.num_rounds, WRAP_KEY_BYTES, "sha1")
+        plain = _strip_padding(decrypt_cbc(secret, key.wrap_iv[:DES_BLOCK_BYTES], wrapped))
         if plain is not None and len(plain) >= both_bytes and plain[both_bytes:] in (b"", KEY_SUFFIX):
             return plain[:key_bytes], plain[key_bytes:both_bytes]
     raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
@@ -164,10 +157,10 @@ def _refuse_rounds(rounds: int, image_offset: int) -> None:
 def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
     """List the keys that passwords open, with the offsets of their wrapped data."""
     keys = []
-    start = ENCRYPTED_IMAGE_HEADER.width
+    start = records.ENCRYPTED_IMAGE_HEADER.width
     listed = source.parse(grammar.EncryptedImage.KeyList, start, WHAT)
     for number in range(min(listed.num_keys, MAX_KEYS)):
-        at = start + KEY_LIST.width + number * KEY_PLACE.width
+        at = start + records.KEY_LIST.width + number * records.KEY_PLACE.width
         place = source.parse(grammar.EncryptedImage.KeyPlace, at, WHAT)
         if place.kind != grammar.EncryptedImage.KeyKind.password:
             continue
@@ -176,7 +169,7 @@ def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.Passwo
         if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BLOCK_BYTES:
             raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=place.ofs_key)
         _refuse_rounds(key.num_rounds, place.ofs_key)
-        keys.append((place.ofs_key + PASSWORD_KEY.width, key))
+        keys.append((place.ofs_key + records.PASSWORD_KEY.width, key))
     return keys
 
 
@@ -187,12 +180,8 @@ def _strip_padding(plain: bytes) -> bytes | None:
     return plain[: len(plain) - padding] if is_padded else None
 
 
-def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
-    """Decrypt data that a password wraps, including the padding."""
-    return _decrypt_cbc(password_key(password, salt, rounds, WRAP_KEY_BYTES, "sha1"), iv, wrapped)
-
-
-def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
+def decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
+    """Decrypt a wrapped key with 3DES, including its padding."""
     ciphers, algorithms, modes = load_ciphers()
     try:
         former: Any = import_module("cryptography.hazmat.decrepit.ciphers.algorithms")

@@ -27,13 +27,7 @@ from layoutscope.image.containers.placed import (
 from layoutscope.image.source import SECTOR_BYTES, JoinedSource, MemorySource, Source, open_all, trailer_of
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, runs_of, starts_of
-from layoutscope.structs.records import (
-    QCOW_REFERENCE,
-    VHD_REFERENCE,
-    VHDX_REFERENCE,
-    VMDK_GRAIN,
-    VMDK_REFERENCE,
-)
+from layoutscope.structs.records import QCOW_REFERENCE, VHD_REFERENCE, VHDX_REFERENCE, VMDK_GRAIN, VMDK_REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

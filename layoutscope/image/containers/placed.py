@@ -5,12 +5,13 @@ from __future__ import annotations
 import lzma
 import zlib
 from bisect import bisect_left, insort
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.errors import ChecksumError, FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import PieceSource, Source
@@ -132,12 +133,9 @@ class StoredSource(PieceSource):
             raise FormatError("is larger than any that is compressed", structure=self._what, image_offset=place)
         try:
             data: bytes = self._codecs[codec - 1](self._files[file].read(place, stored), length)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-            reason = "cannot be decompressed: its data are damaged"
-            raise FormatError(reason, structure=self._what, image_offset=place) from error
-        except ImageError as error:
-            reason = f"cannot be decompressed: {error}"
-            raise FormatError(reason, structure=self._what, image_offset=place) from error
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
+            why = error if isinstance(error, ImageError) else "its data are damaged"
+            raise FormatError(f"cannot be decompressed: {why}", structure=self._what, image_offset=place) from error
         if len(data) != length:
             reason = f"has {len(data):,} bytes when decompressed and should have {length:,}"
             raise FormatError(reason, structure=self._what, image_offset=place)
@@ -228,13 +226,10 @@ def open_piece(source: Source, what: str, offset: int, length: int) -> Source:
 
 def open_part(path: Path, counter: ReadCounter, open_with: Callable[[Source], Source]) -> Source:
     """Open the disk in one of the files of an image; the file is closed if that fails."""
-    part = RawFile(path)
-    part.counter = counter
-    try:
-        return open_with(part)
-    except LayoutscopeError:
-        part.close()
-        raise
+    with ExitStack() as stack:
+        disk = open_with(stack.enter_context(RawFile(path, counter=counter)))
+        stack.pop_all()
+    return disk
 
 
 def is_repeated(values: I64) -> Mask:
@@ -251,17 +246,27 @@ def read_structure(kind: type[T], source: Source, at: int, structure: str) -> T:
 
 
 def read_table(source: Source, what: str, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
-    """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
+    """Read fields of a table."""
     length = count * record.width
-    if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
-        raise FormatError(
-            "the table of blocks is not within the file", structure=what, image_offset=at,
-            expected=f"an end at or before byte {min(source.size_bytes, at + MAX_TABLE_BYTES):,}",
-            found=f"{at + length:,}",
-        )  # fmt: skip
-    buffer = np.frombuffer(source.read(at, length), np.uint8)
-    columns = decode_columns(record, buffer, np.arange(count) * record.width, fields)
+    end = min(source.size_bytes, at + MAX_TABLE_BYTES)
+    refuse_overrun("the table of blocks is not within the file", what, at, end, at + length)
+    return decode_table(source.read(at, length), 0, count, record, *fields)
+
+
+def decode_table(data: bytes, at: int, count: int, record: RecordType, *fields: RecordColumn) -> list[I64]:
+    """Decode fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
+    starts = at + np.arange(count) * record.width
+    columns = decode_columns(record, np.frombuffer(data, np.uint8), starts, fields)
     return [np.minimum(columns[field].astype(np.uint64), np.uint64(2**62)).astype(np.int64) for field in fields]
+
+
+def refuse_overrun(reason: str, structure: str, image_offset: int, end: int, stop: int) -> None:
+    """Refuse a structure if what it describes stops after the end of a file or disk."""
+    if stop > end:
+        raise FormatError(
+            reason, structure=structure, image_offset=image_offset,
+            expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
+        )  # fmt: skip
 
 
 def make_refusal(name: str, reason: str, advice: str = "") -> UnsupportedError:

@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, reason_of
 from layoutscope.findings import Finding, FindingLog
-from layoutscope.image.containers.encrypted import DecryptedSource, header_of, make_encrypted_refusal, unlock_keys
+from layoutscope.image.containers.encrypted import DecryptedSource, header_of, unlock_keys
 from layoutscope.image.containers.placed import (
     MAX_DISK_BYTES,
     make_refusal,
@@ -257,11 +257,8 @@ class SparseBundle(PieceSource):
         with suppress(OSError), inputs.open_file(path / "token") as file:
             token = file.read(MAX_PLIST_BYTES)
         header = header_of(token)
-        if header is not None and password is None:
-            what = f"{path}: is an encrypted sparse bundle"
-            raise make_encrypted_refusal(what, header.key_bits, self.size_bytes)
-        if header is not None and password is not None:
-            keys = unlock_keys(MemorySource(token, str(path)), header, password)
+        if header is not None:
+            keys = unlock_keys(MemorySource(token, str(path)), header, password, "sparse bundle", self.size_bytes)
             self._decryption = keys, header.len_block
         # the names of each band
         self._stored: dict[int, list[str]] = {}
@@ -331,8 +328,7 @@ class SparseBundle(PieceSource):
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
-            file = RawFile(self._bands / self._stored[number][0])
-            file.counter = self.counter
+            file = RawFile(self._bands / self._stored[number][0], counter=self.counter)
             self._open[number] = file
             if self._decryption is not None:
                 keys, chunk = self._decryption

@@ -15,22 +15,10 @@ import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import StoredSource, make_pieces
+from layoutscope.image.containers.placed import StoredSource, decode_table, make_pieces, refuse_overrun
 from layoutscope.image.source import SECTOR_BYTES, TRAILER_BYTES, peek, trailer_of
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import I64, runs_of, subtract, total
-from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import (
-    BLOCK_HEAD,
-    BLOCK_MAP,
-    PACKED_HEAD,
-    PIECE,
-    RESOURCE_DATA,
-    RESOURCE_REFERENCE,
-    RESOURCE_TYPE,
-    RESOURCE_TYPE_LIST,
-    TRAILER,
-)
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -95,7 +83,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     # A writer knows all offsets only at the end, so the header is in the last 512 bytes of the file ("koly"). Images
     # that are written as a stream begin with it.
     trailer_offset = udif_trailer_at(source) if trailer_at is None else trailer_at
-    at = source.size_bytes - TRAILER.width if trailer_offset is None else trailer_offset
+    at = source.size_bytes - records.TRAILER.width if trailer_offset is None else trailer_offset
     trailer = source.parse(grammar.Udif.Trailer, at, "disk image trailer")
     if trailer.num_segments > 1:
         raise UnsupportedError(
@@ -105,16 +93,12 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     if trailer.len_disk > FAR:
         raise FormatError(
             f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
-            image_offset=at + TRAILER.num_sectors.offset,
+            image_offset=at + records.TRAILER.num_sectors.offset,
         )  # fmt: skip
     base, maps, findings = _read_block_maps(source, trailer, at)
     # Pieces count from the start of the data fork: if it exceeds the file, so do they.
     stop, end = base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
-    if stop > end:
-        raise FormatError(
-            "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
-            expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
-        )  # fmt: skip
+    refuse_overrun("the data fork is longer than the file", "disk image trailer", at, end, stop)
     heads = [
         grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=trailer.ofs_plist)
         for data in maps
@@ -166,11 +150,8 @@ def _list_pieces(
     start, stop, *_ = columns
     if (stop[:-1] > start[1:]).any():
         raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.ofs_plist)
-    if len(stop) and stop[-1] > trailer.len_disk:
-        raise FormatError(
-            "pieces leave the disk", structure="disk image block map", image_offset=trailer.ofs_plist,
-            expected=f"an end at or before byte {trailer.len_disk:,}", found=f"{int(stop[-1]):,}",
-        )  # fmt: skip
+    last = int(stop.max(initial=0))
+    refuse_overrun("pieces leave the disk", "disk image block map", trailer.ofs_plist, trailer.len_disk, last)
     return columns
 
 
@@ -246,17 +227,18 @@ def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
     listed = header.ofs_map + parse_part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
     # Counts are one too low, so 65,535 means none.
     num_types = (parse_part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
-    first = listed + RESOURCE_TYPE_LIST.width
-    kinds = (parse_part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))
+    first = listed + records.RESOURCE_TYPE_LIST.width
+    width = records.RESOURCE_TYPE.width
+    kinds = (parse_part(grammar.Udif.ResourceType, first + number * width) for number in range(num_types))
     block_map_type = next((kind for kind in kinds if kind.kind == b"blkx"), None)
     maps: list[bytes] = []
     if block_map_type is None:
         raise FormatError("has no block map", structure=what, image_offset=start)
     for number in range(block_map_type.last_resource + 1):
-        at = listed + block_map_type.ofs_references + number * RESOURCE_REFERENCE.width
+        at = listed + block_map_type.ofs_references + number * records.RESOURCE_REFERENCE.width
         place = header.ofs_data + parse_part(grammar.Udif.ResourceReference, at).ofs_resource
         size = parse_part(grammar.Udif.ResourceData, place).len_resource
-        data_at = place + RESOURCE_DATA.width
+        data_at = place + records.RESOURCE_DATA.width
         if data_at + size > length or sum(map(len, maps)) + size > length:
             raise FormatError("a block map leaves the fork, or overlaps another one", structure=what,
                               image_offset=start + place)  # fmt: skip
@@ -285,34 +267,24 @@ def _parse_maps(text: bytes, where: int) -> list[bytes]:
 def _decode_map(head: Udif.BlockMap, data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[I64, ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
-    first, width = BLOCK_MAP.width, PIECE.width
-    if head.num_entries > (len(data) - first) // width:
+    entry, first = records.PIECE, records.BLOCK_MAP.width
+    if head.num_entries > (len(data) - first) // entry.width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
-    buffer = np.frombuffer(data, np.uint8)
-    fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.ofs_stored, PIECE.len_stored)
-    rows = decode_columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
-    storage = rows["storage"].astype(np.int64)
-    sector, count = rows["start_sector"], rows["num_sectors"]
+    fields = (entry.storage, entry.start_sector, entry.num_sectors, entry.ofs_stored, entry.len_stored)
+    columns = decode_table(data, first, head.num_entries, entry, *fields)
     kinds = grammar.Udif.Storage
     # The last entry is a terminator without sectors, and there may be comments between the others.
-    holds = ~np.isin(storage, [int(kinds.comment), int(kinds.terminator)]) & (count > 0)
+    holds = ~np.isin(columns[0], [int(kinds.comment), int(kinds.terminator)]) & (columns[2] > 0)
+    storage, sector, count, offset, length = (column[holds] for column in columns)
     limit = trailer.num_sectors
-    if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
+    if head.start_sector > limit or (sector > limit).any() or (count > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
-    if (rows["ofs_stored"][holds] >= FAR).any() or (rows["len_stored"][holds] >= FAR).any():
-        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
     base += trailer.ofs_data_fork + head.ofs_data
-    if base >= FAR:
+    if base >= FAR or (offset >= FAR).any() or (length >= FAR).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
-    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
-    return (
-        start,
-        start + count[holds].astype(np.int64) * SECTOR_BYTES,
-        storage[holds],
-        rows["ofs_stored"][holds].astype(np.int64) + base,
-        rows["len_stored"][holds].astype(np.int64),
-    )
+    start = (sector + head.start_sector) * SECTOR_BYTES
+    return start, start + count * SECTOR_BYTES, storage, offset + base, length
 
 
 def _get_codec(storage: int) -> Callable[[bytes, int], bytes]:
@@ -351,22 +323,22 @@ def lzfse_length(data: bytes) -> int:
     the letters (``ksy/lzfse.ksy``).
     """
     kinds, total, at = grammar.Lzfse.BlockKind, 0, 0
-    while at + BLOCK_HEAD.width <= len(data):
+    while at + records.BLOCK_HEAD.width <= len(data):
         head = grammar.parse(grammar.Lzfse.BlockHead, data[at:], structure="LZFSE block", image_offset=at)
         if head.kind == kinds.plain:
-            size = BLOCK_HEAD.len_payload.offset + head.len_raw
+            size = records.BLOCK_HEAD.len_payload.offset + head.len_raw
         elif head.kind == kinds.lzvn:
-            size = BLOCK_HEAD.width + head.len_payload
+            size = records.BLOCK_HEAD.width + head.len_payload
         elif head.kind == kinds.lzfse_plain:
             size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
-        elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
+        elif head.kind == kinds.lzfse_packed and at + records.PACKED_HEAD.width <= len(data):
             packed = grammar.parse(grammar.Lzfse.PackedHead, data[at:], structure="LZFSE block", image_offset=at)
             # The header, and two payloads with 20-bit lengths.
             size = (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
         else:
             break
         total += head.len_raw
-        at += max(size, BLOCK_HEAD.width)
+        at += max(size, records.BLOCK_HEAD.width)
     return total
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import ExitStack
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,11 +18,10 @@ import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError, ImageError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import StoredSource, make_pieces, read_structure
+from layoutscope.image.containers.placed import StoredSource, decode_table, make_pieces, read_structure
 from layoutscope.image.raw import RawFile
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, Mask, runs_of, subtract, total
-from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION
 from layoutscope.units import format_bytes
 
@@ -79,17 +79,13 @@ def open_witness(source: Source) -> Source:
     path = Path(source.name)
     paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}
-    try:
+    with ExitStack() as stack:
         for number, segment_path in paths.items():
             if number > 1:
-                files[number] = RawFile(segment_path)
-                files[number].counter = source.counter
-        return _open_segments(files, dict(enumerate(segment_names(path), 1)))
-    except (ImageError, FormatError):
-        for number, each in files.items():
-            if number > 1:
-                each.close()
-        raise
+                files[number] = stack.enter_context(RawFile(segment_path, counter=source.counter))
+        disk = _open_segments(files, dict(enumerate(segment_names(path), 1)))
+        stack.pop_all()
+    return disk
 
 
 def _read_header(source: Source) -> ExpertWitness.SegmentHeader:
@@ -184,10 +180,8 @@ class Segment:
 
 def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, Mask]:
     """Decode the entries of a table: offset and length of each chunk, and whether it is packed."""
-    buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)
-    columns = decode_columns(CHUNK_ENTRY, buffer, np.arange(0, len(entries), CHUNK_ENTRY.width), fields)
-    offset, packed, whole = (columns[field].astype(np.int64) for field in fields)
+    offset, packed, whole = decode_table(entries, 0, len(entries) // CHUNK_ENTRY.width, CHUNK_ENTRY, *fields)
     # After 2 GiB, the highest bit belongs to the offset, and no chunk is packed; a falling offset shows where.
     back = np.flatnonzero(np.diff(offset) < 0)
     if len(back):

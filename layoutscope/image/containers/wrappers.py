@@ -17,16 +17,9 @@ from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import make_refusal, open_piece, open_placed
 from layoutscope.image.raw import RawFile
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import runs_of
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import (
-    APPLE_SINGLE,
-    APPLE_SINGLE_ENTRY,
-    COMPACT_DISC_SECTOR,
-    DISK_COPY,
-    MAC_BINARY,
-)
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -63,14 +56,14 @@ def open_wrapped(source: Source, head: bytes) -> Source | None:
     what = "MacBinary file"
     binary = _parse_head(grammar.FileWrappers.MacBinary, head, what)
     if binary is not None and binary.len_data and crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) == binary.checksum:
-        return open_piece(source, what, MAC_BINARY.width, binary.len_data)
+        return open_piece(source, what, records.MAC_BINARY.width, binary.len_data)
     what = "Disk Copy 4.2 image"
     copy = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
     if copy is not None and copy.len_data and not copy.len_data % 512:
         # Two bytes are weak evidence: the file must have the length that it claims, apart from padding.
-        padding = source.size_bytes - DISK_COPY.width - copy.len_data - copy.len_tags
+        padding = source.size_bytes - records.DISK_COPY.width - copy.len_data - copy.len_tags
         if 0 <= padding < 512:
-            return open_piece(source, what, DISK_COPY.width, copy.len_data)
+            return open_piece(source, what, records.DISK_COPY.width, copy.len_data)
     return _open_im4p(source, head)
 
 
@@ -79,7 +72,7 @@ def open_apple_single(source: Source) -> Source:
     what, head = "AppleSingle file", source.read(0, min(source.size_bytes, 4096))
     header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
     for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES) if header is not None else 0):
-        at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
+        at = records.APPLE_SINGLE.width + number * records.APPLE_SINGLE_ENTRY.width
         entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
             return open_piece(source, what, entry.ofs_part, entry.len_part)
@@ -139,7 +132,7 @@ def open_disc(source: Source) -> Source:
     if sector.mode not in (1, 2) or (sector.mode == 2 and sector.is_second_form):
         reason = f"has raw CD sectors of mode {sector.mode}, which hold no data of this form"
         raise make_refusal(source.name, reason, f"convert them with: {_BCHUNK}")
-    before = COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
+    before = records.COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
     return _open_sectors(source, 0, source.size_bytes, stride, before, sector.mode)
 
 
@@ -150,7 +143,7 @@ def _open_sectors(source: Source, start: int, stop: int, stride: int, before: in
         raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
     # Sectors without a sync pattern, or with another mode or form, are wrong.
     found = [np.empty(0, np.int64)]
-    fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
+    fields = records.COMPACT_DISC_SECTOR.mode, records.COMPACT_DISC_SECTOR.is_second_form
     for first in range(start, stop, SECTORS_PER_READ * stride) if mode else ():
         # The last sector may be incomplete.
         data = bytearray(SECTORS_PER_READ * stride)
@@ -159,7 +152,7 @@ def _open_sectors(source: Source, start: int, stop: int, stride: int, before: in
         buffer = np.frombuffer(data, np.uint8)
         starts = np.arange(0, length, stride)
         marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
-        heads = decode_columns(COMPACT_DISC_SECTOR, buffer, starts, fields)
+        heads = decode_columns(records.COMPACT_DISC_SECTOR, buffer, starts, fields)
         is_wrong = (marks != np.frombuffer(CD_SYNC, np.uint8)).any(axis=1) | (heads[fields[0]] != mode)
         # The second form has more data instead of error correction.
         is_wrong |= heads[fields[1]].astype(bool) & (mode == 2)

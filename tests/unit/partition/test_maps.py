@@ -46,12 +46,12 @@ def test_volumes_of_a_gpt():
     """
     found = search(two_partitions())
     assert [
-        (item.kind, item.image_offset, item.size_bytes, item.partition, item.name, item.stack)
-        for item in found.candidates
+        (item.kind, item.image_offset, item.size_bytes, item.partition, item.stack) for item in found.candidates
     ] == [
-        ("hfsplus", *FIRST, 1, "Macintosh HD", ("GPT", "partition 1", "HFS+")),
-        ("apfs", *SECOND, 2, "Donn\u00e9es", ("GPT", "partition 2", "APFS")),
+        ("hfsplus", *FIRST, 1, ("GPT", "partition 1", "HFS+")),
+        ("apfs", *SECOND, 2, ("GPT", "partition 2", "APFS")),
     ]
+    assert [item.name for item in found.partitions] == ["Macintosh HD", "Donn\u00e9es"]
     assert [(item.type, item.image_offset, item.length_bytes, item.owner) for item in found.regions] == [
         ("gpt-header", 512, 512, "primary"),
         ("gpt-entries", 1024, 16384, "primary"),
@@ -163,7 +163,8 @@ def test_apple_maps_of_every_block_size(block, declared):
     found = search(with_map(block, declared))
     (volume,) = found.candidates
     assert (volume.kind, volume.image_offset, volume.size_bytes) == ("hfsplus", MIB, MIB)
-    assert (volume.stack, volume.name, volume.type_name) == (("APM", "partition 3", "HFS+"), "Tiger", "Apple_HFS")
+    assert volume.stack == ("APM", "partition 3", "HFS+")
+    assert (found.partitions[-1].name, found.partitions[-1].type_name) == ("Tiger", "Apple_HFS")
     regions = [(item.type, item.image_offset, item.length_bytes) for item in found.regions]
     assert regions == [("apm", 0, 512)] * (declared != 0) + [("apm", block, 3 * block)]
 
@@ -194,9 +195,10 @@ def test_data_cannot_begin_after_the_end_of_a_partition(skipped):
 def test_types_and_chains_of_boot_records():
     """Type AF is HFS+, and extended records are followed up to a limit."""
     # The partition of type 0xAF is at sector 63, which no block size divides.
-    (found,) = search(hfs_plus(Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048))), 63 * 512, MIB)).candidates
+    searched = search(hfs_plus(Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048))), 63 * 512, MIB))
+    (found,) = searched.candidates
     assert (found.kind, found.image_offset, found.size_bytes) == ("hfsplus", 63 * 512, MIB)
-    assert (found.stack, found.type_name) == (("MBR", "partition 1", "HFS+"), "apple_hfs")
+    assert (found.stack, searched.partitions[0].type_name) == (("MBR", "partition 1", "HFS+"), "apple_hfs")
     # Logical partitions count from 5; starts are relative to their record, links to the extended partition.
     found = search(extended_disk())
     assert [(item.partition, item.image_offset, item.label) for item in found.readable] == [
@@ -366,7 +368,7 @@ def test_wrapped_volumes():
     assert "volume-header-lost" in [item.code for item in found.findings]
     assert found.candidates[0].size_bytes == 0
     (found,) = search(wrapped(embedded=b"\0\0")).candidates
-    assert (found.kind, found.label, found.name, found.is_readable) == ("hfs", "HFS", "disk", False)
+    assert (found.kind, found.label, found.is_readable) == ("hfs", "HFS", False)
 
 
 @for_each("disk, unread, kinds, findings", [

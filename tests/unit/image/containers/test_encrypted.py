@@ -36,7 +36,8 @@ def test_keys_of_an_image_that_was_made_by_macos():
     """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    from layoutscope.image.containers.encrypted import unwrap
+    from layoutscope.image.containers.encrypted import WRAP_KEY_BYTES, decrypt_cbc
+    from layoutscope.image.crypto import password_key
 
     wrapped = bytes.fromhex(
         "68a32866b0e67515f35dc67c4d6747a8561a9f4f6a6718a894b0a77a47c452471e04ecef9bf56f0d83d1201a509a374e"
@@ -46,10 +47,14 @@ def test_keys_of_an_image_that_was_made_by_macos():
         "76b6f1c73c551a0a407d5a335caa169db4a6a25bbd27fbbc38fc71b29ee9b1eae349b0d8a21d57959ecca6bf74bc26cc"
     )
     salt, iv = bytes.fromhex("fd70ac1e078f01fce55a2e56145a2494446db32a"), bytes.fromhex("9110b1778f09b1a7")
-    key = unwrap("vilefault", salt, 1000, iv, wrapped)[:32]
+
+    def unwrap(word):
+        return decrypt_cbc(password_key(word, salt, 1000, WRAP_KEY_BYTES, "sha1"), iv, wrapped)[:32]
+
+    key = unwrap("vilefault")
     plain = Cipher(algorithms.AES(key), modes.CBC(bytes(16))).decryptor().update(chunk)
     assert plain[16:] == bytes(80)
-    assert unwrap("vilefaulT", salt, 1000, iv, wrapped)[:32] != key
+    assert unwrap("vilefaulT") != key
 
 
 @pytest.mark.parametrize("write", [encrypted, former_encrypted])

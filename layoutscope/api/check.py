@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.findings import Finding
     from layoutscope.tables import VolumeLayout

@@ -11,11 +11,10 @@ import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
-from layoutscope.api.images import OpenImage, walkable
 from layoutscope.api.keywords import DEFAULT_DRIVES, check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import predict
-from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
+from layoutscope.api.reading import OpenImage, make_request, open_volumes, parts_of_node, views_of, walkable
 from layoutscope.api.scan import scan
 from layoutscope.api.workloads import check_workload, serve_walk, unknowns_of, walk, work_of
 from layoutscope.errors import UsageError, did_you_mean
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.options import Drives, ReadOptions, Workload
     from layoutscope.tables import VolumeLayout

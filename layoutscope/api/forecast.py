@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import FullError, describe_workload, list_unaged_parts, model_errors
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, only_volume, open_volumes
 from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, unknowns_of, walk
 from layoutscope.drive import service
 from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds

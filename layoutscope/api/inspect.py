@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
-    from layoutscope.api.reading import ViewOf
+    from layoutscope.api.reading import Opened, ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.source import Source
     from layoutscope.results.inspect import Owner

@@ -10,10 +10,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.api.images import walkable
 from layoutscope.api.keywords import check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, open_output
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, open_volumes, walkable
 from layoutscope.api.workloads import (
     ALL,
     check_workload,

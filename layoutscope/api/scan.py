@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import predict_enumeration
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import findings_of, make_request, open_volumes
 from layoutscope.api.workloads import USUAL_HOST, choose_host
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
     from layoutscope.options import EnumerationOptions
@@ -99,7 +98,7 @@ def _read(image: Opened, asked: ScanOptions) -> ScanResult:
         check_strict((*image.findings, *(item for found in findings for item in found)))
     about = image.about
     if asked["identify"] and image.images is not None:
-        from layoutscope.api.images import metadata_sha256
+        from layoutscope.api.extract import metadata_sha256
 
         about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
     pairs = zip(image.layouts, findings, strict=True)

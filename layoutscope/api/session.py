@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
-from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import OpenImage, make_request, open_volumes
 from layoutscope.options import (
     ExportOptions,
     InspectOptions,

@@ -16,10 +16,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import file_form, open_output
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, only_volume, open_volumes
 from layoutscope.api.workloads import (
     check_workload,
     entries_of,

@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> CheckResult:
     """Check the structures of an image.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-
     Returns
     -------
     CheckResult
@@ -130,16 +125,6 @@ MAX_DIFFERENCES: Final = 5
 @takes(ReadOptions)
 def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
     """Parse every node of an image through its grammar and compare that with bulk decoding.
-
-    Parameters
-    ----------
-    path : path
-        The image.
-
-    Raises
-    ------
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

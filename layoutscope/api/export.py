@@ -62,8 +62,6 @@ def export(
 
     Parameters
     ----------
-    path : path
-        The image.
     table : str or None
         One of the names in :data:`EXPORTED`, or ``all`` for a file each, those of walks only where there is something
         to walk; None for a document.
@@ -75,8 +73,6 @@ def export(
     UsageError
         If there is no such table or format, the target ends as another format does, or it exists; if options of a walk
         are given with a table that needs no walk.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

@@ -56,8 +56,6 @@ def extract(
 
     Parameters
     ----------
-    path : path
-        The image.
     target : path
         Where to: compressed with zstd if it ends in ``.zst``, otherwise a sparse file.
 
@@ -65,8 +63,6 @@ def extract(
     ------
     UsageError
         If a target exists, or is missing for an image, names are to be left out, or it is a capture.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

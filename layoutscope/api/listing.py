@@ -46,8 +46,6 @@ def list_files(
 
     Parameters
     ----------
-    path : path
-        The image.
     target : path or binary file, optional
         Where to write the list; it is returned in any case.
 

@@ -61,8 +61,6 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         If there is no such drive, host or order, or the volume does not fit on the drive.
     LockedError
         If all of its volumes are locked.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

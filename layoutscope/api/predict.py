@@ -75,8 +75,6 @@ def predict(
 
     Parameters
     ----------
-    path : path
-        The image.
     workload : Predict, optional
         The keywords from ``order`` to ``top`` together, for those who keep them in a dictionary. The order ``all``
         stands for every one of them, in one table.
@@ -85,8 +83,6 @@ def predict(
     ------
     UsageError
         If a drive, order, host, path or what-if is unknown.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -117,6 +113,8 @@ def predict(
     for name in work["what_ifs"]:
         check_choice("what-if", name, WHAT_IFS)
     profiles = profiles_of(drives)
+    if not profiles and not is_over_orders:
+        raise UsageError("a prediction needs a drive: drives is empty. Name at least one.")
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with open_volumes(path, make_request(options, path)) as image:

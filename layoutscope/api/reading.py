@@ -352,11 +352,6 @@ class SharedSpace:
 def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[VolumeLayout, ...]:
     """Read the tables of the volumes on an image.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-
     Raises
     ------
     LayoutscopeError

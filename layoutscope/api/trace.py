@@ -85,19 +85,10 @@ def trace(
 ) -> AccessTrace:
     """Work out the reads of a workload on the one volume of an image that was chosen.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-    workload : Workload, optional
-        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
-
     Raises
     ------
     UsageError
         If the workload is not possible, or several volumes could be walked.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -173,15 +164,11 @@ def replay(
     trace : path
         CSV, an iolog of fio, the text of blkparse, ``fs_usage``, iosnoop or biosnoop, or pairs of 64-bit numbers;
         compressed too. Recordings by a tool of macOS are compared with ``host="macos"`` unless a host is given.
-    workload : Workload, optional
-        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
 
     Raises
     ------
     UsageError
         If the trace cannot be read, or something is unknown.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

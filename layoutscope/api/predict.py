@@ -17,13 +17,10 @@ from layoutscope.api.workloads import (
     ALL,
     check_workload,
     choose_host,
-    fits,
     host_of,
     over_orders,
-    prediction,
     refuse_unused,
     serve_walk,
-    unknowns_of,
     walk,
     walk_on,
     work_of,
@@ -40,13 +37,12 @@ from layoutscope.results.frames import costs_by_directory, directory_name, read_
 from layoutscope.results.locked import make_several_volumes_error
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
-from layoutscope.walk.orders import ORDERS, model_of
+from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import HostFrom
@@ -155,7 +151,7 @@ def _volume(
         from layoutscope.api.forecast import add_volumes_alike
 
         cases = tuple(add_volumes_alike(layout, work, reads, zip(cases, profiles, strict=True)))
-    facts = _walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
+    facts = walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
     return VolumeCase(
         volume_name(layout),
         facts,
@@ -218,7 +214,7 @@ def _write_ncdu(layout: VolumeLayout, case: VolumeCase, path: str | os.PathLike[
             file.write(text.encode())
 
 
-def _walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tuple[str, HostFrom]) -> WalkFacts:
+def walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tuple[str, HostFrom]) -> WalkFacts:
     """Sum up a walk."""
     host, host_from = chosen
     return WalkFacts(
@@ -230,29 +226,3 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tu
         metrics=measure_trace(reads, layout),
         trace=reads,
     )
-
-
-def predict_enumeration(
-    layout: VolumeLayout,
-    profiles: Sequence[DriveProfile],
-    chosen: tuple[str, HostFrom],  # of `choose_host`
-    *,
-    may_skip: bool,
-) -> tuple[WalkFacts | None, tuple[Prediction, ...], Model | None, Unknowns]:
-    """Walk a layout and serve the walk on each drive; nothing where there is nothing.
-
-    What was walked comes with it, and what was drawn of the first drive.
-    """
-    work = check_workload({"host": chosen[0]})
-    unknowns = unknowns_of(work, layout)
-    if not len(layout.columns("entries")):
-        return None, (), None, unknowns
-    model = model_of(layout, host_of(work, layout))
-    reads = walk_on(model, work).reads
-    fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    # Drives that were drawn take memory, and nobody asks for those of the others again.
-    results = tuple(
-        prediction(layout, reads, profile, Unknowns(unknowns.host) if number else unknowns)
-        for number, profile in enumerate(fitting)
-    )
-    return _walk_facts(layout, reads, work["order"], chosen), results, model, unknowns

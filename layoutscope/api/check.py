@@ -117,7 +117,6 @@ def check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> 
 
 _NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")
 
-
 MAX_DIFFERENCES: Final = 5
 """Differences of a table that are shown."""
 

@@ -198,10 +198,8 @@ def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
 LISTS: Final = ("bodyfile", "dfxml")
 """Formats with the files of an image."""
 
-
 DOCUMENT_FORMATS: Final = (*LISTS, *PROFILES)
 """Formats of whole documents: lists of files, and profiles of a listing."""
-
 
 ENDINGS: Final = {
     ".body": "bodyfile",
@@ -212,7 +210,6 @@ ENDINGS: Final = {
     ".folded": "folded",
 }
 """Formats by the ending of a file name. The other formats accept any ending that is not one of these."""
-
 
 _ALSO: Final = {"speedscope": "json", "perfetto": "json"}
 """Endings that say no more than how these are written."""

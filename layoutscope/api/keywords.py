@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, Typ
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import check_numbers, options_of, own_options
 
-RENAMED: Final = {
-    "cache": "buffer",
-    "cache_bytes": "memory_bytes",
-    "figures": "datasheet",
-    "map_file": "ddrescue_map",
-}
+RENAMED: Final = {"cache": "buffer", "cache_bytes": "memory_bytes", "figures": "datasheet", "map_file": "ddrescue_map"}
 """Keywords that earlier versions had; options of the command line are spelt as the new ones."""
 
 if TYPE_CHECKING:

@@ -37,7 +37,6 @@ ORDER: Final = options_of(PlanOptions)["order"].default
 PLANNED: Final = (*LISTINGS, *WITH_DATA)
 """Orders that there are remedies for."""
 
-
 LASTS: Final = {"lasts": "--lasts"}
 
 

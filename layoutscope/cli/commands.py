@@ -327,12 +327,7 @@ RECORDED_WORK: Final = {
 }
 
 
-def predict(
-    image: Image,
-    *,
-    as_json: AsJson = False,
-    options: Annotated[groups.PredictOptions, ANY_ORDER],
-) -> None:
+def predict(image: Image, *, as_json: AsJson = False, options: Annotated[groups.PredictOptions, ANY_ORDER]) -> None:
     """Predict how long a workload takes on drives, and show the causes and alternatives."""
     from layoutscope.api.predict import predict as run
 
@@ -602,8 +597,7 @@ def print_end(end: SourceEnd, done: int, total: int) -> None:
 def query(
     place: Annotated[Path, typer.Argument(metavar="DIR|IMAGE", help="Folder of a batch, image or capture.")],
     sql: Annotated[
-        str | None,
-        typer.Argument(metavar="[SELECT]", help="SQL query, in quotes.", show_default="none, with --list"),
+        str | None, typer.Argument(metavar="[SELECT]", help="SQL query, in quotes.", show_default="none, with --list")
     ] = None,
     *,
     list_views: Annotated[

@@ -26,13 +26,7 @@ from layoutscope.metrics.history import (
 from layoutscope.results.verdict import HELPS_FROM, NAMED_FROM, WORTH_S, Placement
 from layoutscope.structs.arrays import distinct, first_places, heads, order_of
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
-from layoutscope.units import (
-    brief_bytes,
-    brief_seconds,
-    brief_share,
-    format_count,
-    format_range,
-)
+from layoutscope.units import brief_bytes, brief_seconds, brief_share, format_count, format_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+import layoutscope
 from layoutscope import options as groups
 from layoutscope.cli.parameters import (
     CONTAINER,
@@ -27,7 +28,7 @@ from layoutscope.cli.parameters import (
     Plot,
     complete_options,
 )
-from layoutscope.cli.running import show, show_curves, warn
+from layoutscope.cli.running import check_outputs, show, warn
 from layoutscope.errors import EXIT_DAMAGED, UsageError
 from layoutscope.options import COMPRESSED, EXPORTED_TABLES, ORDERS, OUTPUT, Force, HashNames, Option, fill, options_of
 
@@ -67,12 +68,11 @@ def scan(
     options: groups.ScanOptions,
 ) -> int:
     """Measure how scattered the metadata of an image is, and how long a listing takes."""
-    from layoutscope.api.outputs import check_output, file_form
-    from layoutscope.api.scan import scan as run
-
     if map_to is not None:
+        from layoutscope.api.outputs import file_form
+
         file_form(map_to, "html", ("html",), "html")
-        check_output(map_to, force=force, reads=(image,))
+        check_outputs([image], map_to, force=force)
     if save_to is not None:
         from layoutscope.api.save import check_capture, save
 
@@ -80,7 +80,7 @@ def scan(
         options["identify"] = True
     if not as_json:
         options.pop("on_locked")  # the screen begins with it
-    result = run(image, **complete_options(options))
+    result = layoutscope.scan(image, **complete_options(options))
     if save_to is not None:
         save(result, save_to, hash_names=hash_names, force=force)
     if map_to is not None:
@@ -107,9 +107,7 @@ def map_images(
     options: groups.MapOptions,
 ) -> int:
     """Write an interactive map of one or more images: one HTML page that needs no network."""
-    from layoutscope.api.map import map_images as run
-
-    results = run(images, sys.stdout.buffer if output is None else output, **complete_options(options))
+    results = layoutscope.map(images, sys.stdout.buffer if output is None else output, **complete_options(options))
     return max(result.exit_code for result in results)
 
 
@@ -130,13 +128,10 @@ def compare(
     options: Annotated[groups.EnumerationOptions, SEVERAL],
 ) -> None:
     """Compare file systems, ages or disks: metrics, predictions, and the causes of the difference."""
-    from layoutscope.api.compare import compare as run
     from layoutscope.api.compare import write_changed_nodes, write_plot
-    from layoutscope.api.outputs import check_output
 
-    for path in filter(None, (nodes, plot)):
-        check_output(path, force=force, reads=images)
-    found = run(images, **complete_options(options))
+    check_outputs(images, nodes, plot, force=force)
+    found = layoutscope.compare(images, **complete_options(options))
     if nodes is not None:
         write_changed_nodes(found, nodes, force=force)
     if plot is not None:
@@ -155,30 +150,28 @@ def series(
     options: Annotated[groups.SeriesOptions, SEVERAL],
 ) -> None:
     """Show how metrics and predicted times of a volume change over several images or captures."""
-    from layoutscope.api.compare import series as run
     from layoutscope.api.compare import write_plot
 
-    show_curves(
-        lambda: run(images, **complete_options(options)), write_plot, images, plot, force=force, as_json=as_json
-    )
+    check_outputs(images, plot, force=force)
+    found = layoutscope.series(images, **complete_options(options))
+    if plot is not None:
+        write_plot(found, plot, force=force)
+    show(found, as_json=as_json)
 
 
 def inspect(image: ImageItself, *, as_json: AsJson = False, options: groups.InspectOptions) -> None:
     """Show the fields of the structure at a place, and its owner: tree, node, file, path."""
-    from layoutscope.api.inspect import inspect as run
-
-    show(run(image, **complete_options(options)), as_json=as_json)
+    show(layoutscope.inspect(image, **complete_options(options)), as_json=as_json)
 
 
 def checkpoints(
     image: ImageItself, *, as_json: AsJson = False, options: Annotated[groups.ReadOptions, CONTAINER]
 ) -> int | None:
     """List older states (checkpoints and snapshots), and how much of each still exists."""
-    from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.text.check import print_states
     from layoutscope.report.text.console import make_console
 
-    found = run(image, **complete_options(options))
+    found = layoutscope.checkpoints(image, **complete_options(options))
     if as_json:
         from layoutscope.report.json import list_json
 
@@ -207,16 +200,12 @@ def export(
     options: groups.ExportOptions,
 ) -> None:
     """Export tables of the layout, or file lists and walks in formats of other programs."""
-    from layoutscope.api.export import export as run
-
-    run(image, table, _choose_target(output, options.get("file_format")), **complete_options(options))
+    layoutscope.export(image, table, _choose_target(output, options.get("file_format")), **complete_options(options))
 
 
 def list_files(image: Image, *, output: Output = None, options: groups.ListOptions) -> None:
     """List every file of a volume with its path, straight from the metadata: faster than any listing on a slow disk."""
-    from layoutscope.api.listing import list_files as run
-
-    run(image, _choose_target(output, options.get("file_format")), **complete_options(options))
+    layoutscope.list(image, _choose_target(output, options.get("file_format")), **complete_options(options))
 
 
 def _choose_target(output: Path | None, file_format: str | None) -> Path | IO[bytes]:
@@ -236,9 +225,7 @@ def extract(
     options: Annotated[groups.ExtractOptions, {"names": None}],
 ) -> None:
     """Write a raw image with only the metadata, including file names; it scans the same."""
-    from layoutscope.api.extract import extract as run
-
-    run(image, output, **complete_options(options))
+    layoutscope.extract(image, output, **complete_options(options))
     warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")
 
 
@@ -275,17 +262,15 @@ def check(
     options: groups.ReadOptions,
 ) -> int:
     """Check the structures of an image (read-only), and list each fault once, with code and address."""
-    from layoutscope.api.check import check as run
-
     if as_json and file_format not in (None, "json"):
         raise UsageError(f"--json and --format {file_format} contradict each other")
     chosen = "json" if as_json else file_format or "text"
     if explain and chosen != "text":
         raise UsageError(f"--explain needs text output: {chosen} was chosen")
     reading = complete_options(options)
-    found = run(image, **reading)
+    found = layoutscope.check(image, **reading)
     if later is not None:
-        found = run(later, **reading).since(found)
+        found = layoutscope.check(later, **reading).since(found)
     if rules:
         found = found.of_rules(*rules)
     if chosen in ("text", "json"):
@@ -308,9 +293,7 @@ def check(
 
 def verify(image: ImageItself, *, as_json: AsJson = False, options: groups.ReadOptions) -> int:
     """Parse every node with the grammars, and list differences from bulk decoding."""
-    from layoutscope.api.check import verify as run
-
-    found = run(image, **complete_options(options))
+    found = layoutscope.verify(image, **complete_options(options))
     show(found, as_json=as_json)
     return found.exit_code
 
@@ -329,9 +312,7 @@ RECORDED_WORK: Final = {
 
 def predict(image: Image, *, as_json: AsJson = False, options: Annotated[groups.PredictOptions, ANY_ORDER]) -> None:
     """Predict how long a workload takes on drives, and show the causes and alternatives."""
-    from layoutscope.api.predict import predict as run
-
-    show(run(image, **complete_options(options)), as_json=as_json)
+    show(layoutscope.predict(image, **complete_options(options)), as_json=as_json)
 
 
 def trace(
@@ -347,15 +328,14 @@ def trace(
     options: groups.TraceOptions,
 ) -> None:
     """Write the reads of a workload in order, as a table, fio iolog or blkparse text."""
-    from layoutscope.api.outputs import check_output, file_form
-    from layoutscope.api.trace import FORMATS, write_trace
-    from layoutscope.api.trace import trace as run
+    from layoutscope.api.outputs import file_form
+    from layoutscope.api.trace import FORMATS
 
     target = sys.stdout.buffer if output is None else output
     file_form(target, file_format, FORMATS, "csv")
-    if output is not None:
-        check_output(output, force=force, reads=[image])
-    write_trace(run(image, **complete_options(options)), target, file_format=file_format, disk=disk, force=force)
+    check_outputs([image], output, force=force)
+    reads = layoutscope.trace(image, **complete_options(options))
+    layoutscope.write_trace(reads, target, file_format=file_format, disk=disk, force=force)
 
 
 def replay(
@@ -370,9 +350,7 @@ def replay(
     options: Annotated[groups.ReplayOptions, RECORDED_WORK],
 ) -> None:
     """Compute the time of a recorded trace on drives, and score a prediction with it."""
-    from layoutscope.api.trace import replay as run
-
-    show(run(trace, **complete_options(options)), as_json=as_json)
+    show(layoutscope.replay(trace, **complete_options(options)), as_json=as_json)
 
 
 def validate(
@@ -384,9 +362,7 @@ def validate(
     options: groups.ValidateOptions,
 ) -> None:
     """Compare predictions with measurements from a Mac."""
-    from layoutscope.api.validate import validate as run
-
-    show(run(kit, **options), as_json=as_json)
+    show(layoutscope.validate(kit, **options), as_json=as_json)
 
 
 def plan(
@@ -399,9 +375,7 @@ def plan(
     options: groups.PlanOptions,
 ) -> None:
     """Rank remedies by time saved, with cost and instructions."""
-    from layoutscope.api.plan import plan as run
-
-    result = run(image, **complete_options(options))
+    result = layoutscope.plan(image, **complete_options(options))
     for missing in () if result.emitted is None else result.emitted.missing:
         warn(missing.sentence)
     if file_format == "csv":
@@ -426,17 +400,11 @@ def forecast(
     options: Annotated[groups.ForecastOptions, SEVERAL],
 ) -> None:
     """Forecast the layout and listing time of a volume after more cycles of use."""
-    from layoutscope.api.forecast import forecast as run
-    from layoutscope.api.forecast import write_forecast_plot
-
-    show_curves(
-        lambda: run(images, **complete_options(options)),
-        write_forecast_plot,
-        images,
-        plot,
-        force=force,
-        as_json=as_json,
-    )
+    check_outputs(images, plot, force=force)
+    found = layoutscope.forecast(images, **complete_options(options))
+    if plot is not None:
+        layoutscope.write_forecast_plot(found, plot, force=force)
+    show(found, as_json=as_json)
 
 
 Profile = Annotated[Path | None, TO_FILE._replace(metavar="FILE.toml")]
@@ -454,10 +422,9 @@ def drives(
     force: Force = False,
 ) -> None:
     """List, show or compare drive profiles."""
-    from layoutscope.api.drives import drives as describe
     from layoutscope.api.drives import write_drive_plot
 
-    found = describe(names or ())
+    found = layoutscope.drives(names or ())
     if plot is not None:
         write_drive_plot(found, plot, force=force)
     if as_json:
@@ -479,9 +446,7 @@ def fit(
     options: groups.FitOptions,
 ) -> None:
     """Fit a drive profile to a data sheet, to fio, or to a random latency and a rate."""
-    from layoutscope.api.drives import fit as run
-
-    _write(run(name, **options), output, force=force)
+    _write(layoutscope.fit(name, **options), output, force=force)
 
 
 def measure(
@@ -506,14 +471,12 @@ def measure(
     """Measure a drive in about a minute, and write its profile."""
     from layoutscope.api.drives import list_mounted_parts, write_text
     from layoutscope.api.drives import measure as run
-    from layoutscope.api.outputs import check_output
     from layoutscope.drive.profile import profile_text
 
+    check_outputs([device], output, force=force)
     if output is not None:
-        check_output(output, force=force, reads=[device])
         log = log or output.with_suffix(".reads.csv")
-    for path in filter(None, (log, plot)):
-        check_output(path, force=force, reads=[device])
+    check_outputs([device], log, plot, force=force)
     if Path(device).is_file():
         warn(f"{device} is a file: the figures include the file system above the drive")
     for part in list_mounted_parts(device):
@@ -554,9 +517,7 @@ def kit(
     force: Force = False,
 ) -> None:
     """Write a shell script that measures drive and listings on a Mac (docs/drives.md)."""
-    from layoutscope.api.validate import kit as script
-
-    _write(script(warm=warm), output, force=force)
+    _write(layoutscope.kit(warm=warm), output, force=force)
 
 
 def batch(
@@ -577,11 +538,9 @@ def batch(
     options: Annotated[groups.BatchOptions, FLEET],
 ) -> int:
     """Read many images into one folder of captures and tables, with limits per image."""
-    from layoutscope.fleet.batch import batch as run
-
     # Every source has its row.
     del options["on_damage"], options["on_locked"]
-    result = run(
+    result = layoutscope.batch(
         sources, output, on_source=None if quiet or sys.stderr.isatty() else print_end, **complete_options(options)
     )
     show(result, as_json=as_json)
@@ -613,9 +572,8 @@ def query(
     options: Annotated[groups.QueryOptions, FLEET],
 ) -> int:
     """Query a batch or an image with SQL."""
-    from layoutscope.api.outputs import check_output, file_form
+    from layoutscope.api.outputs import file_form
     from layoutscope.fleet.query import ANSWER_FORMATS, views, write_answer
-    from layoutscope.fleet.query import query as run
 
     file_format = file_format or ("json" if as_json else None)
     if list_views:
@@ -625,8 +583,8 @@ def query(
         raise UsageError("missing SQL query: quote it, such as 'SELECT * FROM volumes'; --list shows the views")
     if output is not None:
         file_form(output, file_format, ANSWER_FORMATS, "csv")
-        check_output(output, force=force, reads=[place])
-    result = run(place, sql, **complete_options(options))
+        check_outputs([place], output, force=force)
+    result = layoutscope.query(place, sql, **complete_options(options))
     for line in result.left_out:
         warn(f"left out: {line}")
     if output is not None:
@@ -648,9 +606,7 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Write one HTML page about a batch: all volumes, distributions, and the slowest with the reasons."""
-    from layoutscope.fleet.report import write_report
-
-    result = write_report(folder, output, maps=maps, names=not no_names, force=force)
+    result = layoutscope.write_report(folder, output, maps=maps, names=not no_names, force=force)
     for line in result.left_out:
         warn(f"left out: {line}")
     show(result, as_json=as_json)
@@ -668,9 +624,7 @@ def explain(
     ] = "",
 ) -> None:
     """Explain a term, a metric, or a finding and what to do about it."""
-    from layoutscope.api.explain import explain as run
-
-    text = run(word)
+    text = layoutscope.explain(word)
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         text = "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in text.split("\n"))

@@ -44,43 +44,13 @@ Form = Literal["", "text", "files", "bytes", "place", "seconds", "lines", "offse
 """Ways to write an option on the command line that its type does not say."""
 
 ORDERS: Final = (
-    "fts",
-    "readdir-stat",
-    "du",
-    "backup",
-    "backup-events",
-    "delete",
-    "mount",
-    "fsck",
-    "find",
-    "ls",
-    "ls-folder",
-    "archive",
-    "git-status",
-    "search",
-    "bulk",
-    "names",
-    "catalog",
-    "searchfs",
-    "paths",
-    "copy",
-    "read",
+    *("fts", "readdir-stat", "du", "backup", "backup-events", "delete", "mount", "fsck", "find", "ls", "ls-folder"),
+    *("archive", "git-status", "search", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read"),
 )
 PLANNED_ORDERS: Final = ("fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive")
 EXPORTED_TABLES: Final = (
-    "nodes",
-    "node_fragments",
-    "node_views",
-    "regions",
-    "extents",
-    "entries",
-    "free",
-    "findings",
-    "metrics",
-    "times",
-    "directories",
-    "reads",
-    "all",
+    *("nodes", "node_fragments", "node_views", "regions", "extents", "entries", "free", "findings"),
+    *("metrics", "times", "directories", "reads", "all"),
 )
 EXPORT_FORMATS: Final = ("csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded")
 LIST_FORMATS: Final = ("text", "csv", "jsonl", "parquet")

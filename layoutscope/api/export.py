@@ -30,15 +30,13 @@ from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Unpack
 
     from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.options import Drives, ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
-
-    ViewOf = Callable[[VolumeLayout], View]
 
 
 ALL: Final = "all"

@@ -45,11 +45,7 @@ SECTOR_BYTES: Final = 512
 
 
 @takes(ExtractOptions)
-def extract(
-    path: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    **options: Unpack[ExtractOptions],
-) -> Extract:
+def extract(path: str | os.PathLike[str], target: str | os.PathLike[str], **options: Unpack[ExtractOptions]) -> Extract:
     """Write an image with the metadata alone and holes for the rest; it holds the names of files.
 
     If a volume is chosen (``IMAGE:VOLUME``, ``volume``), the trees of the others are left out.

@@ -62,10 +62,7 @@ AS_IT_IS: Final = "as-it-is"
 
 @takes(PredictOptions)
 def predict(
-    path: str | os.PathLike[str],
-    *,
-    workload: Predict | None = None,
-    **options: Unpack[PredictOptions],
+    path: str | os.PathLike[str], *, workload: Predict | None = None, **options: Unpack[PredictOptions]
 ) -> PredictResult:
     """Predict what a workload costs.
 

@@ -110,10 +110,7 @@ class Session(OpenImage):
 
     @takes(ExportOptions, is_open=True)
     def export(
-        self,
-        table: str | None,
-        target: str | os.PathLike[str] | IO[bytes],
-        **options: Unpack[ExportOptions],
+        self, table: str | None, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[ExportOptions]
     ) -> None:
         """Write a table of all volumes, or a document, see :func:`layoutscope.export`.
 

@@ -28,6 +28,15 @@ VOLUME, ENCRYPTED = "Choosing the volume", "Encrypted"
 DAMAGED, COMPRESSED = "Damaged images", "Compressed images"
 """The panels of the help, one for each question that a user has."""
 
+PANELS: Final = (
+    *(PLACE, WORKLOAD, RECORDED, FIT, MEASURE, PROCESS_LIMITS, QUERY_LIMITS),
+    *(OUTPUT, VOLUME, ENCRYPTED, DAMAGED, COMPRESSED, "Other"),
+)
+"""Every panel, in the order in which help shows them."""
+
+FOLDED: Final = (VOLUME, ENCRYPTED, DAMAGED, COMPRESSED)
+"""Panels with the options that all commands share, which only ``--help-all`` shows."""
+
 Unit = Literal["", "bytes", "microseconds", "milliseconds", "MB/s", "sectors", "count", "number"]
 """What a number counts; a ``number`` is one by which something is called, and has no unit."""
 
@@ -35,43 +44,13 @@ Form = Literal["", "text", "files", "bytes", "place", "seconds", "lines", "offse
 """Ways to write an option on the command line that its type does not say."""
 
 ORDERS: Final = (
-    "fts",
-    "readdir-stat",
-    "du",
-    "backup",
-    "backup-events",
-    "delete",
-    "mount",
-    "fsck",
-    "find",
-    "ls",
-    "ls-folder",
-    "archive",
-    "git-status",
-    "search",
-    "bulk",
-    "names",
-    "catalog",
-    "searchfs",
-    "paths",
-    "copy",
-    "read",
+    *("fts", "readdir-stat", "du", "backup", "backup-events", "delete", "mount", "fsck", "find", "ls", "ls-folder"),
+    *("archive", "git-status", "search", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read"),
 )
 PLANNED_ORDERS: Final = ("fts", "readdir-stat", "du", "backup", "ls", "git-status", "copy", "archive")
 EXPORTED_TABLES: Final = (
-    "nodes",
-    "node_fragments",
-    "node_views",
-    "regions",
-    "extents",
-    "entries",
-    "free",
-    "findings",
-    "metrics",
-    "times",
-    "directories",
-    "reads",
-    "all",
+    *("nodes", "node_fragments", "node_views", "regions", "extents", "entries", "free", "findings"),
+    *("metrics", "times", "directories", "reads", "all"),
 )
 EXPORT_FORMATS: Final = ("csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded")
 LIST_FORMATS: Final = ("text", "csv", "jsonl", "parquet")
@@ -206,12 +185,7 @@ class SharedReadOptions(TypedDict, total=False):
         ),
     ]
     cache_dir: Annotated[
-        Path | None,
-        Option(
-            "Keep decompressed images in this folder.",
-            panel=COMPRESSED,
-            metavar="DIR",
-        ),
+        Path | None, Option("Keep decompressed images in this folder.", panel=COMPRESSED, metavar="DIR")
     ]
     progress: Annotated[
         "Progress | None",
@@ -300,9 +274,7 @@ class PageOptions(TypedDict, total=False):
     all_paths: Annotated[
         bool,
         Option(
-            "Include the path and place of every file; about 10 MB for a million files.",
-            default=False,
-            panel=OUTPUT,
+            "Include the path and place of every file; about 10 MB for a million files.", default=False, panel=OUTPUT
         ),
     ]
 
@@ -374,14 +346,7 @@ class Workload(TypedDict, total=False):
     ]
     memory_bytes: Annotated[
         int | None,
-        Option(
-            "Memory for the cache.",
-            unit="bytes",
-            flag="--memory",
-            metavar="SIZE",
-            absence="unlimited",
-            least=0,
-        ),
+        Option("Memory for the cache.", unit="bytes", flag="--memory", metavar="SIZE", absence="unlimited", least=0),
     ]
     threads: Annotated[
         int,
@@ -493,13 +458,7 @@ class PlanOptions(ReadOptions, total=False):
     ]
     memory_bytes: Annotated[
         int | None,
-        Option(
-            "Memory for sorting the list.",
-            unit="bytes",
-            flag="--memory",
-            metavar="SIZE",
-            absence="unlimited",
-        ),
+        Option("Memory for sorting the list.", unit="bytes", flag="--memory", metavar="SIZE", absence="unlimited"),
     ]
     lasts: Annotated[
         int | None,
@@ -617,8 +576,7 @@ class ReplayOptions(Replay, Workload, ReadOptions, total=False):
 
     drives: DrivesOption
     against: Annotated[
-        Path | None,
-        Option("Image that was read; its prediction is scored.", metavar="IMAGE", absence="nothing"),
+        Path | None, Option("Image that was read; its prediction is scored.", metavar="IMAGE", absence="nothing")
     ]
 
 
@@ -670,8 +628,7 @@ class ListOptions(ReadOptions, total=False):
         ),
     ]
     zero: Annotated[
-        bool,
-        Option("End each path with a zero byte, for xargs -0.", default=False, panel=OUTPUT, flag="--zero -0"),
+        bool, Option("End each path with a zero byte, for xargs -0.", default=False, panel=OUTPUT, flag="--zero -0")
     ]
     force: Force
 
@@ -696,17 +653,10 @@ class FleetOptions(TypedDict, total=False):
 
     resume: Annotated[
         bool,
-        Option(
-            "Continue the batch in the folder: skip complete and unchanged sources.",
-            default=False,
-            panel=OUTPUT,
-        ),
+        Option("Continue the batch in the folder: skip complete and unchanged sources.", default=False, panel=OUTPUT),
     ]
     hash_names: HashNames
-    orders: Annotated[
-        Sequence[str],
-        Option("Workloads to predict.", ("fts",), flag="--order", absence="fts"),
-    ]
+    orders: Annotated[Sequence[str], Option("Workloads to predict.", ("fts",), flag="--order", absence="fts")]
     workers: Annotated[
         int | None,
         Option(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.findings import Finding
     from layoutscope.tables import VolumeLayout
@@ -41,11 +41,6 @@ if TYPE_CHECKING:
 @takes(ReadOptions)
 def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> CheckResult:
     """Check the structures of an image.
-
-    Parameters
-    ----------
-    path : path
-        The image.
 
     Returns
     -------
@@ -122,7 +117,6 @@ def check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> 
 
 _NOT_THERE: Final = Unchecked("all rules", "a capture has the tables, and not the records that rules are about")
 
-
 MAX_DIFFERENCES: Final = 5
 """Differences of a table that are shown."""
 
@@ -130,16 +124,6 @@ MAX_DIFFERENCES: Final = 5
 @takes(ReadOptions)
 def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
     """Parse every node of an image through its grammar and compare that with bulk decoding.
-
-    Parameters
-    ----------
-    path : path
-        The image.
-
-    Raises
-    ------
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 @takes(EnumerationOptions)
 def compare(
-    *images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    **options: Unpack[EnumerationOptions],
+    *images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[EnumerationOptions]
 ) -> Comparison:
     """Compare the one volume that can be walked on each image.
 
@@ -77,8 +76,7 @@ ORDERINGS: Final = options_of(SeriesOptions)["by"].choices
 
 @takes(SeriesOptions)
 def series(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    **options: Unpack[SeriesOptions],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[SeriesOptions]
 ) -> Series:
     """Follow a volume over several images or captures; several volumes make a curve each.
 

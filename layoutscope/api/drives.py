@@ -156,7 +156,6 @@ WALK_READS: Final = 300
 LEAST_US: Final = 5
 """Quicker reads of 4 KiB come from no drive: the quickest there were, of Optane, took about twice as long."""
 
-
 OF_A_FILE: Final = "The target was a file: the figures include the file system and all other layers above the drive."
 
 

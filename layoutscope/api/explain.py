@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 GLOSSARY: Final = "glossary.md"
 
-
 _Entry: TypeAlias = tuple[str, str, str]
 """A word as looked up, its kind (word, metric, finding …), and its explanation, one paragraph a line."""
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
-from layoutscope.api.images import OpenImage, walkable
 from layoutscope.api.keywords import DEFAULT_DRIVES, check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import predict
-from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
+from layoutscope.api.reading import OpenImage, make_request, open_volumes, parts_of_node, views_of, walkable
 from layoutscope.api.scan import scan
 from layoutscope.api.workloads import check_workload, serve_walk, unknowns_of, walk, work_of
 from layoutscope.errors import UsageError, did_you_mean
@@ -31,15 +30,13 @@ from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.options import Drives, ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
-
-    ViewOf = Callable[[VolumeLayout], View]
 
 
 ALL: Final = "all"
@@ -63,8 +60,6 @@ def export(
 
     Parameters
     ----------
-    path : path
-        The image.
     table : str or None
         One of the names in :data:`EXPORTED`, or ``all`` for a file each, those of walks only where there is something
         to walk; None for a document.
@@ -76,8 +71,6 @@ def export(
     UsageError
         If there is no such table or format, the target ends as another format does, or it exists; if options of a walk
         are given with a table that needs no walk.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -203,10 +196,8 @@ def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
 LISTS: Final = ("bodyfile", "dfxml")
 """Formats with the files of an image."""
 
-
 DOCUMENT_FORMATS: Final = (*LISTS, *PROFILES)
 """Formats of whole documents: lists of files, and profiles of a listing."""
-
 
 ENDINGS: Final = {
     ".body": "bodyfile",
@@ -217,7 +208,6 @@ ENDINGS: Final = {
     ".folded": "folded",
 }
 """Formats by the ending of a file name. The other formats accept any ending that is not one of these."""
-
 
 _ALSO: Final = {"speedscope": "json", "perfetto": "json"}
 """Endings that say no more than how these are written."""

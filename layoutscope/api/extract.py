@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -9,11 +10,10 @@ from typing import IO, TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import astuple
 
-from layoutscope.api.images import edges, metadata_ranges, read_chunks
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import keep_chosen, make_request, read_images, report_damage, split_request
-from layoutscope.errors import UsageError
+from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import open_images
 from layoutscope.image.source import RecordingSource
@@ -22,18 +22,19 @@ from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract
 from layoutscope.structs.arrays import runs_of, subtract, union
 from layoutscope.tables.capture import is_capture
+from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from layoutscope.image import Source
     from layoutscope.options import ReadOptions
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 
 ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
@@ -44,19 +45,13 @@ SECTOR_BYTES: Final = 512
 
 
 @takes(ExtractOptions)
-def extract(
-    path: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    **options: Unpack[ExtractOptions],
-) -> Extract:
+def extract(path: str | os.PathLike[str], target: str | os.PathLike[str], **options: Unpack[ExtractOptions]) -> Extract:
     """Write an image with the metadata alone and holes for the rest; it holds the names of files.
 
     If a volume is chosen (``IMAGE:VOLUME``, ``volume``), the trees of the others are left out.
 
     Parameters
     ----------
-    path : path
-        The image.
     target : path
         Where to: compressed with zstd if it ends in ``.zst``, otherwise a sparse file.
 
@@ -64,8 +59,6 @@ def extract(
     ------
     UsageError
         If a target exists, or is missing for an image, names are to be left out, or it is a capture.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -226,3 +219,65 @@ def zero_frame(size_bytes: int) -> bytes:
     compressor = zstd.ZstdCompressor(level=1)
     piece = bytes(ZERO_FRAMES[-1])
     return b"".join(compressor.compress(piece) for _ in range(size_bytes // len(piece))) + compressor.flush()
+
+
+CHUNK_BYTES: Final = 8 * 1024**2
+NO_METADATA: Final = (*DATA_REGIONS, "reserved", "pending-free")
+"""Types of regions that hold nothing that a scan reads."""
+
+
+def metadata_sha256(images: tuple[Source, ...], layouts: Sequence[VolumeLayout]) -> str:
+    """Hash the nodes and regions of layouts, each byte once, in address order."""
+    digest = hashlib.sha256()
+    for device, source in enumerate(images):
+        ranges = metadata_ranges(layouts, device, source.size_bytes)
+        with phase("hashing the metadata", int((ranges[:, 1] - ranges[:, 0]).sum())) as hashed:
+            for start, stop in ranges.tolist():
+                digest.update(f"{device}:{start}:{stop}\n".encode())
+                for _, data in read_chunks(source, start, stop):
+                    digest.update(data)
+                hashed.advance(stop - start)
+    return digest.hexdigest()
+
+
+def metadata_ranges(
+    layouts: Sequence[VolumeLayout],
+    device: int,  # 0, or 1 for the second one of a Fusion set
+    size_bytes: int,
+) -> NDArray[np.int64]:
+    """Where the metadata of layouts is on a device.
+
+    Start and stop in bytes, in address order, neither overlapping nor touching.
+    """
+    pieces = np.concatenate([_pieces(layout, device) for layout in layouts]) if layouts else np.empty((0, 2), np.int64)
+    start, stop = np.clip(pieces, 0, size_bytes).T
+    runs = runs_of(start, stop - start)
+    return np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
+
+
+def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
+    """Start and stop of every node, in one piece or several, and of every region."""
+    nodes, parts, regions = map(layout.columns, ("nodes", "node_fragments", "regions"))
+    used = nodes.take(~nodes["kind"].equals("free"))
+    whole = used.take(~np.isin(used["row"].data, parts["node_row"].data)) if len(parts) else used
+    split = parts.take(np.isin(parts["node_row"].data, used["row"].data)) if len(parts) else parts
+    regions = regions.take(~regions["type"].is_in(NO_METADATA))
+    tables = [(whole, "size_bytes"), (split, "length_bytes"), (regions, "length_bytes")]
+    return np.concatenate([edges(table.take(table["device"].data == device), length) for table, length in tables])
+
+
+def edges(table: Table, length: str) -> NDArray[np.int64]:
+    """Return start and stop of each row in bytes, shape (n, 2)."""
+    start = table["image_offset"].data
+    return np.stack([start, start + table[length].data], axis=1).astype(np.int64)
+
+
+def read_chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytearray]]:
+    """Read a range chunk by chunk, each with its place; what cannot be read is zeros."""
+    for at in range(start, stop, CHUNK_BYTES):
+        data = bytearray(min(CHUNK_BYTES, stop - at))
+        try:
+            source.read_into(at, memoryview(data))
+        except UnreadError:
+            data = bytearray(len(data))
+        yield at, data

@@ -15,24 +15,13 @@ from msgspec.structs import replace
 
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import FullError, describe_workload, list_unaged_parts, model_errors
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, only_volume, open_volumes
 from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, unknowns_of, walk
 from layoutscope.drive import service
 from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
-from layoutscope.drive.uncertain import (
-    START,
-    VOLUME,
-    Host,
-    drawn,
-    interval_of,
-    num_draws,
-    priors,
-    quantiles,
-    uncertain,
-)
+from layoutscope.drive.uncertain import START, VOLUME, Host, drawn, interval_of, num_draws, priors, quantiles, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
@@ -51,14 +40,7 @@ from layoutscope.options import ForecastOptions, fill
 from layoutscope.progress import phase
 from layoutscope.remedies.changes import lay_in_read_order, pack_nodes
 from layoutscope.report.plots import forecast_page
-from layoutscope.results.plan import (
-    Churn,
-    ForecastMetric,
-    ForecastPoint,
-    ForecastRange,
-    ForecastResult,
-    ForecastTime,
-)
+from layoutscope.results.plan import Churn, ForecastMetric, ForecastPoint, ForecastRange, ForecastResult, ForecastTime
 from layoutscope.results.predict import PLACEMENT
 from layoutscope.walk.host import HOST_WORDS
 from layoutscope.walk.orders import trace
@@ -84,8 +66,7 @@ USUAL_SHARE: Final = 0.05
 
 @takes(ForecastOptions)
 def forecast(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    **options: Unpack[ForecastOptions],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[ForecastOptions]
 ) -> ForecastResult:
     """Describe what a volume will be like after some more cycles of work, by a model of how its file system allocates.
 
@@ -214,17 +195,13 @@ def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, 
 MAX_STEPS: Final = 40
 """Steps that are followed; of more cycles, several are one step."""
 
-
 MAX_SHARE: Final = 0.5
 """Share of the files that one step may be about."""
-
 
 SECONDS: Final = "seconds"
 """What times are called among the numbers of which it is known by how much the model was off."""
 
-
 POINTS: Final = 4
-
 
 TAIL: Final = 0.05
 """Share of drives that is left out at either end."""
@@ -254,11 +231,7 @@ class Drawn(NamedTuple):
 
 
 def follow_cycles(
-    layout: VolumeLayout,
-    begin: AgingVolume,
-    request: ForecastOptions,
-    share: float,
-    profiles: Sequence[DriveProfile],
+    layout: VolumeLayout, begin: AgingVolume, request: ForecastOptions, share: float, profiles: Sequence[DriveProfile]
 ) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
     """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
     cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
@@ -411,17 +384,13 @@ def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
 SHOWN_SPREAD: Final = 1.25
 """Factor within which lengths of transactions are drawn that a volume shows."""
 
-
 VOLUMES: Final = 8
-
 
 DRAWN_VOLUMES: Final = 16
 """Volumes that are made, the first of those that are drawn."""
 
-
 AGED_SHARE: Final = 0.05
 """Share of the files that a cycle replaces, as an age for a volume in use."""
-
 
 LAID_OUT: Final = {AS_LISTED: "walk-order", BY_NAME: "packed", FOLDERS_FIRST: "packed"}
 """Where nodes of new volumes are, by the order in which files were added: in walk order, or by key."""

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
-    from layoutscope.api.reading import ViewOf
+    from layoutscope.api.reading import Opened, ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.source import Source
     from layoutscope.results.inspect import Owner
@@ -65,17 +64,10 @@ LONGEST_VALUE: Final = 64
 def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-
     Raises
     ------
     UsageError
         If not exactly one place is given, or there is nothing of that name.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -238,17 +230,10 @@ def _shown(value: object) -> str:
 def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[StateLine, ...]:
     """List checkpoints and snapshots, with how many of their nodes still exist.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-
     Raises
     ------
     UsageError
         If no container keeps older states, or this is a capture, which keeps one.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

@@ -17,16 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, Typ
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import check_numbers, options_of, own_options
 
-RENAMED: Final = {
-    "cache": "buffer",
-    "cache_bytes": "memory_bytes",
-    "figures": "datasheet",
-    "map_file": "ddrescue_map",
-}
+RENAMED: Final = {"cache": "buffer", "cache_bytes": "memory_bytes", "figures": "datasheet", "map_file": "ddrescue_map"}
 """Keywords that earlier versions had; options of the command line are spelt as the new ones."""
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from layoutscope.drive import DriveProfile
     from layoutscope.options import Drives, Option
@@ -67,16 +62,37 @@ def takes(
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=kinds[each])
             for each, option in options.items()
         ]
-        entries = "\n".join(line for each, option in options.items() for line in _entry(each, option, kinds[each]))
         checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        sections = re.split(r"\n\n(?=\w+\n-{3,}\n)", inspect.getdoc(verb) or "")
-        if not any(section.startswith("Parameters\n") for section in sections):
-            sections.append("Parameters\n----------")
-        added = {"Parameters": f"\n{entries}", "Raises": "\nTypeError\n    If a keyword is unknown."}
-        checked.__doc__ = "\n\n".join(section + added.get(section.partition("\n")[0], "") for section in sections)
+        checked.__doc__ = _complete(inspect.getdoc(verb) or "", signature.parameters, options, kinds)
         return checked
 
     return decorate
+
+
+USUAL: Final = {
+    "path": "path : path\n    The image.",
+    "workload": "workload : Workload, optional\n"
+    "    The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.",
+}
+"""Parameters that many verbs have, as numpydoc describes them; a verb describes its own, and those that differ."""
+
+SECTIONS: Final = ("Parameters", "Returns", "Raises", "Examples")
+
+
+def _complete(doc: str, parameters: Iterable[str], options: Mapping[str, Option], kinds: Mapping[str, str]) -> str:
+    """Add what verbs share to the docstring of one: usual parameters, its options, and errors."""
+    summary, *parts = re.split(r"\n\n(?=\w+\n-{3,}\n)", doc)
+    sections = {part.partition("\n")[0]: part.split("\n", 2)[2] for part in parts}
+    own, raised = sections.get("Parameters", ""), sections.get("Raises", "")
+    usual = {name: USUAL[name] for name in parameters if name in USUAL and f"{name} : " not in own}
+    entries = [_entry(name, option, kinds[name]) for name, option in options.items()]
+    sections["Parameters"] = "\n".join(filter(None, (usual.get("path"), own, usual.get("workload"), *entries)))
+    if "partition" in options and "LayoutscopeError" not in raised:
+        raised = f"{raised}\nLayoutscopeError\n    If the image cannot be read.".lstrip()
+    if raised:
+        sections["Raises"] = f"{raised}\nTypeError\n    If a keyword is unknown."
+    present = (f"{title}\n{'-' * len(title)}\n{sections[title]}" for title in SECTIONS if title in sections)
+    return "\n\n".join((summary, *present))
 
 
 def refuse_unknown(
@@ -102,14 +118,14 @@ def check_choice(what: str, given: str, known: Iterable[str]) -> None:
         raise UsageError(f"unknown {what} {given!r}{did_you_mean(given, names)}. Choose from: {', '.join(names)}")
 
 
-def _entry(name: str, option: Option, kind: str) -> list[str]:
+def _entry(name: str, option: Option, kind: str) -> str:
     """Write an option as numpydoc does, with what it does and what holds without it."""
     ending = "optional" if option.default is None else f"default {option.default!r}"
     # The text of a switch that is on describes what happens without it.
     does = f"False: {option.help[0].lower()}{option.help[1:]}" if option.default is True else option.help
     absence = f"Without it: {option.absence}." if option.absence and option.default is None else ""
     text = " ".join(filter(None, (does, option.more, absence)))
-    return [f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}", f"    {text}"]
+    return f"{name} : {', '.join(filter(None, (kind, option.unit, ending)))}\n    {text}"
 
 
 def option_type(option: Option, hint: Any) -> str:

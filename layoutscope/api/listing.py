@@ -8,10 +8,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import Paths, volume_folders
-from layoutscope.api.images import walkable
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, open_output
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, open_volumes, walkable
 from layoutscope.errors import UsageError
 from layoutscope.options import LIST_FORMATS, ListOptions, fill
 from layoutscope.progress import phase, reporting
@@ -47,8 +46,6 @@ def list_files(
 
     Parameters
     ----------
-    path : path
-        The image.
     target : path or binary file, optional
         Where to write the list; it is returned in any case.
 

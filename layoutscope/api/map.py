@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, open_output
+from layoutscope.api.reading import OpenImage
 from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UnsupportedError, UsageError, install_command
 from layoutscope.options import MapOptions, PageOptions, fill, leave_out

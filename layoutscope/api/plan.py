@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import check_choice, takes
 from layoutscope.api.outputs import check_output, open_output
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, nothing_to_walk, open_volumes
 from layoutscope.api.workloads import choose_host
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
@@ -38,7 +37,6 @@ ORDER: Final = options_of(PlanOptions)["order"].default
 PLANNED: Final = (*LISTINGS, *WITH_DATA)
 """Orders that there are remedies for."""
 
-
 LASTS: Final = {"lasts": "--lasts"}
 
 
@@ -62,8 +60,6 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         If there is no such drive, host or order, or the volume does not fit on the drive.
     LockedError
         If all of its volumes are locked.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------

@@ -10,21 +10,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.api.images import walkable
 from layoutscope.api.keywords import check_choice, profiles_of, takes
 from layoutscope.api.outputs import check_output, open_output
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, open_volumes, walkable
 from layoutscope.api.workloads import (
     ALL,
     check_workload,
     choose_host,
-    fits,
     host_of,
     over_orders,
-    prediction,
     refuse_unused,
     serve_walk,
-    unknowns_of,
     walk,
     walk_on,
     work_of,
@@ -41,13 +37,12 @@ from layoutscope.results.frames import costs_by_directory, directory_name, read_
 from layoutscope.results.locked import make_several_volumes_error
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
-from layoutscope.walk.orders import ORDERS, model_of
+from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import HostFrom
@@ -67,17 +62,12 @@ AS_IT_IS: Final = "as-it-is"
 
 @takes(PredictOptions)
 def predict(
-    path: str | os.PathLike[str],
-    *,
-    workload: Predict | None = None,
-    **options: Unpack[PredictOptions],
+    path: str | os.PathLike[str], *, workload: Predict | None = None, **options: Unpack[PredictOptions]
 ) -> PredictResult:
     """Predict what a workload costs.
 
     Parameters
     ----------
-    path : path
-        The image.
     workload : Predict, optional
         The keywords from ``order`` to ``top`` together, for those who keep them in a dictionary. The order ``all``
         stands for every one of them, in one table.
@@ -86,8 +76,6 @@ def predict(
     ------
     UsageError
         If a drive, order, host, path or what-if is unknown.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -118,6 +106,8 @@ def predict(
     for name in work["what_ifs"]:
         check_choice("what-if", name, WHAT_IFS)
     profiles = profiles_of(drives)
+    if not profiles and not is_over_orders:
+        raise UsageError("a prediction needs a drive: drives is empty. Name at least one.")
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
     with open_volumes(path, make_request(options, path)) as image:
@@ -158,7 +148,7 @@ def _volume(
         from layoutscope.api.forecast import add_volumes_alike
 
         cases = tuple(add_volumes_alike(layout, work, reads, zip(cases, profiles, strict=True)))
-    facts = _walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
+    facts = walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
     return VolumeCase(
         volume_name(layout),
         facts,
@@ -221,7 +211,7 @@ def _write_ncdu(layout: VolumeLayout, case: VolumeCase, path: str | os.PathLike[
             file.write(text.encode())
 
 
-def _walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tuple[str, HostFrom]) -> WalkFacts:
+def walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tuple[str, HostFrom]) -> WalkFacts:
     """Sum up a walk."""
     host, host_from = chosen
     return WalkFacts(
@@ -233,29 +223,3 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tu
         metrics=measure_trace(reads, layout),
         trace=reads,
     )
-
-
-def predict_enumeration(
-    layout: VolumeLayout,
-    profiles: Sequence[DriveProfile],
-    chosen: tuple[str, HostFrom],  # of `choose_host`
-    *,
-    may_skip: bool,
-) -> tuple[WalkFacts | None, tuple[Prediction, ...], Model | None, Unknowns]:
-    """Walk a layout and serve the walk on each drive; nothing where there is nothing.
-
-    What was walked comes with it, and what was drawn of the first drive.
-    """
-    work = check_workload({"host": chosen[0]})
-    unknowns = unknowns_of(work, layout)
-    if not len(layout.columns("entries")):
-        return None, (), None, unknowns
-    model = model_of(layout, host_of(work, layout))
-    reads = walk_on(model, work).reads
-    fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    # Drives that were drawn take memory, and nobody asks for those of the others again.
-    results = tuple(
-        prediction(layout, reads, profile, Unknowns(unknowns.host) if number else unknowns)
-        for number, profile in enumerate(fitting)
-    )
-    return _walk_facts(layout, reads, work["order"], chosen), results, model, unknowns

@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_capture(
-    path: str | os.PathLike[str],
-    *,
-    force: bool,
-    reads: Iterable[str | os.PathLike[str]] = (),
-    of_batch: bool = False,
+    path: str | os.PathLike[str], *, force: bool, reads: Iterable[str | os.PathLike[str]] = (), of_batch: bool = False
 ) -> ownfiles.Snapshot:
     """Refuse before the work what would fail after it, and what would destroy anything but an old capture."""
     target = Path(path)

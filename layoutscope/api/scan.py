@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.predict import predict_enumeration
-from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import USUAL_HOST, choose_host
+from layoutscope.api.predict import PACKED, walk_facts
+from layoutscope.api.reading import findings_of, make_request, open_volumes
+from layoutscope.api.workloads import (
+    USUAL_HOST,
+    check_workload,
+    choose_host,
+    fits,
+    host_of,
+    prediction,
+    unknowns_of,
+    walk_on,
+)
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -20,19 +29,21 @@ from layoutscope.options import ScanOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.planning import Trial
-from layoutscope.results.explanation import judge, locate_reads
+from layoutscope.results.explanation import count_listed, locate_reads, measure_placement
 from layoutscope.results.scan import ScanResult, VolumeScan
+from layoutscope.results.verdict import Cause, Verdict, Why
+from layoutscope.walk.orders import model_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
     from layoutscope.options import EnumerationOptions
-    from layoutscope.results.scan import HostFrom
+    from layoutscope.results.scan import HostFrom, Prediction
     from layoutscope.tables import VolumeLayout
 
 Choice: TypeAlias = "Callable[[VolumeLayout], tuple[str, HostFrom]]"
@@ -99,7 +110,7 @@ def _read(image: Opened, asked: ScanOptions) -> ScanResult:
         check_strict((*image.findings, *(item for found in findings for item in found)))
     about = image.about
     if asked["identify"] and image.images is not None:
-        from layoutscope.api.images import metadata_sha256
+        from layoutscope.api.extract import metadata_sha256
 
         about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
     pairs = zip(image.layouts, findings, strict=True)
@@ -151,20 +162,52 @@ def _model_volume(
 ) -> VolumeScan:
     """Enumerate and measure one volume; its space is measured together with that of the layouts that share it."""
     layout = volume.layout
-    walk, predictions, model, unknowns = predict_enumeration(layout, profiles, choose(layout), may_skip=may_skip)
-    with phase("asking what it is spent for"):
-        verdict = None
-        if walk is not None and model is not None and predictions:
-            profile = next(item for item in profiles if item.name == predictions[0].drive)
-            case = Case(layout, profile, walk.order, model.host).with_reads(locate_reads(layout, walk.trace), model)
-            verdict = judge(case.by_node, predictions[0], Trial(case, predictions[0], unknowns))
+    if len(layout.columns("entries")):
+        volume = _enumerate(volume, profiles, choose(layout), may_skip=may_skip)
     with phase("measuring"):
-        return replace(
-            volume,
-            trees=tree_summaries(layout),
-            space=space_use(shared) if shared else (),
-            metrics=measure(layout),
-            walk=walk,
-            predictions=predictions,
-            verdict=verdict,
-        )
+        space = space_use(shared) if shared else ()
+        return replace(volume, trees=tree_summaries(layout), space=space, metrics=measure(layout))
+
+
+def _enumerate(
+    volume: VolumeScan, profiles: Sequence[DriveProfile], chosen: tuple[str, HostFrom], *, may_skip: bool
+) -> VolumeScan:
+    """Walk a volume, serve the walk on each drive, and judge it on the first."""
+    layout, work = volume.layout, check_workload({"host": chosen[0]})
+    model, unknowns = model_of(layout, host_of(work, layout)), unknowns_of(work, layout)
+    reads = walk_on(model, work).reads
+    fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
+    # Drives that were drawn take memory, and nobody asks for those of the others again.
+    predictions = tuple(
+        prediction(layout, reads, profile, Unknowns(unknowns.host) if number else unknowns)
+        for number, profile in enumerate(fitting)
+    )
+    walk, verdict = walk_facts(layout, reads, work["order"], chosen), None
+    with phase("asking what it is spent for"):
+        if fitting:
+            case = Case(layout, fitting[0], walk.order, model.host).with_reads(locate_reads(layout, reads), model)
+            verdict = judge(Trial(case, predictions[0], unknowns), predictions[0])
+    return replace(volume, walk=walk, predictions=predictions, verdict=verdict)
+
+
+def judge(trial: Trial, first: Prediction) -> Verdict:
+    """Judge a walk: its causes, remedies and placement."""
+    reads, seconds = trial.case.by_node, first.seconds
+    per_1000 = 1000 * seconds / max(count_listed(reads.layout), 1)
+    plain = Verdict(first.drive, seconds, seconds, per_1000, (), (), None)
+    if not len(reads.trace):
+        return plain
+
+    def saved(after_s: float) -> float:
+        return 1 - after_s / seconds if seconds else 0.0
+
+    after_s = {why: trial.seconds(why.change) for why in Why}
+    causes = [Cause(why, each_s, saved(each_s)) for why, each_s in after_s.items()]
+    return replace(
+        plain,
+        packed_seconds=trial.seconds(PACKED),
+        causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
+        remedies=trial.quick_remedies(),
+        placement=measure_placement(reads, saved(after_s[Why.DISTANCE])) if first.rotates else None,
+        yardsticks=trial.yardsticks() if plain.is_noticeable else (),
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
-from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import OpenImage, make_request, open_volumes
 from layoutscope.options import (
     ExportOptions,
     InspectOptions,
@@ -111,10 +110,7 @@ class Session(OpenImage):
 
     @takes(ExportOptions, is_open=True)
     def export(
-        self,
-        table: str | None,
-        target: str | os.PathLike[str] | IO[bytes],
-        **options: Unpack[ExportOptions],
+        self, table: str | None, target: str | os.PathLike[str] | IO[bytes], **options: Unpack[ExportOptions]
     ) -> None:
         """Write a table of all volumes, or a document, see :func:`layoutscope.export`.
 

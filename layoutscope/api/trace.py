@@ -16,20 +16,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import file_form, open_output
-from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import (
-    check_workload,
-    entries_of,
-    fits,
-    host_of,
-    refuse_unused,
-    walk,
-    walk_on,
-    work_of,
-)
+from layoutscope.api.reading import make_request, only_volume, open_volumes
+from layoutscope.api.workloads import check_workload, entries_of, fits, host_of, refuse_unused, walk, walk_on, work_of
 from layoutscope.drive import hdd, service, simulate
 from layoutscope.drive.recordings import (
     BELOW,
@@ -47,14 +37,7 @@ from layoutscope.drive.uncertain import UNSAID, Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReplayOptions, TraceOptions, fill, leave_out
-from layoutscope.results.recorded import (
-    HostTimes,
-    MeasuredTimes,
-    OutcomeTimes,
-    PlacedDevice,
-    Recording,
-    ReplayResult,
-)
+from layoutscope.results.recorded import HostTimes, MeasuredTimes, OutcomeTimes, PlacedDevice, Recording, ReplayResult
 from layoutscope.results.scan import Prediction, knows_offset
 from layoutscope.units import format_share
 from layoutscope.walk.orders import model_of
@@ -86,19 +69,10 @@ def trace(
 ) -> AccessTrace:
     """Work out the reads of a workload on the one volume of an image that was chosen.
 
-    Parameters
-    ----------
-    path : path
-        The image.
-    workload : Workload, optional
-        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
-
     Raises
     ------
     UsageError
         If the workload is not possible, or several volumes could be walked.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -162,10 +136,7 @@ LARGEST_UNIT: Final = 1 << 20
 
 @takes(ReplayOptions)
 def replay(
-    trace: str | os.PathLike[str],
-    *,
-    workload: Workload | None = None,
-    **options: Unpack[ReplayOptions],
+    trace: str | os.PathLike[str], *, workload: Workload | None = None, **options: Unpack[ReplayOptions]
 ) -> ReplayResult:
     """Compute the service time of a trace, and compare a prediction with it.
 
@@ -174,15 +145,11 @@ def replay(
     trace : path
         CSV, an iolog of fio, the text of blkparse, ``fs_usage``, iosnoop or biosnoop, or pairs of 64-bit numbers;
         compressed too. Recordings by a tool of macOS are compared with ``host="macos"`` unless a host is given.
-    workload : Workload, optional
-        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
 
     Raises
     ------
     UsageError
         If the trace cannot be read, or something is unknown.
-    LayoutscopeError
-        If the image cannot be read.
 
     Examples
     --------
@@ -350,13 +317,10 @@ def _middle(times_ms: NDArray[np.float64]) -> tuple[float, float]:
 UNITS: Final = (512, 4096, 2048, 1024)
 """Blocks of disks, the likeliest first."""
 
-
 USUAL_UNIT: Final = 512
-
 
 ENOUGH: Final = 0.5
 """Share of a device's reads on nodes from which the device is taken to be that of the image."""
-
 
 SURE: Final = 0.95
 """Share of the reads of metadata on nodes below which the unit, the start or the image must be wrong."""

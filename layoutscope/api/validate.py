@@ -12,9 +12,8 @@ from xml.parsers.expat import ExpatError
 from msgspec.structs import replace
 
 from layoutscope.api.drives import fit_log_text
-from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.reading import make_request, only_volume, open_volumes
 from layoutscope.api.trace import disk_of, real_reads, serve_recording
 from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage

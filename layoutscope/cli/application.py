@@ -5,105 +5,36 @@ A command is built on demand. Its options take as long as the rest of a start, a
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import drives, fleet, inspect, predict, scan
+from layoutscope.cli import commands
 from layoutscope.cli.help import EXAMPLES, EXIT_CODES, FORMS, OVERVIEW, Verb, command_of_form
-from layoutscope.cli.parameters import AsJson, Command
-from layoutscope.options import COMPRESSED, Option
+from layoutscope.cli.parameters import Command
 from layoutscope.version import __version__
 
-
-def explain(
-    word: Annotated[
-        str,
-        typer.Argument(
-            metavar="[WORD]",
-            show_default="all of them are listed",
-            help="A word, a metric, the code of a finding, an order, a remedy, a drive, a table or a what-if.",
-        ),
-    ] = "",
-) -> None:
-    """Explain a term, a metric, or a finding and what to do about it."""
-    from layoutscope.api.explain import explain as run
-
-    text = run(word)
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        text = "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in text.split("\n"))
-    sys.stdout.write(f"{text}\n")
-
-
-def cache(
-    what: Annotated[
-        Literal["show", "clear"], typer.Argument(metavar="[show|clear]", help="Show the cache, or clear it.")
-    ] = "show",
-    *,
-    cache_dir: Annotated[
-        Path | None,
-        Option("Folder of the cache.", panel=COMPRESSED, metavar="DIR", absence="LAYOUTSCOPE_CACHE, else the user's"),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show or clear the cache of decompressed images."""
-    from layoutscope.image import cache as kept
-    from layoutscope.report.text.fleet import cache_text
-
-    place = cache_dir or kept.default_folder()
-    images = [] if place is None else kept.list_cached_images(place)
-    freed = kept.remove(images) if what == "clear" else None
-    sys.stdout.write(cache_text(place, kept.limit_bytes(), images, freed=freed, as_json=as_json) + "\n")
-
-
-GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
-    "Start here": {
-        "scan": scan.scan,
-        "list": inspect.list_files,
-        "plan": predict.plan,
-        "map": scan.map_images,
-        "compare": scan.compare,
-        "check": inspect.check,
-    },
-    "For developers": {
-        "predict": predict.predict,
-        "trace": predict.trace,
-        "drives": drives.drives,
-        "forecast": predict.forecast,
-    },
-    "Data": {
-        "export": inspect.export,
-        "query": fleet.query_fleet,
-        "batch": fleet.batch,
-        "inspect": inspect.inspect,
-    },
-    "Help": {"explain": explain},
+GROUPS: Final = {
+    "Start here": ("scan", "list", "plan", "map", "compare", "check"),
+    "For developers": ("predict", "trace", "drives", "forecast"),
+    "Data": ("export", "query", "batch", "inspect"),
+    "Help": ("explain",),
 }
 """The commands of the overview under the question that they answer."""
 
-PARTS: Final[dict[str, Callable[..., int | None]]] = {
-    "series": scan.series,
-    "replay": predict.replay,
-    "fit": drives.fit,
-    "measure": drives.measure,
-    "validate": predict.validate,
-    "kit": drives.kit,
-    "report": fleet.report_fleet,
-    "extract": inspect.extract,
-    "checkpoints": inspect.checkpoints,
-    "verify": inspect.verify,
-    "cache": cache,
-}
-"""Commands that the overview leaves out: parts of others (`layoutscope.cli.help.FORMS`), and those of developers."""
+PARTS: Final = (*FORMS, "verify", "cache")
+"""Commands that the overview leaves out: parts of others, and those of developers."""
 
-COMMANDS: Final = {name: command for group in (*GROUPS.values(), PARTS) for name, command in group.items()}
+FUNCTIONS: Final = {"list": "list_files", "map": "map_images"}
+"""Commands whose functions have another name, since their own would hide a built-in function."""
+
+COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
+    name: vars(commands)[FUNCTIONS.get(name, name)] for name in chain(*GROUPS.values(), PARTS)
+}
 """Every command; all but `cache` are the library's."""
 
 
@@ -152,9 +83,9 @@ class Overview(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
         """List the commands by groups, with what each does, without their options."""
         widest = max(len(name) for group in GROUPS.values() for name in group)
-        for title, commands in GROUPS.items():
+        for title, names in GROUPS.items():
             with formatter.section(title):
-                said = {name: " ".join((command.__doc__ or "").split()) for name, command in commands.items()}
+                said = {name: " ".join((COMMANDS[name].__doc__ or "").split()) for name in names}
                 formatter.write_dl([(name.ljust(widest), text) for name, text in said.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)

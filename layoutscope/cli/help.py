@@ -16,27 +16,11 @@ from typer import BadParameter, Exit
 from typer.core import TyperCommand
 
 from layoutscope.errors import EXIT_USAGE, did_you_mean
+from layoutscope.options import FOLDED, PANELS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-PANELS: Final = (
-    "Place",
-    "Workload",
-    "Recordings of fs_usage, iosnoop, biosnoop",
-    "Fitting a new profile",
-    "Measuring a drive",
-    "Limits of each process",
-    "Limits of a query",
-    "Output",
-    "Choosing the volume",
-    "Encrypted",
-    "Damaged images",
-    "Compressed images",
-    "Other",
-)
-"""Every panel, in the order in which help shows them."""
 
 WIDEST_CHOICE: Final = 24
 """Characters of a list of choices that fits next to its option; a longer list follows below it."""
@@ -81,9 +65,6 @@ FORMS: Final[dict[str, str]] = {
 LATE: Final = ("fit", "measure")
 """Parts that were words of their command, so options may be before them until the next release."""
 
-FOLDED: Final = ("Choosing the volume", "Encrypted", "Damaged images", "Compressed images")
-"""Panels with the options that all commands share, which only ``--help-all`` shows."""
-
 RARE: Final = frozenset(
     (
         *("--ascii", "--evidence", "--file", "--force", "--format", "--hash-names", "--help", "--host-property"),
@@ -108,7 +89,6 @@ RARE_OF: Final[dict[str, str]] = {
 
 COMMON: Final = frozenset({"export --format", "query --memory", "batch --memory", "replay --format", "check --format"})
 """Options of a command that are common there, although they are rare elsewhere."""
-
 
 HELP: Final = frozenset({"-h", "--help", "--help-all"})
 

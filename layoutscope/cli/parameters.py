@@ -367,7 +367,7 @@ class Command:
             item if mark is None else parameter(item.name, item.annotation, mark, item.default) for item, mark in marked
         ]
         spread = [] if group is None else parameters_of(group, changes)
-        self._own, self._spread = [*own], [item.name for item in spread]
+        self._spread = [item.name for item in spread]
         known = {} if group is None else {name: group.__annotations__[name] for name in options_of(group)}
         # What the library takes in another form than it is typed, by the annotation that says so.
         self._hints = known | {item.name: item.annotation for item, mark in marked if mark is not None}

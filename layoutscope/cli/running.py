@@ -30,7 +30,7 @@ from layoutscope.progress import ProgressReport, Step, reporting
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
     from rich.progress import Progress as Bar
@@ -225,24 +225,12 @@ def show(result: Shown, *, as_json: bool) -> None:
     print_result(result, make_console(sys.stdout))
 
 
-def show_curves(
-    run: Callable[[], Shown],
-    draw: Callable[..., object],
-    images: Sequence[Path],
-    plot: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Print what was made of several images, and draw its curves where somebody wants them."""
+def check_outputs(reads: Sequence[Path | str], *paths: Path | None, force: bool) -> None:
+    """Refuse before the work what could not be written after it."""
     from layoutscope.api.outputs import check_output
 
-    if plot is not None:
-        check_output(plot, force=force, reads=images)
-    found = run()
-    if plot is not None:
-        draw(found, plot, force=force)
-    show(found, as_json=as_json)
+    for path in filter(None, paths):
+        check_output(path, force=force, reads=reads)
 
 
 @contextmanager

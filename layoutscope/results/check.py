@@ -169,86 +169,58 @@ class Verification(Shown, Struct, frozen=True):
         return EXIT_DAMAGED if differ or self.num_errors else EXIT_COMPLETE
 
 
-ADVICE: Final = (
-    (
-        r"hardware-locked$",
-        (
-            "No password helps with an image: unlock the disk on the Mac it belongs to, and copy or clone it there "
-            "to a disk with software encryption or none."
-        ),
+ADVICE: Final = {
+    r"hardware-locked$": (
+        "No password helps with an image: unlock the disk on the Mac it belongs to, and copy or clone it there to a "
+        "disk with software encryption or none."
     ),
-    (r"-locked$", "Give the password or the recovery key: --password - asks for it, --password-file FILE reads it."),
-    (r"^fusion-half$", "Name the image of the other device: --second IMAGE."),
-    (
-        r"^unread-area$|^node-unreadable$|truncated$|^gpt-backup-missing$|^extent-outside$|^partition-outside$",
-        (
-            "The image may be incomplete: compare its size with the disk's, let ddrescue go on reading, and name its "
-            "map with --ddrescue-map so that bad areas are not taken for zeros."
-        ),
+    r"-locked$": "Give the password or the recovery key: --password - asks for it, --password-file FILE reads it.",
+    r"^fusion-half$": "Name the image of the other device: --second IMAGE.",
+    r"^unread-area$|^node-unreadable$|truncated$|^gpt-backup-missing$|^extent-outside$|^partition-outside$": (
+        "The image may be incomplete: compare its size with the disk's, let ddrescue go on reading, and name its map "
+        "with --ddrescue-map so that bad areas are not taken for zeros."
     ),
-    (
-        r"^changed-while-read$|^container-changed$|^not-unmounted$",
-        "Unmount the volume and image it again. An image of a mounted disk may be inconsistent.",
+    r"^changed-while-read$|^container-changed$|^not-unmounted$": (
+        "Unmount the volume and image it again. An image of a mounted disk may be inconsistent."
     ),
-    (r"^journal-external$", "Mount and unmount the disk with the device that holds its journal, then image it."),
-    (
-        r"^journal-(replayed|pending)$",
-        "Nothing is wrong: the disk was not unmounted. --no-journal shows the raw bytes.",
+    r"^journal-external$": "Mount and unmount the disk with the device that holds its journal, then image it.",
+    r"^journal-(replayed|pending)$": "Nothing is wrong: the disk was not unmounted. --no-journal shows the raw bytes.",
+    r"^stale-|^superblock-older$|^hard-link-plain$|^tree-rebuilt$": (
+        "There is nothing to do: this explains the numbers."
     ),
-    (
-        r"^stale-|^superblock-older$|^hard-link-plain$|^tree-rebuilt$",
-        "There is nothing to do: this explains the numbers.",
+    r"^volume-unpartitioned$": (
+        "The message has the entry that the partition map lacks. Write it to a copy of the disk with a program for "
+        "such maps, or read the volume with --volume-at BYTES."
     ),
-    (
-        r"^volume-unpartitioned$",
-        (
-            "The message has the entry that the partition map lacks. Write it to a copy of the disk with a program for "
-            "such maps, or read the volume with --volume-at BYTES."
-        ),
+    r"^start-uncertain$": (
+        "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts are right, but all "
+        "addresses may be off by the same distance."
     ),
-    (
-        r"^start-uncertain$",
-        (
-            "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts are right, "
-            "but all addresses may be off by the same distance."
-        ),
+    r"^restore-incomplete$": (
+        "Restore the volume again from its source. Files that are not listed were never written to it."
+    ),
+    r"^(feature|version)-unknown$": (
+        "A later system wrote the volume. Look for a later layoutscope; what is listed may be a part of what is there."
+    ),
+    r"^gpt-|^partition-": (
+        "Volumes are found by their content, too; --volume-at BYTES reads one that no map names. Repair the map on a "
+        "copy of the disk."
     ),
     (
-        r"^restore-incomplete$",
-        "Restore the volume again from its source. Files that are not listed were never written to it.",
+        r"differs?$|claimed|-reserved$|-duplicate$|-used$|-short$|-orphaned$|-unreached$|-zeroed$"
+        r"|^(attribute|clump-size|flags|link|permissions|volume-field)-invalid$"
+    ): (
+        "The data was read, but two places disagree. Let the file system's own check (Disk Utility, fsck) repair a "
+        "copy of the disk; the fault may be old."
     ),
-    (
-        r"^(feature|version)-unknown$",
-        "A later system wrote the volume. Look for a later layoutscope; what is listed may be a part of what is there.",
+    r"": (
+        "Something could not be read. --sweep looks at the whole volume for what damage has cut off; an older image of "
+        "the disk may hold it. Repair nothing but a copy."
     ),
-    (
-        r"^gpt-|^partition-",
-        (
-            "Volumes are found by their content, too; --volume-at BYTES reads one that no map names. Repair the map on "
-            "a copy of the disk."
-        ),
-    ),
-    (
-        (
-            r"differs?$|claimed|-reserved$|-duplicate$|-used$|-short$|-orphaned$|-unreached$|-zeroed$"
-            r"|^(attribute|clump-size|flags|link|permissions|volume-field)-invalid$"
-        ),
-        (
-            "The data was read, but two places disagree. Let the file system's own check (Disk Utility, fsck) repair "
-            "a copy of the disk; the fault may be old."
-        ),
-    ),
-    (
-        r"",
-        (
-            "Something could not be read. --sweep looks at the whole volume for what damage has cut off; an older "
-            "image of the disk may hold it. Repair nothing but a copy."
-        ),
-    ),
-)
+}
 """Advice by a pattern for codes; the first match applies."""
 
 
 def what_to_do(code: str) -> str:
     """Return the advice for findings of a code."""
-    return next(text for pattern, text in ADVICE if re.search(pattern, code))
+    return next(text for pattern, text in ADVICE.items() if re.search(pattern, code))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,26 +23,10 @@ from layoutscope.metrics.history import (
     STREAMS,
     infer_creation_order,
 )
-from layoutscope.results.verdict import (
-    HELPS_FROM,
-    NAMED_FROM,
-    WORTH_S,
-    Cause,
-    Placement,
-    Remedy,
-    Verdict,
-    Why,
-    Yardstick,
-)
+from layoutscope.results.verdict import HELPS_FROM, NAMED_FROM, WORTH_S, Placement
 from layoutscope.structs.arrays import distinct, first_places, heads, order_of
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
-from layoutscope.units import (
-    brief_bytes,
-    brief_seconds,
-    brief_share,
-    format_count,
-    format_range,
-)
+from layoutscope.units import brief_bytes, brief_seconds, brief_share, format_count, format_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, VolumeScan
+    from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
@@ -169,26 +154,6 @@ def merge_partial_leaves(reads: ReadsOfNodes) -> AccessTrace:
     is_kept[first] = True
     return reads.trace[is_kept]
 
-
-CAUSES: Final = {
-    Why.STAT: "names-only",
-    Why.ORDER: "one-sweep",
-    Why.DISTANCE: "clumped-like-hfs",
-    Why.MAPS: "without-maps",
-    Why.FILL: "full-leaves",
-    Why.REQUESTS: "larger-requests",
-}
-"""Reasons for a slow walk, and the change that removes each."""
-
-SHORT: Final = {
-    Why.STAT: "separate attributes",
-    Why.ORDER: "metadata out of order",
-    Why.DISTANCE: "data in between",
-    Why.MAPS: "address look-ups",
-    Why.FILL: "partly empty blocks",
-    Why.REQUESTS: "reads page by page",
-}
-"""Short names of causes, for screens with several volumes."""
 
 DRIVES: Final = {
     "generic-5400-2.5": "2.5-inch disk (5400 rpm)",
@@ -435,44 +400,6 @@ def join_most(items: Sequence[str], room: int) -> str:
 
 SPAN_SHARE: Final = 0.9
 """Share of the bytes in a span, so a few stray nodes do not widen it."""
-
-PACKED: Final = "packed"
-"""The what-if that serves as a reference; `predict` prints the same number."""
-
-
-class Trials(Protocol):
-    """Predictions of a walk under changes."""
-
-    def seconds(self, name: str) -> float:
-        """Predict the time of the walk with a named change; the unchanged time if the change does not apply."""
-
-    def quick_remedies(self) -> tuple[Remedy, ...]:
-        """Evaluate the remedies."""
-
-    def yardsticks(self) -> tuple[Yardstick, ...]:
-        """Predict the time of the walk on other file systems."""
-
-
-def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
-    """Judge a walk: its causes, remedies and placement."""
-    entries = count_listed(reads.layout)
-    plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
-    if not len(reads.trace):
-        return plain
-    seconds = {why: trials.seconds(change) for why, change in CAUSES.items()}
-    causes = [Cause(why, each, _saving(first.seconds, each)) for why, each in seconds.items()]
-    return replace(
-        plain,
-        packed_seconds=trials.seconds(PACKED),
-        causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=trials.quick_remedies(),
-        placement=measure_placement(reads, _saving(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
-        yardsticks=trials.yardsticks() if plain.is_noticeable else (),
-    )
-
-
-def _saving(before: float, after: float) -> float:
-    return 1 - after / before if before else 0.0
 
 
 def measure_placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:

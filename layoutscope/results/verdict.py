@@ -8,7 +8,7 @@ and judged in :mod:`layoutscope.results.explanation`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from layoutscope.display import Displayed, Struct
 
@@ -40,23 +40,22 @@ INSTALLED: Final = ("list-from-disk",)
 class Why(StrEnum):
     """Reasons for a slow walk; the values are the words in JSON."""
 
-    STAT = "stat"
-    ORDER = "order"
-    DISTANCE = "distance"
-    MAPS = "maps"
-    FILL = "fill"
-    REQUESTS = "requests"
+    words: str  # as a screen shows them next to their share of the time
+    short: str  # for screens with several volumes
+    change: str  # the change that removes the cause, in :data:`layoutscope.remedies.changes.CHANGES`
 
+    def __new__(cls, value: str, words: str, short: str, change: str) -> Self:
+        """Make a reason of its value and its facts."""
+        why = str.__new__(cls, value)
+        why._value_, why.words, why.short, why.change = value, words, short, change
+        return why
 
-TITLES: Final = {
-    Why.STAT: "attributes are stored apart from the names",
-    Why.ORDER: "metadata is not stored in the order in which it is read",
-    Why.DISTANCE: "other data is stored between the metadata blocks",
-    Why.MAPS: "the addresses of metadata blocks must be looked up",
-    Why.FILL: "metadata blocks are partly empty, so more are read",
-    Why.REQUESTS: "metadata blocks are read page by page, not whole",
-}
-"""Causes in plain words, as a screen shows them next to their share of the time."""
+    STAT = "stat", "attributes are stored apart from the names", "separate attributes", "names-only"
+    ORDER = "order", "metadata is not stored in the order in which it is read", "metadata out of order", "one-sweep"
+    DISTANCE = "distance", "other data is stored between the metadata blocks", "data in between", "clumped-like-hfs"
+    MAPS = "maps", "the addresses of metadata blocks must be looked up", "address look-ups", "without-maps"
+    FILL = "fill", "metadata blocks are partly empty, so more are read", "partly empty blocks", "full-leaves"
+    REQUESTS = "requests", "metadata blocks are read page by page, not whole", "reads page by page", "larger-requests"
 
 
 class Cause(Displayed, Struct, frozen=True):
@@ -71,7 +70,7 @@ class Cause(Displayed, Struct, frozen=True):
     @property
     def title(self) -> str:
         """The reason in plain words."""
-        return TITLES[self.name]
+        return self.name.words
 
 
 class Remedy(Displayed, Struct, frozen=True):

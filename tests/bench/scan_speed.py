@@ -38,7 +38,7 @@ with open_volumes(sys.argv[1], make_request({})) as image:
 RANGES = """
 import sys
 import numpy as np
-from layoutscope.api.images import metadata_ranges
+from layoutscope.api.extract import metadata_ranges
 from layoutscope.api.reading import make_request, open_volumes
 with open_volumes(sys.argv[1], make_request({})) as image:
     np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images[0].size_bytes))

@@ -174,7 +174,7 @@ def test_an_image_that_changes_meanwhile_is_reported(run, disk, tmp_path, monkey
         disk.write_bytes(data) if is_there else disk.unlink()
         return found
 
-    monkeypatch.setattr("layoutscope.api.scan.scan", scan_while_written)
+    monkeypatch.setattr("layoutscope.scan", scan_while_written)
     before = sha256(disk)
     result, told = report(run, tmp_path, "scan", disk)
     assert (result.exit_code, told["unchanged"]) == (1, False)

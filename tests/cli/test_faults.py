@@ -290,7 +290,15 @@ def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
 
 @pytest.mark.parametrize(
     "module",
-    ["layoutscope.memory", "layoutscope.cli", "typer", "numpy", "layoutscope.cli.scan", "layoutscope.api.scan", "rich"],
+    [
+        "layoutscope.memory",
+        "layoutscope.cli",
+        "typer",
+        "numpy",
+        "layoutscope.cli.commands",
+        "layoutscope.api.scan",
+        "rich",
+    ],
 )
 def test_an_interrupt_during_imports_ends_with_130(disks, module):
     """Ctrl-C during the import of any module: no traceback, one line."""

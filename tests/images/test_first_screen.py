@@ -23,12 +23,13 @@ from fixtures.hfsplus.scenarios import folders
 from layoutscope import explain, predict, read_layouts, scan
 from layoutscope.api.drives import fit
 from layoutscope.api.map import map_page
+from layoutscope.api.predict import PACKED
 from layoutscope.drive.uncertain import Host, median_draw
 from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.report.json import result_json
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
-from layoutscope.results.explanation import CAUSES, PACKED, count_files, story
+from layoutscope.results.explanation import count_files, story
 from layoutscope.results.scan import knows_offset
 from layoutscope.units import brief_bytes
 from layoutscope.walk.host import host_profile
@@ -529,7 +530,7 @@ class Answers:
         what_ifs = {item.name: item for item in (case.packed, *case.what_ifs)}
         self.expect(f"{place}: {PACKED}", verdict.packed_seconds, what_ifs[PACKED].seconds)
         for cause in verdict.causes:
-            name = CAUSES[cause.name]
+            name = cause.name.change
             if name in what_ifs:
                 self.expect(f"{place}: {name} of scan and predict", cause.seconds, what_ifs[name].seconds)
             if name in rows:

@@ -50,7 +50,7 @@ from tests.losses.disks import MARK_BYTES, SECTOR, Base, bases, known_of, mark, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from tests.losses.disks import Files, Known, Number, Part
 
 MAX_SECONDS: Final = 20

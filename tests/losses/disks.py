@@ -55,7 +55,7 @@ from layoutscope.zstd import zstd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from layoutscope.api.images import Opened
+    from layoutscope.api.reading import Opened
     from layoutscope.tables.layout import VolumeLayout
 
     Files = dict[str, bytearray]

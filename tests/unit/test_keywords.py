@@ -139,6 +139,17 @@ def test_one_value_needs_no_list():
         layoutscope.compare(IMAGE)
 
 
+@pytest.mark.parametrize("verb", ["predict", "export"])
+def test_prediction_without_a_drive_is_refused(verb, tmp_path):
+    """An empty sequence of drives leaves nothing to predict for; other verbs, and all orders at once, do without."""
+    given = () if verb == "predict" else ("times", tmp_path / "times.csv")
+    with pytest.raises(layoutscope.errors.UsageError, match=r"^a prediction needs a drive: drives is empty\."):
+        getattr(layoutscope, verb)(IMAGE, *given, drives=())
+    assert not (tmp_path / "times.csv").exists()
+    (case,) = layoutscope.predict(IMAGE, order="all", drives=()).orders
+    assert {order.times for order in case.orders} == {()}
+
+
 def test_keywords_stand_in_signature_and_help():
     """A scan's keywords are visible to Tab and ``help``, with unit, default and meaning."""
     shown = inspect.signature(layoutscope.scan).parameters

@@ -35,8 +35,8 @@ def library_words(monkeypatch, words):
     """Return the library arguments of a scan given command-line words."""
     asked = {}
     monkeypatch.setattr("layoutscope.cli.parameters.usual_cache", lambda: Path("cache"))
-    monkeypatch.setattr("layoutscope.api.inspect.inspect", lambda path, **options: asked.update(options) or path)
-    monkeypatch.setattr("layoutscope.cli.inspect.show", lambda *_, **__: None)
+    monkeypatch.setattr("layoutscope.inspect", lambda path, **options: asked.update(options) or path)
+    monkeypatch.setattr("layoutscope.cli.commands.show", lambda *_, **__: None)
     command = typer.main.get_command(app)
     command.main(["inspect", "disk.img", "--at", "64KiB", *words], standalone_mode=False)
     return {name: value for name, value in asked.items() if not callable(value)}

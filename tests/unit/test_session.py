@@ -11,7 +11,7 @@ import pytest
 import layoutscope
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
 from fixtures.apfs.writer import write
-from layoutscope.api.images import Volumes
+from layoutscope.api.reading import Volumes
 from layoutscope.errors import LockedError, UsageError
 from layoutscope.zstd import zstd
 from tests.layouts import layout
@@ -126,7 +126,7 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
             volumes[wanted]
     assert repr(volumes) == "Volumes(1: 'Data', 2: 'System')"
     with pytest.raises(UsageError, match="no volume that can be walked"):
-        layoutscope.api.images.only_volume([])
+        layoutscope.api.reading.only_volume([])
 
 
 def test_a_closed_session_says_so(image):

@@ -471,7 +471,7 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
     verdict = volume.verdict
     if verdict is not None and not words.state_word(_findings(result, volume)):
         if verdict.named_causes:
-            causes = [f"{words.SHORT[cause.name]} {brief_share(cause.share)}" for cause in verdict.named_causes]
+            causes = [f"{cause.name.short} {brief_share(cause.share)}" for cause in verdict.named_causes]
             yield Text(_cut(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
         if verdict.helpful:
             helpful = [f"{item.advice} ({brief_seconds(item.seconds)})" for item in verdict.helpful]

@@ -9,7 +9,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope import scan
-from layoutscope.api import images
+from layoutscope.api import reading as images
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 BLOCK = 4096

@@ -31,6 +31,7 @@ from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from io import BufferedReader
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
@@ -222,6 +223,7 @@ MAX_MEMBER_BYTES: Final = 1 << 29
 MAX_UNPACKED_BYTES: Final = 1 << 30
 """Limit for an archive of a few megabytes; a larger one was made to exhaust memory."""
 
+PIECE_BYTES: Final = 1 << 16
 GZIP_MAGIC: Final = b"\x1f\x8b"
 
 PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -248,13 +250,13 @@ def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
 def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     unpacked = 0
-    with inputs.open_file(path) as file:
-        stream = gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == GZIP_MAGIC else file
-        data = stream.read(MAX_UNPACKED_BYTES + 1)
-    if len(data) > MAX_UNPACKED_BYTES:
-        raise ImageError(f"{path}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes: too large")
-    # The header of a member gives its length; headers stored as files of their own are within the data.
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+    # The archive is read as a stream: a header gives the length of its file before any of the file is unpacked. Headers
+    # stored as files of their own are read whole, and the stream itself bounds them.
+    with (
+        inputs.open_file(path) as file,
+        _Bounded(path, file) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
         for number, member in enumerate(archive, 1):
             unpacked += member.size
             shown = repr(member.name[:80])
@@ -271,7 +273,27 @@ def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
             if name in found or content is None:
                 raise ImageError(f"{path}: {shown} is in the archive twice")
             found[name] = content.read()
+        # The checksum of gzip follows the end of the archive.
+        while stream.read(PIECE_BYTES):
+            pass
     return found
+
+
+class _Bounded(io.BufferedIOBase):
+    """A stream, unpacked if it is packed, that raises an error beyond a maximum length."""
+
+    def __init__(self, path: Path, file: BufferedReader) -> None:
+        packed = file.peek(2)[:2] == GZIP_MAGIC
+        self._path, self._read = path, 0
+        self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read up to the given number of bytes."""
+        data = self._stream.read(-1 if size is None else size)
+        self._read += len(data)
+        if self._read > MAX_UNPACKED_BYTES:
+            raise ImageError(f"{self._path}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes: too large")
+        return data
 
 
 def text_of(data: bytes) -> str:

@@ -16,7 +16,7 @@ from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
-from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
@@ -163,17 +163,6 @@ class Case:
         return found
 
 
-class Part(Struct, frozen=True):
-    """Reads that one drive serves."""
-
-    reads: AccessTrace  # in sequence
-    drive: DriveProfile  # the drive that serves them
-    queue_depth: int = 1  # number of outstanding reads
-    start_offset_bytes: int = 0  # where the image begins on the drive
-    knows_offset: bool = True  # whether that is known; otherwise anywhere on the drive that it fits
-    times: float = 1.0  # duration of the part as a multiple of the time of these reads
-
-
 Effort: TypeAlias = "Callable[[Case], float]"
 """What says how many seconds making a change takes."""
 
@@ -249,15 +238,7 @@ def serve_change(changed: Changed, unknowns: Unknowns) -> Served:
     for parts in (changed.parts, *changed.alternatives):
         seconds = []
         for part in parts:
-            unknown, drawn_drives = unknowns.of(part.drive, knows_offset=part.knows_offset)
-            found = draw_seconds(
-                part.reads,
-                part.drive,
-                unknown,
-                start_offset_bytes=part.start_offset_bytes,
-                queue_depth=part.queue_depth,
-                drawn_drives=drawn_drives,
-            )
+            found = draw_seconds(part, *unknowns.of(part))
             seconds.append(found.seconds * part.times)
             if parts is changed.parts:
                 sampling_error = max(sampling_error, found.sampling_error)

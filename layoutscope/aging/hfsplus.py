@@ -20,8 +20,8 @@ from layoutscope.aging.trees import (
     BALANCED,
     NOWHERE,
     Edits,
-    Inserted,
     NodeRule,
+    Records,
     RecordWrites,
     SplitRule,
     apply_edits,
@@ -145,13 +145,13 @@ class HfsPlusVolume(AgingVolume):
             (thread, thread_bytes(new.letters), turn),
             (name, catalog_bytes(new.letters, new.is_directory), turn),
         )
-        gone, _, gone_turn = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
+        gone = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
         temporary = cycle.is_replaced
         longer = catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
         # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
-        deleted = self.trees[CATALOG].select_records(gone, gone_turn)
-        return Edits(Inserted(*inserted), deleted, Inserted(begin, longer, turn[temporary]))
+        deleted = self.trees[CATALOG].select_records(gone)
+        return Edits(inserted, deleted, Records(begin, longer, turn[temporary]))
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
         """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""

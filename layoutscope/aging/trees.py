@@ -126,11 +126,11 @@ class AgingTree:
         found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
         return found
 
-    def select_records(self, key: I64, turn: I64) -> Deleted:
-        """Return the given keys that are in the tree, each once, with their turns."""
-        there = is_among(key, self.key)
-        own, first = np.unique(key[there], return_index=True)
-        return Deleted(own, turn[there][first])
+    def select_records(self, records: Records) -> Records:
+        """Return the given records that are in the tree, each once."""
+        there = np.flatnonzero(is_among(records.key, self.key))
+        own, first = np.unique(records.key[there], return_index=True)
+        return Records(own, records.size[there[first]], records.turn[there[first]])
 
     def leaf_of(self, key: I64) -> I64:
         """Return the leaves that hold keys, as indexes into the lowest level."""
@@ -353,27 +353,20 @@ class NodeTouches(NamedTuple):
         return NodeTouches(self.node[mine], self.turn[mine] - first)
 
 
-class Inserted(NamedTuple):
-    """Records that are inserted; arrays of shape (n,)."""
+class Records(NamedTuple):
+    """Records that are inserted or deleted; arrays of shape (n,)."""
 
     key: I64
-    size: I64
-    turn: I64
-
-
-class Deleted(NamedTuple):
-    """Records that are deleted; arrays of shape (n,)."""
-
-    key: I64
-    turn: I64
+    size: I64  # 0 of those that are deleted
+    turn: I64  # index of an operation in the cycle
 
 
 class Edits(NamedTuple):
-    """Changes of a cycle to records; a turn is the index of an operation in the cycle."""
+    """Changes of a cycle to records."""
 
-    inserted: Inserted
-    deleted: Deleted
-    passing: Inserted  # records that are inserted and deleted again, one at a time
+    inserted: Records
+    deleted: Records
+    passing: Records  # records that are inserted and deleted again, one at a time
 
 
 def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
@@ -547,13 +540,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     driver).
     """
     inserted, deleted, passing = change
-    # A record of no bytes is deleted.
-    steps = (
-        passing,
-        (deleted.key, np.zeros_like(deleted.key), deleted.turn),
-        inserted,
-        (passing.key, np.zeros_like(passing.key), passing.turn),
-    )
+    steps = (passing, deleted, inserted, passing._replace(size=np.zeros_like(passing.size)))
     key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
     order = np.argsort(turn, kind="stable")
     lowest = BalancedLevel(tree.levels[0], tree.key, tree.size, tree.leaf.capacity_bytes)
@@ -588,7 +575,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     return replace(tree, key=key, size=size, levels=tuple(levels)), NodeTouches(written, when[written]), blocks
 
 
-def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[AgingTree, I64, I64]:
+def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Records) -> tuple[AgingTree, I64, I64]:
     """Move the first keys of leaves whose first records are deleted, and of all nodes above them.
 
     Return the tree, the new first keys, and the turns in which they became the first.
@@ -625,7 +612,7 @@ def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[
     return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
-def _add_passing_records(tree: AgingTree, passing: Inserted, key: I64, size: I64) -> tuple[I64, I64]:
+def _add_passing_records(tree: AgingTree, passing: Records, key: I64, size: I64) -> tuple[I64, I64]:
     """Return the records plus the temporary ones, of which a leaf never holds more than one at a time."""
     _, first = np.unique(tree.leaf_of(passing.key), return_index=True)
     first = first[np.argsort(passing.key[first])]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
+from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, Records, TreeLevel
 from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
 from layoutscope.structs.arrays import Rows, distinct, find, is_among, ranges
 from layoutscope.tables import VolumeLayout
@@ -188,15 +188,10 @@ def plan_cycle(
     )
 
 
-def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
+def join_records(*parts: tuple[I64, I64 | int, I64]) -> Records:
     """Join records: keys, sizes and turns; records without a key are omitted."""
-    keys, sizes, turns = [], [], []
-    for key, size, turn in parts:
-        there = key != NOWHERE
-        keys.append(key[there])
-        sizes.append(np.broadcast_to(np.asarray(size), key.shape)[there])
-        turns.append(turn[there])
-    return np.concatenate(keys), np.concatenate(sizes).astype(np.int64), np.concatenate(turns)
+    columns = [[column[key != NOWHERE] for column in np.broadcast_arrays(key, *more)] for key, *more in parts]
+    return Records(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 MAX_BLOCKS: Final = 1 << 28

@@ -29,6 +29,7 @@ from layoutscope.display import Displayed, Struct
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES
 from layoutscope.drive.profile import unpack
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.structs.arrays import Rows
 from layoutscope.units import GIB
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Place(Displayed, Struct, frozen=True):
     image_device: int = 0  # image of a Fusion set, 0 otherwise
 
 
-class Recorded(Displayed, Struct, frozen=True):
+class Recorded(Displayed, Rows, frozen=True):
     """Reads in the order in which they were issued; all arrays have shape (n_reads,)."""
 
     # form, host: the format, and the host whose tool writes it
@@ -106,13 +107,9 @@ class Recorded(Displayed, Struct, frozen=True):
     processes: tuple[str, ...]
     lines: LineCounts  # numbers of lines by kind
 
-    def __len__(self) -> int:
-        return len(self.block)
-
     def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Recorded:
         """Select reads."""
-        arrays = ("block", "length_bytes", "device", "process", "is_metadata", "layer", "issued_us", "done_us")
-        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+        return self.take(rows)
 
     def select_devices(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some devices, named with or without their folder."""

@@ -478,7 +478,7 @@ def draw_seconds(
     trace, start, depth = part.received, part.start_offset_bytes, part.queue_depth
     nominal = service(trace, part.drive, start_offset_bytes=start, queue_depth=depth)
     is_sample = len(trace) > SAMPLE_READS
-    sample = take_evenly(trace, SAMPLE_READS, STRETCHES) if is_sample else trace
+    sample = trace[evenly_spaced(len(trace), SAMPLE_READS, STRETCHES)] if is_sample else trace
     drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
     # An empty trace takes no time on any drive: many small volumes of a disk have nothing left to read after a mount.
     wanted = numbers if len(trace) else numbers[:0]
@@ -636,11 +636,11 @@ def _split_by_device(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
     return fusion_set(profile, profile, profile.name) if is_of_two else profile
 
 
-def take_evenly(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
-    """Return evenly spaced stretches of a trace, the first from its start, the last up to its end."""
-    long = reads // count
-    starts = np.linspace(0, len(trace) - long, count).astype(np.int64)
-    return trace[(starts[:, None] + np.arange(long)).ravel()]
+def evenly_spaced(num_rows: int, taken: int, count: int) -> NDArray[np.int64]:
+    """Return the rows of evenly spaced stretches, the first from the start, the last up to the end."""
+    long = taken // count
+    starts = np.linspace(0, num_rows - long, count).astype(np.int64)
+    return np.asarray((starts[:, None] + np.arange(long)).ravel())
 
 
 def _start(part: Part, drive: DriveProfile, unknown: Uncertain, number: int) -> int:

@@ -16,7 +16,7 @@ from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
-from layoutscope.drive.simulation import Part, draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds, evenly_spaced
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
@@ -270,22 +270,17 @@ def reading_everything_s(case: Case, listing_s: float) -> float:
     entries = case.model.entries
     listed = entries_in_walk_order(case)
     files = entries.file_id[listed[entries.is_file[listed] & (entries.size_bytes[listed] > 0)]]
-    if not len(files):
-        return listing_s
     # Some stretches of many files, all of few; each file once.
     chosen = files
     if len(files) > SAMPLE_FILES:
-        long = SAMPLE_FILES // STRETCHES
-        starts = np.linspace(0, len(files) - long, STRETCHES).astype(np.int64)
-        chosen = files[(starts[:, None] + np.arange(long)).ravel()]
+        chosen = files[evenly_spaced(len(files), SAMPLE_FILES, STRETCHES)]
     chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
     table = case.layout.columns("extents")
-    rows = np.flatnonzero(np.isin(table["file_id"].data, chosen) & table["image_offset"].is_known)
+    turns = find(chosen, table["file_id"].data)
+    rows = np.flatnonzero((turns >= 0) & table["image_offset"].is_known)
     if not len(rows):
         return listing_s
-    place = {int(number): turn for turn, number in enumerate(chosen.tolist())}
-    turns = np.array([place[int(number)] for number in table["file_id"].data[rows]], np.int64)
-    rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns))]
+    rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns[rows]))]
     reads = AccessTrace.from_reads(table["image_offset"].signed()[rows], table["length_bytes"].signed()[rows])
     served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
     return listing_s + served * len(files) / len(chosen)

@@ -765,7 +765,7 @@ def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take longer
     # than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
     window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
-    return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
+    return profile.with_figures("measured", SOURCE, queue_window=window)
 
 
 ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""

@@ -7,7 +7,7 @@ import pytest
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service, simulate
-from layoutscope.drive.simulation import SAMPLE_READS, STRETCHES, WARM_UP, Part, draw_seconds, serve_draw, take_evenly
+from layoutscope.drive.simulation import SAMPLE_READS, STRETCHES, WARM_UP, Part, draw_seconds, evenly_spaced, serve_draw
 from layoutscope.drive.uncertain import UNSAID, Host, interval_of, median_draw, quantiles, uncertain
 from layoutscope.walk import trace as walked
 from tests.unit.drive.test_draws import MAC, NAMES, known, scattered
@@ -116,7 +116,7 @@ def test_long_traces_are_sampled_and_short_ones_served_whole():
     )
     # Four stretches of equal length cover start and end, and most reads of each count.
     reads = in_sequence(5 * SAMPLE_READS)
-    part = take_evenly(reads, SAMPLE_READS, STRETCHES)
+    part = reads[evenly_spaced(len(reads), SAMPLE_READS, STRETCHES)]
     assert len(part) == SAMPLE_READS
     assert part.image_offset[0] == reads.image_offset[0]
     assert part.image_offset[-1] == reads.image_offset[-1]

@@ -43,11 +43,6 @@ def priors() -> dict[str, Any]:
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
-def fingerprint() -> str:
-    """Return the hash of the file: the first twelve digits of its SHA-256."""
-    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
-
-
 def num_draws() -> int:
     """Return the number of draws of an interval."""
     return int(priors()["draws"])

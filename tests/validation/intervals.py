@@ -9,6 +9,7 @@ and counted.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tomllib
 from functools import lru_cache
@@ -24,13 +25,13 @@ from layoutscope.access.driver import Costs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile
 from layoutscope.drive.simulation import Part, draw_seconds
+from layoutscope.drive.uncertain import FILE as PRIORS
 from layoutscope.drive.uncertain import (
     UNSAID,
     VOLUME,
     Host,
     Interval,
     drawn,
-    fingerprint,
     interval_of,
     median_draw,
     num_draws,
@@ -353,6 +354,11 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
                 "is_hit": low <= total <= high,
             })  # fmt: skip
     return found
+
+
+def fingerprint() -> str:
+    """Return the hash of the file of priors: the first twelve digits of its SHA-256."""
+    return hashlib.sha256(PRIORS.read_bytes()).hexdigest()[:12]
 
 
 def collect(folder: Path, witness: Witness | None) -> dict[str, Any]:

@@ -174,6 +174,7 @@ FLASH_MS: Final = 2.0
 """Random reads with a lower median time do not come from a disk."""
 FLASH_BYTES: Final = (4 << 10, 16 << 10, 64 << 10, 128 << 10)
 DEPTH: Final = 32
+DEEP_READS: Final = 128
 FLASH_DEPTHS: Final = (1, 2, 4, 8, 16, 32)
 DISTANCES: Final = 24
 LEAST_BYTES: Final = 64 << 20
@@ -387,11 +388,11 @@ class Calibration:
         for offset in self.anywhere(count):
             self.read("uniform", offset)
 
-    def deep(self, depths: Iterable[int], count: int = 128) -> None:
+    def deep(self, depths: Iterable[int]) -> None:
         """Read at random places with several outstanding reads, and record the total time."""
         for depth in depths:
-            ns = self.drive.read_together(self.anywhere(count), SMALL, depth)
-            self.rows.append((f"depth{depth}", 0, count * SMALL, 0, ns))
+            ns = self.drive.read_together(self.anywhere(DEEP_READS), SMALL, depth)
+            self.rows.append((f"depth{depth}", 0, DEEP_READS * SMALL, 0, ns))
 
     def sizes(self) -> None:
         """Read all sizes at random places, which is enough to describe flash."""

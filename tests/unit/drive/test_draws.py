@@ -19,7 +19,6 @@ from layoutscope.drive.uncertain import (
     draw_drive,
     drawn,
     factors,
-    fingerprint,
     interval_of,
     is_any_set,
     is_measured,
@@ -71,7 +70,6 @@ def test_every_prior_has_its_source():
     assert all(line["source"] for line in drawn_from)
     assert set(tables["model"]["zones"]) == {"cheetah15k5", "cheetah9lp", "atlas10k5"}
     assert set(FIGURES) <= set(tables["drive"])
-    assert len(fingerprint()) == 12
 
 
 def test_draws_of_a_column_depend_on_its_name_and_prior():

@@ -51,7 +51,7 @@ from layoutscope.aging.volume import (
     read_free,
 )
 from layoutscope.drivers.apfs import BEFORE
-from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.structs.arrays import I64, distinct, find, is_among
 from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 from layoutscope.tables.columns import are_walked
 
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import AgingTree, GrownLevel
     from layoutscope.aging.volume import AgingEntries, Cycle, CycleWork, Data, TreeRows
-
-    I64 = NDArray[np.int64]
 
 INODE: Final = 3
 XATTR: Final = 4

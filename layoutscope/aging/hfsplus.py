@@ -40,7 +40,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.structs.arrays import I64, distinct, find, is_among
 from layoutscope.structs.records import (
     CATALOG_FILE,
     CATALOG_FOLDER,
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import NodeTouches
     from layoutscope.aging.volume import Cycle
-
-    I64 = NDArray[np.int64]
 
 CATALOG: Final = "catalog"
 NODE_HEAD: Final = NODE_DESCRIPTOR.width + 2

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import are_movable, owner_of_free
-from layoutscope.structs.arrays import is_among
+from layoutscope.structs.arrays import I64, is_among
 from layoutscope.tables import NULL_ROW, Values, VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked, stack_tables
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.trees import GrownLevel
     from layoutscope.aging.volume import AgingVolume
     from layoutscope.tables import Table
-
-    I64 = NDArray[np.int64]
 
 NODE_KINDS = ("header", "index", "leaf")
 

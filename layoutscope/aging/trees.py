@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.structs.arrays import distinct, is_among, match, ordinals
+from layoutscope.structs.arrays import I64, distinct, is_among, match, ordinals
 from layoutscope.structs.native import Kernel, RefusedError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    I64 = NDArray[np.int64]
+    from numpy.typing import ArrayLike
 
 KIND_SHIFT: Final = 24
 ID_SHIFT: Final = 28

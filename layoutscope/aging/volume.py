@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, Records, TreeLevel
 from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
-from layoutscope.structs.arrays import Rows, distinct, find, is_among, ranges
+from layoutscope.structs.arrays import I64, Rows, distinct, find, is_among, ranges
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.tables import Table, VolumeLayout
-
-    I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

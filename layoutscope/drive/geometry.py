@@ -19,14 +19,12 @@ from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpack
 from layoutscope.drive.seeks import seek_curve
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.structs.arrays import heads, lengths_of, ordinals, owners
+from layoutscope.structs.arrays import I64, heads, lengths_of, ordinals, owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
-
-    I64 = NDArray[np.int64]
 
 MAX_PACKED_BYTES: Final = 1 << 28
 """Size limit of a stored map; the map of a 147 GB disk takes half a megabyte."""

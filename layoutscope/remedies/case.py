@@ -25,7 +25,7 @@ from layoutscope.metrics.scatter import main_tree, select_own_nodes
 from layoutscope.results.explanation import ReadsOfNodes, locate_reads, measure_placement
 from layoutscope.results.plan import RemedyWords
 from layoutscope.results.scan import knows_offset
-from layoutscope.structs.arrays import find, ranges
+from layoutscope.structs.arrays import I64, find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 from layoutscope.walk.visits import requests
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
     F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 LISTINGS: Final = ("fts", "readdir-stat", "du", "backup", "ls", "git-status")
 """Orders that ask for the attributes of every entry."""

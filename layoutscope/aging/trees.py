@@ -149,24 +149,15 @@ class AgingTree:
         return loads(bound, key, size), np.diff(np.searchsorted(key, bound), append=len(key))
 
 
-def loads(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-) -> I64:
-    """Return the bytes that each node holds."""
+def loads(bound: I64, key: I64, size: I64) -> I64:
+    """Return the bytes that each node of a level holds, by the first keys of its nodes."""
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
     loaded: I64 = total[np.append(first[1:], len(key))] - total[first]
     return loaded
 
 
-def split_full(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-    rule: NodeRule,
-) -> I64:
+def split_full(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
     """Split the nodes that are too full, and return the first keys of all nodes.
 
     A node that is filled at its end splits repeatedly and leaves nodes that hold `keep_share` of their capacity. A
@@ -197,12 +188,7 @@ def split_full(
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
 
 
-def drop_empty_nodes(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-    rule: NodeRule,
-) -> I64:
+def drop_empty_nodes(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
     """Remove empty nodes, and merge neighbours if the rule says so; the first node always stays.
 
     >>> drop_empty_nodes(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()

@@ -53,11 +53,8 @@ class Policy:
     split_by_count: bool = False  # whether a node is split at a share of its records instead of its capacity
     assumes: Mapping[str, str] = field(default_factory=dict)  # assumptions, one sentence per rule
 
-    def drawn(
-        self,
-        share: float,  # position in the spread, from -1 to 1
-    ) -> Policy:
-        """Return the policy with transaction lengths at another point of their spread.
+    def drawn(self, share: float) -> Policy:
+        """Return the policy with transaction lengths at another point of their spread, from -1 to 1.
 
         >>> as_it_is = Policy(next_fit=False, files_per_transaction=100, length_spread=2.0)
         >>> as_it_is.drawn(-1).files_per_transaction
@@ -112,13 +109,8 @@ another of the same size is created; then those that it deletes.
 """
 
 
-def choose_files(
-    workload: str,
-    directory: I64,  # the directory of each file
-    wanted: int,
-    rng: np.random.Generator,
-) -> CycleWork:
-    """Draw the files on which a cycle works.
+def choose_files(workload: str, directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    """Draw the files on which a cycle works, given the directory of each file.
 
     >>> replaced, _, _ = choose_files("replace-directories", np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
     >>> replaced.tolist() in ([0, 1], [2, 3])

@@ -308,12 +308,8 @@ def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]
     return table
 
 
-def place_tracks(
-    track: NDArray[np.int64],  # track numbers from the start of the zone, in the order of their sectors
-    heads: int,
-    band_cylinders: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cylinder and head of each track of a zone, counted from its start.
+def place_tracks(track: I64, heads: int, band_cylinders: int) -> tuple[I64, I64]:
+    """Return the cylinder and head of tracks of a zone, all counted from its start in the order of sectors.
 
     Without bands, all heads of a cylinder follow each other. In serpentine bands, one head serves a band of cylinders
     and the next head serves it in reverse; the next band begins with the last head.

@@ -446,14 +446,8 @@ def read_profile(path: Path) -> str:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 
-def parse_profile(
-    text: str,
-    *,
-    name: str,  # name by which it is loaded
-    folder: Path,  # folder of the files that it names
-    sets: tuple[str, ...] = (),  # the sets that contain it, outermost first
-) -> DriveProfile:
-    """Read a profile from its TOML text."""
+def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] = ()) -> DriveProfile:
+    """Read a profile from its TOML text; `sets` are those that contain it, outermost first."""
     if name in sets or len(sets) > MAX_SETS:
         raise UsageError(f"drive profile {name} is a member of itself, or of too many sets: {', '.join(sets)}")
     try:

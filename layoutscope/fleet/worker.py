@@ -57,12 +57,8 @@ ERROR_OUTCOMES: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
 """Status of a source and exit code of its scan, by error; an `ImageError` means that the source is not an image."""
 
 
-def read_source(
-    path: str,
-    options: Mapping[str, Any],
-    work: Path,  # an empty folder, which takes the capture
-) -> dict[str, Any]:
-    """Scan a source, save a capture, and return the result of the source."""
+def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """Scan a source, save a capture into an empty folder, and return the result of the source."""
     try:
         # Opening an unreadable file raises the system's reason; the scan would say that it is not an image.
         if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)

@@ -221,28 +221,18 @@ class ApfsVolume(AgingVolume):
             if self.keep_cycles:
                 holding.append(released)
             else:
-                self._wait(released)
+                self._free_later(released, self.waiting, self.policy.waits)
         extents = len(self.data) - num_extents
         inside = int(np.maximum(need - 1, 0).sum())
         self.broken_share = (extents - int((need > 0).sum())) / inside if inside else 0.0
         self.a_file = (num_freed / cycle.num_turns, num_written / cycle.num_turns)
-        self._release(holding)
+        self._free_later(np.concatenate(holding), self.held, self.keep_cycles)
 
-    def _wait(self, blocks: I64) -> None:
-        """Queue released blocks, and free those of the transaction `waits` earlier."""
-        self.waiting = [*self.waiting, blocks]
-        while len(self.waiting) > self.policy.waits:
-            self.space.give_back(self.waiting.pop(0))
-
-    def _release(self, holding: list[I64]) -> None:
-        """Free the blocks that no snapshot holds any more."""
-        blocks = np.concatenate(holding)
-        if not self.keep_cycles:
-            self.space.give_back(blocks)
-            return
-        self.held = [*self.held, blocks]
-        while len(self.held) > self.keep_cycles:
-            self.space.give_back(self.held.pop(0))
+    def _free_later(self, blocks: I64, queue: list[I64], length: int) -> None:
+        """Queue released blocks, and free those that were queued first beyond a length."""
+        queue.append(blocks)
+        while len(queue) > length:
+            self.space.give_back(queue.pop(0))
 
     def _write_transaction(
         self,

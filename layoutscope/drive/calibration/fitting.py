@@ -389,8 +389,9 @@ def longest_step_ms(log: ReadLog, tracks: Tracks) -> float:
 
 def select_buffered(log: ReadLog) -> ReadLog:
     """Return reads that the buffer served whole: repeated reads or, in logs without them, reads of what was ahead."""
-    again = log.of("again") if "again" in log.step else log.of("hits")
-    return again.take(again.ms <= quick_ms(again, log.of("turn")))
+    step = "again" if "again" in log.step else "hits"
+    found = log.of(step)
+    return found.take(found.ms <= quick_ms(log, step))
 
 
 def hit_figures(hits: ReadLog) -> dict[str, float]:
@@ -438,7 +439,7 @@ def count_segments(log: ReadLog) -> int:
     back = log.of("back")
     if not len(back):
         return kept or UNKNOWN_SEGMENTS
-    held = np.where(back.ms <= quick_ms(log.of("hits"), log.of("turn")), 1, -1)
+    held = np.where(back.ms <= quick_ms(log), 1, -1)
     count = max(int(np.argmax(np.cumsum(held))) + 1, 1)
     return count if not kept or kept <= count < lost else kept
 

@@ -18,7 +18,7 @@ from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -563,23 +563,21 @@ def node_blocks(layout: VolumeLayout, rows: I64) -> I64:
     return offset // layout.facts.block_size_bytes
 
 
-def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
-    """Return sentences about the parts of a damaged volume that do not age; empty for a sound volume."""
-    owners = [owner for owner in (layout, layout.container) if owner is not None]
-    if not any(owner.num_errors for owner in owners):
-        return []
-    notes = ["The volume is damaged: what was not read of it does not age."]
+def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> Iterator[str]:
+    """Yield sentences about the parts of a damaged volume that do not age; none for a sound volume."""
+    if not any(owner is not None and owner.num_errors for owner in (layout, layout.container)):
+        return
+    yield "The volume is damaged: what was not read of it does not age."
     nodes = layout.columns("nodes")
     for name in trees:
         read = find_tree(layout, name)
         if read is None:
-            notes.append(f"No leaf of its {name} tree was read: that tree does not age.")
+            yield f"No leaf of its {name} tree was read: that tree does not age."
             continue
         live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
         if len(read) <= int(nodes["level"].filled(0)[live].max()):
             level = len(read)
-            notes.append(f"No node of level {level} of its {name} tree was read: nodes from there up are made new.")
-    return notes
+            yield f"No node of level {level} of its {name} tree was read: nodes from there up are made new."
 
 
 def make_tree(

@@ -45,7 +45,7 @@ from layoutscope.errors import UsageError
 from layoutscope.units import format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -810,32 +810,29 @@ LEAST_ERROR: Final = 1e-4
 """Least error that is reported, because no clock is more accurate."""
 
 
-def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
+def describe(log: ReadLog, profile: DriveProfile) -> Iterator[str]:
     """Describe in sentences what the reads reveal about a disk, and the accuracy of its figures."""
     if profile.kind != "hdd":
-        return []
+        return
     known: dict[str, str] = {}
     if profile.spread is not None:
         errors = np.maximum(NORMAL_95 * np.sqrt(np.diag(np.array(profile.spread.covariance))), LEAST_ERROR).tolist()
         known = {
             name: f" within {format_share(error)}" for name, error in zip(profile.spread.figures, errors, strict=True)
         }
-    said = [
-        f"Rotation: {profile.number('rpm'):,.0f} rpm{known.get('rpm', ', which is assumed: no rhythm was found')}.",
-        f"Overhead of a command: {profile.number('read_hit_ms', 0.0):.3f} ms{known.get('read_hit_ms', '')}.",
-    ]
+    yield f"Rotation: {profile.number('rpm'):,.0f} rpm{known.get('rpm', ', which is assumed: no rhythm was found')}."
+    yield f"Overhead of a command: {profile.number('read_hit_ms', 0.0):.3f} ms{known.get('read_hit_ms', '')}."
     if profile.figures["on_arrival"].kind == "measured":
-        said.append(f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}.")
+        yield f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}."
     kept, lost = count_streams(log)
     if kept:
         count = count_segments(log)
         more = " or more" if count == kept and not np.isfinite(lost) else ""
-        said.append(f"Streams that are read ahead at once: {count}{more}.")
+        yield f"Streams that are read ahead at once: {count}{more}."
     kind, free, pairs = count_arms(log)
     if kind != UNTRIED:
         looks = "Cannot distinguish one disk from a stripe or a mirror" if kind == UNTOLD else f"Looks like {kind}"
-        said.append(f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them.")
-    return said
+        yield f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them."
 
 
 def _like_class(log: ReadLog, name: str) -> Calibrated:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import astuple, replace
 
 from layoutscope.display import Displayed, Struct
-from layoutscope.structs.arrays import Rows
+from layoutscope.structs.arrays import Rows, ordinals, owners
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -211,8 +211,7 @@ class FixedPlaces(Rows, frozen=True):
     def cut(self, largest: int) -> FixedPlaces:
         """Cut places into requests of at most the given size, each place from its own start."""
         count = -(-self.length_bytes // largest)
-        source = np.repeat(np.arange(len(self)), count)
-        nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
+        source, nth = owners(count), ordinals(count)
         length = np.minimum(self.length_bytes[source] - nth * largest, largest)
         return FixedPlaces(self.kind, self.device[source], self.image_offset[source] + nth * largest, length)
 
@@ -251,8 +250,8 @@ def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], b
     table = layout.columns("regions")
     chosen = np.flatnonzero(table["type"].equals(kind))
     if wanted is not None:
-        owners = table.texts("owner").take(chosen).to_list()
-        chosen = chosen[[wanted(owner or "") for owner in owners]] if len(chosen) else chosen
+        named = table.texts("owner").take(chosen).to_list()
+        chosen = chosen[[wanted(owner or "") for owner in named]] if len(chosen) else chosen
     order = np.lexsort((table["image_offset"].data[chosen], table["device"].filled(0)[chosen]))
     chosen = chosen[order]
     return FixedPlaces(

@@ -26,11 +26,10 @@ from layoutscope.aging.layouts import (
 from layoutscope.aging.trees import (
     NAME,
     NOWHERE,
-    Deleted,
     Edits,
-    Inserted,
     NodeRule,
     NodeTouches,
+    Records,
     RecordWrites,
     SplitRule,
     apply_edits,
@@ -52,7 +51,7 @@ from layoutscope.aging.volume import (
     read_free,
 )
 from layoutscope.drivers.apfs import BEFORE
-from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.structs.arrays import I64, distinct, find, is_among
 from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 from layoutscope.tables.columns import are_walked
 
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import AgingTree, GrownLevel
     from layoutscope.aging.volume import AgingEntries, Cycle, CycleWork, Data, TreeRows
-
-    I64 = NDArray[np.int64]
 
 INODE: Final = 3
 XATTR: Final = 4
@@ -197,10 +194,11 @@ class ApfsVolume(AgingVolume):
         gone = distinct(before[~is_among(before, ident)])
         gone = gone[is_among(gone, self.trees["omap"].key)] if "omap" in self.trees else NO_KEYS
         kept = ~is_among(node, new)
-        inserted = Inserted(ident[new], np.full(len(new), MAP_BYTES), born[new])
+        inserted = Records(ident[new], np.full(len(new), MAP_BYTES), born[new])
         # Records that only change take no more room.
-        changed = Inserted(ident[node[kept]], np.zeros(int(kept.sum()), np.int64), turn[kept])
-        return Edits(inserted, Deleted(gone, np.zeros_like(gone)), changed)
+        changed = Records(ident[node[kept]], np.zeros(int(kept.sum()), np.int64), turn[kept])
+        none = np.zeros_like(gone)
+        return Edits(inserted, Records(gone, none, none), changed)
 
     def _place(self, cycle: Cycle, events: list[tuple[str, NodeTouches]], batch: I64, freed: I64) -> None:
         """Give blocks to data and nodes, transaction by transaction."""
@@ -223,28 +221,18 @@ class ApfsVolume(AgingVolume):
             if self.keep_cycles:
                 holding.append(released)
             else:
-                self._wait(released)
+                self._free_later(released, self.waiting, self.policy.waits)
         extents = len(self.data) - num_extents
         inside = int(np.maximum(need - 1, 0).sum())
         self.broken_share = (extents - int((need > 0).sum())) / inside if inside else 0.0
         self.a_file = (num_freed / cycle.num_turns, num_written / cycle.num_turns)
-        self._release(holding)
+        self._free_later(np.concatenate(holding), self.held, self.keep_cycles)
 
-    def _wait(self, blocks: I64) -> None:
-        """Queue released blocks, and free those of the transaction `waits` earlier."""
-        self.waiting = [*self.waiting, blocks]
-        while len(self.waiting) > self.policy.waits:
-            self.space.give_back(self.waiting.pop(0))
-
-    def _release(self, holding: list[I64]) -> None:
-        """Free the blocks that no snapshot holds any more."""
-        blocks = np.concatenate(holding)
-        if not self.keep_cycles:
-            self.space.give_back(blocks)
-            return
-        self.held = [*self.held, blocks]
-        while len(self.held) > self.keep_cycles:
-            self.space.give_back(self.held.pop(0))
+    def _free_later(self, blocks: I64, queue: list[I64], length: int) -> None:
+        """Queue released blocks, and free those that were queued first beyond a length."""
+        queue.append(blocks)
+        while len(queue) > length:
+            self.space.give_back(queue.pop(0))
 
     def _write_transaction(
         self,
@@ -323,8 +311,9 @@ class ApfsVolume(AgingVolume):
         key, turn = new_extents(given, *written)
         gone, gone_turn = deleted
         there = is_among(gone, tree.key)
-        size = np.full(len(key), REFERENCE_BYTES)
-        edits = Edits(Inserted(key, size, turn), Deleted(gone[there], gone_turn[there]), Inserted(*(NO_KEYS,) * 3))
+        added = Records(key, np.full(len(key), REFERENCE_BYTES), turn)
+        removed = Records(gone[there], np.zeros(int(there.sum()), np.int64), gone_turn[there])
+        edits = Edits(added, removed, Records(*(NO_KEYS,) * 3))
         self.trees["extentref"], (node, changed), freed = apply_edits(tree, edits, np.zeros(turns, np.int64))
         node = np.sort(node) if self.policy.at_commit else node[np.lexsort((node, changed))]
         more = max(len(node) - len(spare), 0)
@@ -366,7 +355,7 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
         (link, sibling_link_bytes(new.letters), turn + 1),
         (link_map, SIBLING_MAP_BYTES, turn + 1),
     )
-    gone, _, gone_turn = join_records(
+    gone = join_records(
         *((old.keys[name], 0, old_turn) for name in ("entry", "inode", "dstream", "xattr")),
         (rec.key_of(old.ident, FILE_EXTENT), 0, old_turn),
         *((key, 0, old_turn) for key in _sibling_keys(old.ident, old.has_sibling)),
@@ -374,8 +363,8 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     temporary = cycle.is_replaced
     longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
     # Names that were assigned to a leaf are not separate records.
-    deleted = volume.trees["fs"].select_records(gone, gone_turn)
-    return Edits(Inserted(*inserted), deleted, Inserted(entry[temporary], longer, turn[temporary]))
+    deleted = volume.trees["fs"].select_records(gone)
+    return Edits(inserted, deleted, Records(entry[temporary], longer, turn[temporary]))
 
 
 def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:

@@ -20,8 +20,8 @@ from layoutscope.aging.trees import (
     BALANCED,
     NOWHERE,
     Edits,
-    Inserted,
     NodeRule,
+    Records,
     RecordWrites,
     SplitRule,
     apply_edits,
@@ -40,7 +40,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.structs.arrays import I64, distinct, find, is_among
 from layoutscope.structs.records import (
     CATALOG_FILE,
     CATALOG_FOLDER,
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import NodeTouches
     from layoutscope.aging.volume import Cycle
-
-    I64 = NDArray[np.int64]
 
 CATALOG: Final = "catalog"
 NODE_HEAD: Final = NODE_DESCRIPTOR.width + 2
@@ -145,13 +143,13 @@ class HfsPlusVolume(AgingVolume):
             (thread, thread_bytes(new.letters), turn),
             (name, catalog_bytes(new.letters, new.is_directory), turn),
         )
-        gone, _, gone_turn = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
+        gone = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
         temporary = cycle.is_replaced
         longer = catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
         # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
-        deleted = self.trees[CATALOG].select_records(gone, gone_turn)
-        return Edits(Inserted(*inserted), deleted, Inserted(begin, longer, turn[temporary]))
+        deleted = self.trees[CATALOG].select_records(gone)
+        return Edits(inserted, deleted, Records(begin, longer, turn[temporary]))
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
         """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""

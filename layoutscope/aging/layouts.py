@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import are_movable, owner_of_free
-from layoutscope.structs.arrays import is_among
+from layoutscope.structs.arrays import I64, is_among, ranks_of
 from layoutscope.tables import NULL_ROW, Values, VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked, stack_tables
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from layoutscope.aging.trees import GrownLevel
     from layoutscope.aging.volume import AgingVolume
     from layoutscope.tables import Table
-
-    I64 = NDArray[np.int64]
 
 NODE_KINDS = ("header", "index", "leaf")
 
@@ -256,8 +254,6 @@ def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) ->
     entries, tree = volume.entries, volume.trees[volume.main]
     entries = entries.take(np.lexsort((np.arange(len(entries)), entries.place, entries.parent)))
     table = layout.columns("entries").take(entries.source)
-    start = np.flatnonzero(np.diff(entries.parent, prepend=-1))
-    rank = np.arange(len(entries)) - np.repeat(start, np.diff(start, append=len(entries)))
     leaves = {f"{name}_node_row": (key != NOWHERE, key) for name, key in entries.keys.items()}
     if not (entries.keys["xattr"] != NOWHERE).any():
         # Extended attributes are in a separate tree, which does not age, or there are none.
@@ -270,7 +266,7 @@ def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) ->
         "row": Values(np.arange(len(entries), dtype=np.uint32)),
         "file_id": Values(real_ids(volume, entries.ident).view(np.uint64)),
         "size_bytes": Values(entries.size_bytes),
-        "entry_rank": Values(rank.astype(np.uint32)),
+        "entry_rank": Values(ranks_of(entries.parent)),
         "valence": Values(valence.astype(np.uint32), counted),
         "link_id": Values(link.data, link.is_known & (entries.ident < len(volume.numbers))),
     }

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.structs.arrays import distinct, is_among, match, ordinals
+from layoutscope.structs.arrays import I64, distinct, is_among, match, ordinals
 from layoutscope.structs.native import Kernel, RefusedError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    I64 = NDArray[np.int64]
+    from numpy.typing import ArrayLike
 
 KIND_SHIFT: Final = 24
 ID_SHIFT: Final = 28
@@ -126,11 +124,11 @@ class AgingTree:
         found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
         return found
 
-    def select_records(self, key: I64, turn: I64) -> Deleted:
-        """Return the given keys that are in the tree, each once, with their turns."""
-        there = is_among(key, self.key)
-        own, first = np.unique(key[there], return_index=True)
-        return Deleted(own, turn[there][first])
+    def select_records(self, records: Records) -> Records:
+        """Return the given records that are in the tree, each once."""
+        there = np.flatnonzero(is_among(records.key, self.key))
+        own, first = np.unique(records.key[there], return_index=True)
+        return Records(own, records.size[there[first]], records.turn[there[first]])
 
     def leaf_of(self, key: I64) -> I64:
         """Return the leaves that hold keys, as indexes into the lowest level."""
@@ -151,24 +149,15 @@ class AgingTree:
         return loads(bound, key, size), np.diff(np.searchsorted(key, bound), append=len(key))
 
 
-def loads(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-) -> I64:
-    """Return the bytes that each node holds."""
+def loads(bound: I64, key: I64, size: I64) -> I64:
+    """Return the bytes that each node of a level holds, by the first keys of its nodes."""
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
     loaded: I64 = total[np.append(first[1:], len(key))] - total[first]
     return loaded
 
 
-def split_full(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-    rule: NodeRule,
-) -> I64:
+def split_full(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
     """Split the nodes that are too full, and return the first keys of all nodes.
 
     A node that is filled at its end splits repeatedly and leaves nodes that hold `keep_share` of their capacity. A
@@ -199,12 +188,7 @@ def split_full(
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
 
 
-def drop_empty_nodes(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-    rule: NodeRule,
-) -> I64:
+def drop_empty_nodes(bound: I64, key: I64, size: I64, rule: NodeRule) -> I64:
     """Remove empty nodes, and merge neighbours if the rule says so; the first node always stays.
 
     >>> drop_empty_nodes(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()
@@ -353,27 +337,20 @@ class NodeTouches(NamedTuple):
         return NodeTouches(self.node[mine], self.turn[mine] - first)
 
 
-class Inserted(NamedTuple):
-    """Records that are inserted; arrays of shape (n,)."""
+class Records(NamedTuple):
+    """Records that are inserted or deleted; arrays of shape (n,)."""
 
     key: I64
-    size: I64
-    turn: I64
-
-
-class Deleted(NamedTuple):
-    """Records that are deleted; arrays of shape (n,)."""
-
-    key: I64
-    turn: I64
+    size: I64  # 0 of those that are deleted
+    turn: I64  # index of an operation in the cycle
 
 
 class Edits(NamedTuple):
-    """Changes of a cycle to records; a turn is the index of an operation in the cycle."""
+    """Changes of a cycle to records."""
 
-    inserted: Inserted
-    deleted: Deleted
-    passing: Inserted  # records that are inserted and deleted again, one at a time
+    inserted: Records
+    deleted: Records
+    passing: Records  # records that are inserted and deleted again, one at a time
 
 
 def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
@@ -547,13 +524,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     driver).
     """
     inserted, deleted, passing = change
-    # A record of no bytes is deleted.
-    steps = (
-        passing,
-        (deleted.key, np.zeros_like(deleted.key), deleted.turn),
-        inserted,
-        (passing.key, np.zeros_like(passing.key), passing.turn),
-    )
+    steps = (passing, deleted, inserted, passing._replace(size=np.zeros_like(passing.size)))
     key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
     order = np.argsort(turn, kind="stable")
     lowest = BalancedLevel(tree.levels[0], tree.key, tree.size, tree.leaf.capacity_bytes)
@@ -588,7 +559,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     return replace(tree, key=key, size=size, levels=tuple(levels)), NodeTouches(written, when[written]), blocks
 
 
-def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[AgingTree, I64, I64]:
+def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Records) -> tuple[AgingTree, I64, I64]:
     """Move the first keys of leaves whose first records are deleted, and of all nodes above them.
 
     Return the tree, the new first keys, and the turns in which they became the first.
@@ -625,7 +596,7 @@ def _move_begins(tree: AgingTree, inserted_key: I64, deleted: Deleted) -> tuple[
     return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
 
 
-def _add_passing_records(tree: AgingTree, passing: Inserted, key: I64, size: I64) -> tuple[I64, I64]:
+def _add_passing_records(tree: AgingTree, passing: Records, key: I64, size: I64) -> tuple[I64, I64]:
     """Return the records plus the temporary ones, of which a leaf never holds more than one at a time."""
     _, first = np.unique(tree.leaf_of(passing.key), return_index=True)
     first = first[np.argsort(passing.key[first])]

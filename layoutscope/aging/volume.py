@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
+from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, Records, TreeLevel
 from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
-from layoutscope.structs.arrays import Rows, distinct, find, is_among, ranges
+from layoutscope.structs.arrays import I64, Rows, distinct, find, is_among, ranges
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from layoutscope.tables import Table, VolumeLayout
-
-    I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,8 @@ class Policy:
     split_by_count: bool = False  # whether a node is split at a share of its records instead of its capacity
     assumes: Mapping[str, str] = field(default_factory=dict)  # assumptions, one sentence per rule
 
-    def drawn(
-        self,
-        share: float,  # position in the spread, from -1 to 1
-    ) -> Policy:
-        """Return the policy with transaction lengths at another point of their spread.
+    def drawn(self, share: float) -> Policy:
+        """Return the policy with transaction lengths at another point of their spread, from -1 to 1.
 
         >>> as_it_is = Policy(next_fit=False, files_per_transaction=100, length_spread=2.0)
         >>> as_it_is.drawn(-1).files_per_transaction
@@ -114,13 +109,8 @@ another of the same size is created; then those that it deletes.
 """
 
 
-def choose_files(
-    workload: str,
-    directory: I64,  # the directory of each file
-    wanted: int,
-    rng: np.random.Generator,
-) -> CycleWork:
-    """Draw the files on which a cycle works.
+def choose_files(workload: str, directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    """Draw the files on which a cycle works, given the directory of each file.
 
     >>> replaced, _, _ = choose_files("replace-directories", np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
     >>> replaced.tolist() in ([0, 1], [2, 3])
@@ -188,15 +178,10 @@ def plan_cycle(
     )
 
 
-def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
+def join_records(*parts: tuple[I64, I64 | int, I64]) -> Records:
     """Join records: keys, sizes and turns; records without a key are omitted."""
-    keys, sizes, turns = [], [], []
-    for key, size, turn in parts:
-        there = key != NOWHERE
-        keys.append(key[there])
-        sizes.append(np.broadcast_to(np.asarray(size), key.shape)[there])
-        turns.append(turn[there])
-    return np.concatenate(keys), np.concatenate(sizes).astype(np.int64), np.concatenate(turns)
+    columns = [[column[key != NOWHERE] for column in np.broadcast_arrays(key, *more)] for key, *more in parts]
+    return Records(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 MAX_BLOCKS: Final = 1 << 28
@@ -578,23 +563,21 @@ def node_blocks(layout: VolumeLayout, rows: I64) -> I64:
     return offset // layout.facts.block_size_bytes
 
 
-def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
-    """Return sentences about the parts of a damaged volume that do not age; empty for a sound volume."""
-    owners = [owner for owner in (layout, layout.container) if owner is not None]
-    if not any(owner.num_errors for owner in owners):
-        return []
-    notes = ["The volume is damaged: what was not read of it does not age."]
+def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> Iterator[str]:
+    """Yield sentences about the parts of a damaged volume that do not age; none for a sound volume."""
+    if not any(owner is not None and owner.num_errors for owner in (layout, layout.container)):
+        return
+    yield "The volume is damaged: what was not read of it does not age."
     nodes = layout.columns("nodes")
     for name in trees:
         read = find_tree(layout, name)
         if read is None:
-            notes.append(f"No leaf of its {name} tree was read: that tree does not age.")
+            yield f"No leaf of its {name} tree was read: that tree does not age."
             continue
         live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
         if len(read) <= int(nodes["level"].filled(0)[live].max()):
             level = len(read)
-            notes.append(f"No node of level {level} of its {name} tree was read: nodes from there up are made new.")
-    return notes
+            yield f"No node of level {level} of its {name} tree was read: nodes from there up are made new."
 
 
 def make_tree(

@@ -20,7 +20,7 @@ from layoutscope.api.outputs import write_page
 from layoutscope.api.reading import make_request, only_volume, open_volumes
 from layoutscope.api.workloads import check_workload, choose_host, fits, host_of, serve_walk, unknowns_of, walk
 from layoutscope.drive import service
-from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
+from layoutscope.drive.simulation import ALIGNED_BYTES, Part, draw_seconds
 from layoutscope.drive.uncertain import START, VOLUME, Host, drawn, interval_of, num_draws, priors, quantiles, uncertain
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -447,7 +447,7 @@ def add_volumes_alike(
         seconds = np.zeros(num_draws())
         for volume, walked in enumerate(walks):
             mine = number[taken == volume]
-            seconds[mine] = draw_seconds(walked, profile, unknown, numbers=mine).seconds
+            seconds[mine] = draw_seconds(Part(walked, profile), unknown, numbers=mine).seconds
         inputs = {**unknown.columns(), **placed, START: (START, unknown.angle)}
         # The volume itself is served at the start of the drive and in the middle, if it fits.
         half = profile.capacity_bytes // 2 // ALIGNED_BYTES * ALIGNED_BYTES

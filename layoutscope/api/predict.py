@@ -20,12 +20,11 @@ from layoutscope.api.workloads import (
     host_of,
     over_orders,
     refuse_unused,
-    serve_walk,
     walk,
     walk_on,
     work_of,
 )
-from layoutscope.drive.simulation import Unknowns
+from layoutscope.drive.simulation import Unknowns, simulate_on
 from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
@@ -163,10 +162,10 @@ def _volume(
 
 
 def _drive(case: Case, work: Predict) -> DriveCase:
-    layout, reads, profile, start = case.layout, case.reads, case.drive, case.start_offset_bytes
-    unknowns = Unknowns(Host.of(case.host))
-    result = serve_walk(layout, reads, profile, unknowns, start)
-    unknown, _ = unknowns.of(profile, knows_offset=case.knows_offset)
+    layout, reads, profile = case.layout, case.reads, case.drive
+    unknowns, part = Unknowns(Host.of(case.host)), case.part(reads)
+    result = simulate_on(part, unknowns)
+    unknown, _ = unknowns.of(part)
     drawn = {**unknown.columns(), START: (START, unknown.angle)}
     interval = interval_of(np.array(result.draws_s), drawn, LAYOUT, result.sampling_error)
     predicted = Prediction.of(result, profile, interval)

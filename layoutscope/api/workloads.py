@@ -9,7 +9,7 @@ import numpy as np
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.keywords import check_choice
 from layoutscope.display import Struct
-from layoutscope.drive.simulation import Unknowns, simulate_on
+from layoutscope.drive.simulation import Part, Unknowns, simulate_on
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
@@ -203,17 +203,11 @@ def _require(layout: VolumeLayout, path: str) -> int:
 
 
 def serve_walk(
-    layout: VolumeLayout,
-    reads: AccessTrace,
-    profile: DriveProfile,
-    unknowns: Unknowns,
-    start_offset_bytes: int = 0,
-    *,
-    is_placed: bool = False,  # whether the image certainly starts there; else its place may have to be drawn
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, unknowns: Unknowns, start_offset_bytes: int = 0
 ) -> ServiceResult:
     """Simulate the reads of a walk on a volume."""
-    knows = is_placed or knows_offset(layout, start_offset_bytes)
-    return simulate_on(reads, profile, unknowns, start_offset_bytes, knows_offset=knows)
+    knows = knows_offset(layout, start_offset_bytes)
+    return simulate_on(Part(reads, profile, start_offset_bytes=start_offset_bytes, knows_offset=knows), unknowns)
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:

@@ -19,14 +19,12 @@ from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpack
 from layoutscope.drive.seeks import seek_curve
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.structs.arrays import heads, lengths_of, ordinals, owners
+from layoutscope.structs.arrays import I64, heads, lengths_of, ordinals, owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
-
-    I64 = NDArray[np.int64]
 
 MAX_PACKED_BYTES: Final = 1 << 28
 """Size limit of a stored map; the map of a 147 GB disk takes half a megabyte."""
@@ -310,12 +308,8 @@ def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]
     return table
 
 
-def place_tracks(
-    track: NDArray[np.int64],  # track numbers from the start of the zone, in the order of their sectors
-    heads: int,
-    band_cylinders: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cylinder and head of each track of a zone, counted from its start.
+def place_tracks(track: I64, heads: int, band_cylinders: int) -> tuple[I64, I64]:
+    """Return the cylinder and head of tracks of a zone, all counted from its start in the order of sectors.
 
     Without bands, all heads of a cylinder follow each other. In serpentine bands, one head serves a band of cylinders
     and the next head serves it in reverse; the next band begins with the last head.

@@ -309,12 +309,10 @@ class DriveProfile(Displayed, Struct, frozen=True):
             return sum(member.capacity_bytes for member in self.members)
         return int(self.number("capacity_bytes"))
 
-    def with_figures(self, **values: Any) -> DriveProfile:
-        """Return the profile with some figures replaced, as assumptions of the caller; None removes a figure."""
+    def with_figures(self, kind: str = "assumed", source: str = "set by the caller", /, **values: Any) -> DriveProfile:
+        """Return the profile with some figures replaced, by default as assumptions; None removes a figure."""
         figures = {name: figure for name, figure in self.figures.items() if name not in values}
-        for name, value in values.items():
-            if value is not None:
-                figures[name] = Figure(value, "assumed", "set by the caller")
+        figures |= {name: Figure(value, kind, source) for name, value in values.items() if value is not None}
         return replace(self, figures=figures)
 
     def drawn(self, normal: NDArray[np.float64]) -> DriveProfile:
@@ -448,14 +446,8 @@ def read_profile(path: Path) -> str:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 
-def parse_profile(
-    text: str,
-    *,
-    name: str,  # name by which it is loaded
-    folder: Path,  # folder of the files that it names
-    sets: tuple[str, ...] = (),  # the sets that contain it, outermost first
-) -> DriveProfile:
-    """Read a profile from its TOML text."""
+def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] = ()) -> DriveProfile:
+    """Read a profile from its TOML text; `sets` are those that contain it, outermost first."""
     if name in sets or len(sets) > MAX_SETS:
         raise UsageError(f"drive profile {name} is a member of itself, or of too many sets: {', '.join(sets)}")
     try:
@@ -640,7 +632,7 @@ def fit_latency(
     square root of the distance. Flash: the latency of that read size.
     """
     if profile.kind == "ssd":
-        return _fit_profile(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
+        return profile.with_figures("fitted", source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
     overhead = profile.number("read_miss_ms", OVERHEAD_MS)
     # When the arm has settled, a sector at a random place is half a revolution away on average.
     seek = random_ms - profile.turn_ms / 2 - overhead
@@ -655,7 +647,7 @@ def fit_latency(
         )
     seek = shortest + (seek - shortest) / covered**0.5
     # A full stroke that belongs to another average would bend the curve; without it, it follows from the other two.
-    return _fit_profile(profile, source, average_seek_ms=seek, full_stroke_ms=None)
+    return profile.with_figures("fitted", source, average_seek_ms=seek, full_stroke_ms=None)
 
 
 def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source: str) -> DriveProfile:
@@ -665,18 +657,12 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, at: float = 0.0, source
     in the inner part counts as the inner rate.
     """
     if profile.kind == "ssd":
-        return _fit_profile(profile, source, bandwidth_mb_s=rate_mb_s)
+        return profile.with_figures("fitted", source, bandwidth_mb_s=rate_mb_s)
     if at >= INNER_PART:
-        return _fit_profile(profile, source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
+        return profile.with_figures("fitted", source, inner_mb_s=min(rate_mb_s, profile.number("outer_mb_s")))
     ratio = profile.number("inner_mb_s") / profile.number("outer_mb_s")
     outer = rate_mb_s / (1 - (1 - ratio) * at)
-    return _fit_profile(profile, source, outer_mb_s=outer, inner_mb_s=ratio * outer)
-
-
-def _fit_profile(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
-    figures = {key: figure for key, figure in profile.figures.items() if key not in values}
-    figures |= {key: Figure(value, "fitted", source) for key, value in values.items() if value is not None}
-    return replace(profile, figures=figures)
+    return profile.with_figures("fitted", source, outer_mb_s=outer, inner_mb_s=ratio * outer)
 
 
 def profile_text(profile: DriveProfile) -> str:

@@ -29,6 +29,7 @@ from layoutscope.display import Displayed, Struct
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES
 from layoutscope.drive.profile import unpack
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.structs.arrays import Rows
 from layoutscope.units import GIB
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Place(Displayed, Struct, frozen=True):
     image_device: int = 0  # image of a Fusion set, 0 otherwise
 
 
-class Recorded(Displayed, Struct, frozen=True):
+class Recorded(Displayed, Rows, frozen=True):
     """Reads in the order in which they were issued; all arrays have shape (n_reads,)."""
 
     # form, host: the format, and the host whose tool writes it
@@ -106,13 +107,9 @@ class Recorded(Displayed, Struct, frozen=True):
     processes: tuple[str, ...]
     lines: LineCounts  # numbers of lines by kind
 
-    def __len__(self) -> int:
-        return len(self.block)
-
     def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Recorded:
         """Select reads."""
-        arrays = ("block", "length_bytes", "device", "process", "is_metadata", "layer", "issued_us", "done_us")
-        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+        return self.take(rows)
 
     def select_devices(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Mark the reads of some devices, named with or without their folder."""
@@ -568,12 +565,6 @@ FORMS: Final = (*READERS, *RECORDERS)
 """Every format of a trace."""
 
 
-def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return when each read is issued, from the think times and, if known, the service times."""
-    busy = np.zeros(len(trace)) if service_ms is None else service_ms * 1000
-    return np.cumsum(trace.think_us) + np.cumsum(busy) - busy
-
-
 def csv_text(trace: AccessTrace) -> str:
     """Return a trace as CSV, one line per read, with causes and trees as words."""
     columns: dict[str, list[object]] = {
@@ -593,35 +584,22 @@ def csv_text(trace: AccessTrace) -> str:
     return text.getvalue()
 
 
-def fio_lines(
-    trace: AccessTrace,
-    *,
-    file: str,
-    # time of each read; without it, only think times pass between reads
-    service_ms: NDArray[np.float64] | None = None,
-) -> Iterator[str]:
-    """Yield the lines of an iolog of fio, version 3."""
-    times = np.rint(arrival_us(trace, service_ms)).astype(np.int64)
+def fio_lines(trace: AccessTrace, *, file: str) -> Iterator[str]:
+    """Yield the lines of an iolog of fio, version 3; only think times pass between reads."""
+    times = np.rint(np.cumsum(trace.think_us)).astype(np.int64)
     yield "fio version 3 iolog"
     yield f"0 {file} add"
     yield f"0 {file} open"
-    for time, offset, length in zip(
-        times.tolist(), trace.image_offset.tolist(), trace.length_bytes.tolist(), strict=True
-    ):
+    for row in zip(times.tolist(), trace.image_offset.tolist(), trace.length_bytes.tolist(), strict=True):
+        time, offset, length = row
         yield f"{time} {file} read {offset} {length}"
     yield f"{times[-1] if len(times) else 0} {file} close"
 
 
-def blkparse_lines(trace: AccessTrace, *, service_ms: NDArray[np.float64] | None = None) -> Iterator[str]:
-    """Yield lines in blkparse format: each read issued, and completed if the service times are known."""
-    seconds = (arrival_us(trace, service_ms) / 1e6).tolist()
-    sectors = (trace.image_offset // SECTOR_BYTES).tolist()
-    counts = (-(-trace.length_bytes // SECTOR_BYTES)).tolist()
-    number = 0
-    for k, (second, sector, count) in enumerate(zip(seconds, sectors, counts, strict=True)):
-        events = [(second, "D")]
-        if service_ms is not None:
-            events.append((second + float(service_ms[k]) / 1000, "C"))
-        for when, action in events:
-            number += 1
-            yield f"  8,0    0 {number:8d} {when:14.9f}     1  {action:<2s}  R {sector} + {count} [layoutscope]"
+def blkparse_lines(trace: AccessTrace) -> Iterator[str]:
+    """Yield lines in blkparse format, one per issued read; only think times pass between reads."""
+    seconds = np.cumsum(trace.think_us) / 1e6
+    sectors, counts = trace.image_offset // SECTOR_BYTES, -(-trace.length_bytes // SECTOR_BYTES)
+    rows = zip(seconds.tolist(), sectors.tolist(), counts.tolist(), strict=True)
+    for number, (second, sector, count) in enumerate(rows, 1):
+        yield f"  8,0    0 {number:8d} {second:14.9f}     1  D   R {sector} + {count} [layoutscope]"

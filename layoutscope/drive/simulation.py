@@ -432,14 +432,30 @@ class Unknowns:
         self.host = host
         self._drawn: dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]] = {}
 
-    def of(self, profile: DriveProfile, *, knows_offset: bool) -> tuple[Uncertain, DrawnDrives]:
-        """Return the draws for a drive, and the drives made from them; callers add to these drives."""
+    def of(self, part: Part) -> tuple[Uncertain, DrawnDrives]:
+        """Return the draws for the drive of a part, and the drives made from them; callers add to these drives."""
         # The profile is kept, so its identity cannot be reused for another one.
-        which = id(profile), knows_offset
+        which = id(part.drive), part.knows_offset
         if which not in self._drawn:
-            self._drawn[which] = profile, uncertain(profile, self.host, knows_offset=knows_offset), {}
+            self._drawn[which] = part.drive, uncertain(part.drive, self.host, knows_offset=part.knows_offset), {}
         _, unknown, drives = self._drawn[which]
         return unknown, drives
+
+
+class Part(Struct, frozen=True):
+    """Reads that one drive serves."""
+
+    reads: AccessTrace  # in sequence
+    drive: DriveProfile  # the drive that serves them
+    queue_depth: int = 1  # number of outstanding reads
+    start_offset_bytes: int = 0  # where the image begins on the drive
+    knows_offset: bool = True  # whether that is known; otherwise anywhere on the drive that it fits
+    times: float = 1.0  # duration of the part as a multiple of the time of these reads
+
+    @property
+    def received(self) -> AccessTrace:
+        """The reads as the drive receives them."""
+        return _overlap_host_time(self.reads, self.queue_depth)
 
 
 class Draws(Struct, frozen=True):
@@ -452,31 +468,26 @@ class Draws(Struct, frozen=True):
 
 
 def draw_seconds(
-    trace: AccessTrace,
-    profile: DriveProfile,
+    part: Part,
     unknown: Uncertain,
-    *,
-    start_offset_bytes: int = 0,
-    queue_depth: int = 1,
+    drives: DrawnDrives | None = None,  # drives made from the same draws so far; new ones are added
     numbers: NDArray[np.int64] | None = None,  # numbers of the draws, in this order; by default all of them
-    drawn_drives: DrawnDrives | None = None,  # drives made from the same draws so far; new ones are added
 ) -> Draws:
-    """Serve a trace, or a sample of a long one, once for each draw."""
+    """Serve reads, or a sample of many, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
-    trace = _overlap_host_time(trace, queue_depth)
-    nominal = service(trace, profile, start_offset_bytes=start_offset_bytes, queue_depth=queue_depth)
+    trace, start, depth = part.received, part.start_offset_bytes, part.queue_depth
+    nominal = service(trace, part.drive, start_offset_bytes=start, queue_depth=depth)
     is_sample = len(trace) > SAMPLE_READS
-    sample = take_evenly(trace, SAMPLE_READS, STRETCHES) if is_sample else trace
+    sample = trace[evenly_spaced(len(trace), SAMPLE_READS, STRETCHES)] if is_sample else trace
     drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
     # An empty trace takes no time on any drive: many small volumes of a disk have nothing left to read after a mount.
     wanted = numbers if len(trace) else numbers[:0]
-    drives = {} if drawn_drives is None else drawn_drives
-    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted, drives):
+    for number, work in _each_draw(replace(part, reads=sample), unknown, wanted, {} if drives is None else drives):
         service_ms = _service_ms(work, round(unknown.angle[number] * TURN))
         drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
     scale, error = 1.0, 0.0
     if is_sample:
-        named = place_reads(sample, _split_by_device(profile, trace), start_offset_bytes, queue_depth)
+        named = place_reads(sample, _split_by_device(part.drive, trace), start, depth)
         own = _sum_by_stretch(serve(named, 0).service_ms)
         scale = nominal.service_s / max(float(own.sum()), 1e-12)
         error = _sampling_error(drawn[wanted], own, len(trace))
@@ -536,29 +547,15 @@ def simulate(
     """
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
-    unknowns = Unknowns(host or UNSAID)
-    return simulate_on(trace, profile, unknowns, start_offset_bytes, queue_depth, knows_offset=knows_offset)
+    return simulate_on(Part(trace, profile, queue_depth, start_offset_bytes, knows_offset), Unknowns(host or UNSAID))
 
 
-def simulate_on(
-    trace: AccessTrace,
-    profile: DriveProfile,
-    unknowns: Unknowns,
-    start_offset_bytes: int = 0,
-    queue_depth: int = 1,
-    *,
-    knows_offset: bool = True,
-) -> ServiceResult:
-    """Predict as :func:`simulate` does, on drives that may have been drawn for another trace."""
-    unknown, drives = unknowns.of(profile, knows_offset=knows_offset)
-    start = start_offset_bytes
-    draws = draw_seconds(
-        trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth, drawn_drives=drives
-    )
+def simulate_on(part: Part, unknowns: Unknowns) -> ServiceResult:
+    """Predict as :func:`simulate` does, on drives that may have been drawn for other reads."""
+    unknown, drives = unknowns.of(part)
+    draws = draw_seconds(part, unknown, drives)
     middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)
-    result = serve_draw(
-        trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth, drawn_drives=drives
-    )
+    result = serve_draw(part, unknown, middle, drives)
     name, share = largest_unknown(draws.seconds, unknown.columns())
     # The time of a long trace comes from a sample; the whole trace shows how that time is spent.
     result = _lasting(result, float(draws.drive_s[middle]))
@@ -575,26 +572,15 @@ def simulate_on(
     )
 
 
-def serve_draw(
-    trace: AccessTrace,
-    profile: DriveProfile,
-    unknown: Uncertain,
-    number: int,
-    *,
-    start_offset_bytes: int = 0,
-    queue_depth: int = 1,
-    drawn_drives: DrawnDrives | None = None,
-) -> ServiceResult:
-    """Serve a whole trace with one draw of drive and host."""
-    trace, factor = _overlap_host_time(trace, queue_depth), float(unknown.of(HOST)[number])
+def serve_draw(part: Part, unknown: Uncertain, number: int, drives: DrawnDrives) -> ServiceResult:
+    """Serve all reads with one draw of drive and host."""
+    trace, factor = part.received, float(unknown.of(HOST)[number])
     if len(trace):
-        one = np.array([number])
-        drives = {} if drawn_drives is None else drawn_drives
-        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one, drives)
+        ((_, work),) = _each_draw(replace(part, reads=trace), unknown, np.array([number]), drives)
         times = serve(work, round(unknown.angle[number] * TURN))
     else:
-        times = service(trace, profile).reads_ms
-    found = replace(summarise(profile, trace.scale_host_time(factor), times), host_factor=factor)
+        times = service(trace, part.drive).reads_ms
+    found = replace(summarise(part.drive, trace.scale_host_time(factor), times), host_factor=factor)
     return _lasting(found, found.service_s * float(unknown.of(MODEL)[number]))
 
 
@@ -626,16 +612,10 @@ def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
 
 
 def _each_draw(
-    trace: AccessTrace,
-    profile: DriveProfile,
-    unknown: Uncertain,
-    start_offset_bytes: int,
-    queue_depth: int,
-    numbers: NDArray[np.int64],
-    drives: DrawnDrives,
+    part: Part, unknown: Uncertain, numbers: NDArray[np.int64], drives: DrawnDrives
 ) -> Iterator[tuple[int, Placed]]:
     """Yield the number of each draw, grouped by geometry, and the reads placed on its drive."""
-    profile = _split_by_device(profile, trace)
+    profile = _split_by_device(part.drive, part.reads)
     shared = GEOMETRIES if unknown.varies_geometry else 1
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = numbers[numbers % shared == first].tolist()
@@ -644,8 +624,8 @@ def _each_draw(
             if place not in drives:
                 drives[place] = draw_drive(profile, unknown, first), []
             drive, laid_out = drives[place]
-            start = _start(trace, drive, unknown, first, start_offset_bytes)
-            work = place_reads(trace, drive, start, queue_depth, laid_out=laid_out)
+            start = _start(part, drive, unknown, first)
+            work = place_reads(part.reads, drive, start, part.queue_depth, laid_out=laid_out)
             for number in mine:
                 yield number, _vary_work(work, unknown, number)
 
@@ -656,23 +636,23 @@ def _split_by_device(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
     return fusion_set(profile, profile, profile.name) if is_of_two else profile
 
 
-def take_evenly(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
-    """Return evenly spaced stretches of a trace, the first from its start, the last up to its end."""
-    long = reads // count
-    starts = np.linspace(0, len(trace) - long, count).astype(np.int64)
-    return trace[(starts[:, None] + np.arange(long)).ravel()]
+def evenly_spaced(num_rows: int, taken: int, count: int) -> NDArray[np.int64]:
+    """Return the rows of evenly spaced stretches, the first from the start, the last up to the end."""
+    long = taken // count
+    starts = np.linspace(0, num_rows - long, count).astype(np.int64)
+    return np.asarray((starts[:, None] + np.arange(long)).ravel())
 
 
-def _start(trace: AccessTrace, drive: DriveProfile, unknown: Uncertain, number: int, start_offset_bytes: int) -> int:
+def _start(part: Part, drive: DriveProfile, unknown: Uncertain, number: int) -> int:
     """Return where the image begins on a drive: at its known offset, or anywhere it fits."""
     if unknown.offset is None:
-        return start_offset_bytes
-    end = trace.image_offset + trace.length_bytes
+        return part.start_offset_bytes
+    end = part.reads.image_offset + part.reads.length_bytes
     room = drive.capacity_bytes - int(end.max(initial=0))
     if drive.kind == "fusion":
         # Both images of the set move together, as far as the fuller drive allows.
         room = min(
-            member.capacity_bytes - int(end[trace.device == number].max(initial=0))
+            member.capacity_bytes - int(end[part.reads.device == number].max(initial=0))
             for number, member in enumerate(drive.members)
         )
     return max(int(unknown.offset[number] * room), 0) // ALIGNED_BYTES * ALIGNED_BYTES

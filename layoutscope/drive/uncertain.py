@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile, Figure
 
     F64 = NDArray[np.float64]
+    Inputs = Mapping[str, tuple[str, NDArray[Any]]]
+    """Drawn inputs by name, each with its group and its values."""
 
 FILE: Final = Path(__file__).with_name("priors.toml")
 NINE_IN_TEN: Final = float(np.log(19))
@@ -41,11 +43,6 @@ NINE_IN_TEN: Final = float(np.log(19))
 def priors() -> dict[str, Any]:
     """Return the contents of the file of priors."""
     return tomllib.loads(FILE.read_text("utf-8"))
-
-
-def fingerprint() -> str:
-    """Return the hash of the file: the first twelve digits of its SHA-256."""
-    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
 
 
 def num_draws() -> int:
@@ -346,7 +343,7 @@ class Interval(Displayed, Struct, frozen=True):
 
 def interval_of(
     seconds: F64,  # time of each draw
-    columns: Mapping[str, tuple[str, NDArray[Any]]],  # inputs with their groups and values
+    columns: Inputs,
     of: str = LAYOUT,
     # uncertainty from sampling the reads, as the logarithm of a factor: it widens the outer quantiles
     sampling_error: float = 0.0,
@@ -419,11 +416,8 @@ def paired_ratio(longer_s: Sequence[float] | F64, shorter_s: Sequence[float] | F
     return PairedRatio(float(found[median_draw(found)]), low, high)
 
 
-def contributions(
-    seconds: F64,  # time of each draw
-    columns: Mapping[str, tuple[str, NDArray[Any]]],  # inputs with their groups and values
-) -> tuple[tuple[str, float], ...]:
-    """Return the share of the variance of the logarithm that each group of inputs explains, largest first.
+def contributions(seconds: F64, columns: Inputs) -> tuple[tuple[str, float], ...]:
+    """Return the share of the variance of the times' logarithm that each group of inputs explains, largest first.
 
     Least squares on the logarithms of the inputs, with words as choices. The share that equally many inputs without
     effect would explain by chance is subtracted. Groups can explain a share together, because with few draws one can
@@ -469,7 +463,7 @@ def _centre_logarithms(seconds: F64) -> F64 | None:
     return None if float(log @ log) < len(log) * 1e-12 else log
 
 
-def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
+def largest_unknown(seconds: F64, columns: Inputs) -> tuple[str, float]:
     """Return the input that by itself explains most of the variance of the time's logarithm, and that share.
 
     The name is empty if no input explains anything. The model's error is not an input that anybody could determine.

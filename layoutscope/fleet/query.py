@@ -199,21 +199,17 @@ _LAYOUT_COLUMNS: Final = (
 )
 
 
+VIEW_FILES: Final = {"sources": "batch", **{name: name for name in FLEET_TABLES if name != "batch"}}
+"""Name of the file with the table over all sources, by view."""
+
 VIEWS: Final[dict[str, tuple[Column, ...]]] = {
-    "sources": FLEET_TABLES["batch"],
-    "volumes": FLEET_TABLES["volumes"],
-    "metrics": FLEET_TABLES["metrics"],
-    "predictions": FLEET_TABLES["predictions"],
-    "findings": FLEET_TABLES["findings"],
+    **{view: FLEET_TABLES[file] for view, file in VIEW_FILES.items()},
     **{
         name: (*_LAYOUT_COLUMNS, *(column for column in TABLES[name] if column.name != "volume"))
         for name in CAPTURE_TABLES
     },
 }
 """Columns of each view, in order."""
-
-VIEW_FILES: Final = {"sources": "batch", **{name: name for name in FLEET_TABLES if name != "batch"}}
-"""Name of the file with the table over all sources, by view."""
 
 SQL_TYPES: Final = {
     "String": "VARCHAR", "Categorical": "VARCHAR", "Binary": "BLOB", "Boolean": "BOOLEAN", "Float64": "DOUBLE",

@@ -36,7 +36,7 @@ from layoutscope.fleet.limits import limit_process, peak_memory_bytes, reset_pea
 from layoutscope.inputs import is_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult, VolumeScan
@@ -57,12 +57,8 @@ ERROR_OUTCOMES: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
 """Status of a source and exit code of its scan, by error; an `ImageError` means that the source is not an image."""
 
 
-def read_source(
-    path: str,
-    options: Mapping[str, Any],
-    work: Path,  # an empty folder, which takes the capture
-) -> dict[str, Any]:
-    """Scan a source, save a capture, and return the result of the source."""
+def read_source(path: str, options: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """Scan a source, save a capture into an empty folder, and return the result of the source."""
     try:
         # Opening an unreadable file raises the system's reason; the scan would say that it is not an image.
         if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
@@ -146,15 +142,14 @@ def _make_tables(result: ScanResult, orders: list[str], options: Mapping[str, An
     return rows
 
 
-def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Predict each order on each drive that is large enough; the scan's own walk is one of the orders."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.workloads import check_workload, fits, prediction, unknowns_of, walk
 
     if volume.walk is None:
-        return []
+        return
     profiles = profiles_of(options.get("drives"))
-    rows = []
     for order in orders:
         request = check_workload({"host": volume.walk.host, "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, request).reads
@@ -162,19 +157,16 @@ def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str,
         known = {item.drive: item for item in volume.predictions if order == volume.walk.order}
         for profile in (each for each in profiles if fits(each, reads)):
             time = known.get(profile.name) or prediction(volume.layout, reads, profile, unknowns)
-            rows.append(
-                {
-                    "order": order,
-                    "host": volume.walk.host,
-                    "drive": profile.name,
-                    "seconds": time.seconds,
-                    "seconds_low": time.seconds_low,
-                    "seconds_high": time.seconds_high,
-                    "reads": len(reads),
-                    "read_bytes": int(reads.length_bytes.sum()),
-                }
-            )
-    return rows
+            yield {
+                "order": order,
+                "host": volume.walk.host,
+                "drive": profile.name,
+                "seconds": time.seconds,
+                "seconds_low": time.seconds_low,
+                "seconds_high": time.seconds_high,
+                "reads": len(reads),
+                "read_bytes": int(reads.length_bytes.sum()),
+            }
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
-from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds, evenly_spaced
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
@@ -25,7 +25,7 @@ from layoutscope.metrics.scatter import main_tree, select_own_nodes
 from layoutscope.results.explanation import ReadsOfNodes, locate_reads, measure_placement
 from layoutscope.results.plan import RemedyWords
 from layoutscope.results.scan import knows_offset
-from layoutscope.structs.arrays import find, ranges
+from layoutscope.structs.arrays import I64, find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 from layoutscope.walk.visits import requests
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
     F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 LISTINGS: Final = ("fts", "readdir-stat", "du", "backup", "ls", "git-status")
 """Orders that ask for the attributes of every entry."""
@@ -163,17 +162,6 @@ class Case:
         return found
 
 
-class Part(Struct, frozen=True):
-    """Reads that one drive serves."""
-
-    reads: AccessTrace  # in sequence
-    drive: DriveProfile  # the drive that serves them
-    queue_depth: int = 1  # number of outstanding reads
-    start_offset_bytes: int = 0  # where the image begins on the drive
-    knows_offset: bool = True  # whether that is known; otherwise anywhere on the drive that it fits
-    times: float = 1.0  # duration of the part as a multiple of the time of these reads
-
-
 Effort: TypeAlias = "Callable[[Case], float]"
 """What says how many seconds making a change takes."""
 
@@ -249,15 +237,7 @@ def serve_change(changed: Changed, unknowns: Unknowns) -> Served:
     for parts in (changed.parts, *changed.alternatives):
         seconds = []
         for part in parts:
-            unknown, drawn_drives = unknowns.of(part.drive, knows_offset=part.knows_offset)
-            found = draw_seconds(
-                part.reads,
-                part.drive,
-                unknown,
-                start_offset_bytes=part.start_offset_bytes,
-                queue_depth=part.queue_depth,
-                drawn_drives=drawn_drives,
-            )
+            found = draw_seconds(part, *unknowns.of(part))
             seconds.append(found.seconds * part.times)
             if parts is changed.parts:
                 sampling_error = max(sampling_error, found.sampling_error)
@@ -289,22 +269,17 @@ def reading_everything_s(case: Case, listing_s: float) -> float:
     entries = case.model.entries
     listed = entries_in_walk_order(case)
     files = entries.file_id[listed[entries.is_file[listed] & (entries.size_bytes[listed] > 0)]]
-    if not len(files):
-        return listing_s
     # Some stretches of many files, all of few; each file once.
     chosen = files
     if len(files) > SAMPLE_FILES:
-        long = SAMPLE_FILES // STRETCHES
-        starts = np.linspace(0, len(files) - long, STRETCHES).astype(np.int64)
-        chosen = files[(starts[:, None] + np.arange(long)).ravel()]
+        chosen = files[evenly_spaced(len(files), SAMPLE_FILES, STRETCHES)]
     chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
     table = case.layout.columns("extents")
-    rows = np.flatnonzero(np.isin(table["file_id"].data, chosen) & table["image_offset"].is_known)
+    turns = find(chosen, table["file_id"].data)
+    rows = np.flatnonzero((turns >= 0) & table["image_offset"].is_known)
     if not len(rows):
         return listing_s
-    place = {int(number): turn for turn, number in enumerate(chosen.tolist())}
-    turns = np.array([place[int(number)] for number in table["file_id"].data[rows]], np.int64)
-    rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns))]
+    rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns[rows]))]
     reads = AccessTrace.from_reads(table["image_offset"].signed()[rows], table["length_bytes"].signed()[rows])
     served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
     return listing_s + served * len(files) / len(chosen)

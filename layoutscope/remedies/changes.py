@@ -18,6 +18,7 @@ from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import AccessTrace, device_and_offset, nothing, place_of
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
+from layoutscope.drive.simulation import Part
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.remedies.case import (
     EMPTIER,
@@ -26,7 +27,6 @@ from layoutscope.remedies.case import (
     Change,
     Changed,
     Effort,
-    Part,
     change_layout,
     change_reads,
     copying_s,

@@ -77,13 +77,9 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
     )
 
 
-def _best_pair(
-    both: Mapping[tuple[str, str], float | None],  # seconds with two remedies
-    best_s: float,  # seconds with the best remedy alone
-    now_s: float,
-) -> RemedyPair | None:
+def _best_pair(both_s: Mapping[tuple[str, str], float | None], best_s: float, now_s: float) -> RemedyPair | None:
     """Return the two remedies that together save most; None if they save hardly more than the better of them."""
-    known = [(seconds, names) for names, seconds in both.items() if seconds is not None]
+    known = [(seconds, names) for names, seconds in both_s.items() if seconds is not None]
     if not known:
         return None
     seconds, names = min(known)

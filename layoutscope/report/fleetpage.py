@@ -107,23 +107,19 @@ class FleetPage(Struct, frozen=True, dict=True):
         reads = card.reads * 1000 / card.entries
         return reads, pace * 1000 / reads
 
-    def time(self, place: int) -> str:
-        """Format the time per 1,000 entries."""
-        return f"{format_seconds(self.paces[place] or 0)} for 1,000 entries"
-
     def headline(self) -> str:
         """Describe the statuses of the sources, and name the slowest volume."""
         ended = [f"{self.counts[status]:,} {status}" for status in STATUSES if self.counts.get(status)]
         counts = f"{format_count(sum(self.counts.values()), 'source')}: {', '.join(ended) or 'none'}."
         if not self.places:
             return f"{counts} There is no volume to compare." if self.volumes else f"{counts} Nothing could be read."
-        time = f"{self.time(self.places[0])} on a {drive_words(self.drives[0])}"
-        worst = self.volumes[self.places[0]]
+        worst, pace = self.volumes[self.places[0]], self.paces[self.places[0]] or 0
+        time = f"{format_seconds(pace)} for 1,000 entries on a {drive_words(self.drives[0])}"
         label = f"{worst.label} of {worst.path.rpartition('/')[2] or worst.path}"
         if len(self.places) == 1:
             return f"{counts} {label}: {time}."
         usual = median(self.paces[place] or 0 for place in self.places)
-        times = (self.paces[self.places[0]] or 0) / usual if usual > 0 and len(self.places) >= MIN_VOLUMES else 0
+        times = pace / usual if usual > 0 and len(self.places) >= MIN_VOLUMES else 0
         than_usual = f", {times:.1f} times the median" if times >= MIN_MENTIONED_RATIO else ""
         return f"{counts} The slowest of {len(self.places):,} volumes is {label}: {time}{than_usual}."
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from msgspec import UNSET, UnsetType
 
 from layoutscope.display import Struct
-from layoutscope.drive.profile import Figure
 from layoutscope.drive.uncertain import Interval
 from layoutscope.findings import CODES, Finding
 from layoutscope.metrics import Metric, TreeSummary
@@ -148,9 +147,9 @@ def name_members(*members: str) -> dict[str, str]:
     return dict(zip(members, members, strict=True))
 
 
-def name_fields(kind: Any) -> dict[str, str]:
-    """Return the shape with all fields of a type."""
-    return name_members(*kind.__struct_fields__)
+def name_fields(kind: Any, *left_out: str) -> dict[str, str]:
+    """Return the shape with the fields of a type."""
+    return name_members(*(name for name in kind.__struct_fields__ if name not in left_out))
 
 
 def _list_rows(result: fleet.QueryResult, _: None) -> list[dict[str, Any]]:
@@ -260,9 +259,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             lambda tree, volume: {item.tree: item for item in volume.layout.facts.trees}.get(tree.tree),
         ),
     },
-    TreeFacts: name_members(
-        "node_size_bytes", "height", "num_nodes", "num_free_nodes", "num_leaf_records", "root_node_id"
-    ),
+    TreeFacts: name_fields(TreeFacts, "tree"),
     Metric: {
         **name_members("name", "subject"),
         "value": Member(
@@ -274,7 +271,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "definition": "text",
         **name_members("citation", "parts", "note"),
     },
-    scan.WalkFacts: name_members("order", "host", "host_from", "reads", "read_bytes", "metrics"),
+    scan.WalkFacts: name_fields(scan.WalkFacts, "trace"),
     scan.Prediction: PREDICTION_SHAPE,
     verdict.Placement: {**name_fields(verdict.Placement), **name_members("is_close", "is_all_over")},
     verdict.Cause: {
@@ -401,7 +398,6 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         ),
         "models": "profile.models",
     },
-    Figure: name_members("value", "kind", "source"),
     recorded.KitResult: {
         "kit": "name",
         **name_members("machine", "filesystem", "profile", "walks", "policy"),

@@ -23,15 +23,15 @@ LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 """Levels of SARIF (3.27.10)."""
 
 
-def sarif_document(result: CheckResult) -> dict[str, Any]:
-    """Build the log of one run."""
+def sarif_json(result: CheckResult) -> str:
+    """Return the log of one run as text."""
     codes = sorted({finding.code for finding in result.every()})
     skipped = []
     for volume in result.volumes:
         skipped += [f"not all of {volume.volume} was looked at"] if volume.coverage != 1 else []
         for reason, rules in volume.reasons().items():
             skipped.append(f"{volume.volume}: not checked in full: {', '.join(rules)}; because {reason}")
-    return {
+    document = {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
@@ -64,6 +64,7 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
             }
         ],
     }
+    return json.dumps(document, indent=2)
 
 
 def _make_result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
@@ -97,8 +98,3 @@ def _make_location(image: str, volume: str, finding: Finding) -> dict[str, Any]:
         physical["region"] = {"byteOffset": finding.image_offset}
     name = "/".join(part for part in (volume, finding.structure, finding.field) if part)
     return {"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": name}]}
-
-
-def sarif_json(result: CheckResult) -> str:
-    """Return the log as text."""
-    return json.dumps(sarif_document(result), indent=2)

@@ -17,7 +17,7 @@ from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.aging import hfsplus as writing
 from layoutscope.aging.hfsplus import FILL, FIRST_NODE, fill_catalogs, has_names, remade
 from layoutscope.drive import load_profile, service, simulate
-from layoutscope.drive.simulation import Unknowns, draw_seconds
+from layoutscope.drive.simulation import Part, Unknowns, draw_seconds
 from layoutscope.drive.uncertain import MODEL, OFFSET, Host, uncertain
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.plugins.hfsplus import HFSPLUS
@@ -324,7 +324,7 @@ def left_variance(trace, profile, unknown, name, values):
         numbers, counts = np.argsort(values)[[10, 32, 53]], np.ones(3)
     else:
         numbers = [int(np.flatnonzero(values == kind)[0]) for kind in kinds]
-    left = [np.log(draw_seconds(trace, profile, fixed(unknown, name, k)).seconds).var() for k in numbers]
+    left = [np.log(draw_seconds(Part(trace, profile), fixed(unknown, name, k)).seconds).var() for k in numbers]
     return float(np.average(left, weights=counts))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fixtures.fileset import FileSet
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds
 from layoutscope.drive.uncertain import Host, num_draws, quantiles, uncertain
 from layoutscope.walk import trace
 from tests.validation.plans import MACOS_APFS, MACOS_HFSPLUS, aging
@@ -88,7 +88,9 @@ def predicted(reads: AccessTrace, story: Story) -> list[float]:
     choice = {name: np.full_like(values, settled.get(name, values)) for name, values in unknown.choice.items()}
     unknown = msgspec.structs.replace(unknown, choice=choice)
     halves = [
-        draw_seconds(reads, profile, unknown, start_offset_bytes=start, numbers=np.arange(half, num_draws(), 2)).seconds
+        draw_seconds(
+            Part(reads, profile, start_offset_bytes=start), unknown, numbers=np.arange(half, num_draws(), 2)
+        ).seconds
         for half, start in enumerate((0, HALF_BYTES))
     ]
     return [float(value) for value in quantiles(np.concatenate(halves), (0.05, 0.5, 0.95))]

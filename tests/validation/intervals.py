@@ -9,6 +9,7 @@ and counted.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tomllib
 from functools import lru_cache
@@ -23,14 +24,14 @@ from fixtures.fileset import FileSet, populate
 from layoutscope.access.driver import Costs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile
-from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds
+from layoutscope.drive.uncertain import FILE as PRIORS
 from layoutscope.drive.uncertain import (
     UNSAID,
     VOLUME,
     Host,
     Interval,
     drawn,
-    fingerprint,
     interval_of,
     median_draw,
     num_draws,
@@ -109,7 +110,9 @@ def enumerated(folder: Path, filesystem: str, cycle: int) -> Predicted:
         reads = kept(folder, filesystem, number, cycle)
         seconds = np.zeros(num_draws())
         for start, chosen in ((0, DRAWS[is_outer]), (HALF_BYTES, DRAWS[~is_outer])):
-            seconds[chosen] = draw_seconds(reads, profile, unknown, start_offset_bytes=start, numbers=chosen).seconds
+            seconds[chosen] = draw_seconds(
+                Part(reads, profile, start_offset_bytes=start), unknown, numbers=chosen
+            ).seconds
         layouts.append(seconds * SCALE)
     columns = {**unknown.columns(), **placement_columns(), "half": ("offset", is_outer)}
     return Predicted(np.stack(layouts)[volume_of(), DRAWS], columns, layouts)
@@ -176,7 +179,9 @@ def copied(asked: dict[str, Any]) -> Predicted:
         for filesystem in ("apfs", "hfsplus"):
             made, placement = volume(filesystem, number, files)
             layout = next(aging(made, placement, (0,)))
-            seconds[filesystem] = draw_seconds(trace(layout, order="copy", host="macos"), profile, unknown).seconds
+            seconds[filesystem] = draw_seconds(
+                Part(trace(layout, order="copy", host="macos"), profile), unknown
+            ).seconds
         layouts.append(seconds["apfs"] / seconds["hfsplus"])
     volumes = volume_of(len(layouts))
     return Predicted(np.stack(layouts)[volumes, DRAWS], unknown.columns(), layouts)
@@ -193,7 +198,7 @@ def read_through(asked: dict[str, Any]) -> Predicted:
     starts = np.sort(np.random.default_rng(5).permutation(asked["files"])[:count]) * (each * size)
     offset = (starts[:, None] + np.arange(each) * size).ravel()
     reads = AccessTrace.from_reads(offset, np.full(len(offset), size, np.int64))
-    values = draw_seconds(reads, profile, unknown).seconds * asked["files"] / count
+    values = draw_seconds(Part(reads, profile), unknown).seconds * asked["files"] / count
     return Predicted(values, unknown.columns(), [values])
 
 
@@ -304,7 +309,8 @@ def placed(folder: Path) -> list[dict[str, Any]]:
     for filesystem, cycle in (("hfsplus", 10), ("apfs", 0), ("apfs", 20)):
         reads = kept(folder, filesystem, 0, cycle)
         outer, inner = (
-            draw_seconds(reads, profile, unknown, start_offset_bytes=start).seconds * SCALE for start in (0, HALF_BYTES)
+            draw_seconds(Part(reads, profile, start_offset_bytes=start), unknown).seconds * SCALE
+            for start in (0, HALF_BYTES)
         )
         outer_s, inner_s, part = (float(values[median_draw(values)]) for values in (outer, inner, inner / outer))
         found.append({
@@ -332,7 +338,7 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
         of_this = (result["drive"], result["setting"], result["think_us"]) == (drive, setting, "100")
         if of_this and result["workload"].endswith("-stat"):
             reads = witness.trace(drive, result["workload"])
-            low, high = np.quantile(draw_seconds(reads, profile, unknown).seconds, (0.05, 0.95)).tolist()
+            low, high = np.quantile(draw_seconds(Part(reads, profile), unknown).seconds, (0.05, 0.95)).tolist()
             total = float(result["total_s"])
             found.append({
                 "drive": drive, "known": geometry, "buffer": "off" if setting == "off" else "on",
@@ -340,6 +346,11 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
                 "is_hit": low <= total <= high,
             })  # fmt: skip
     return found
+
+
+def fingerprint() -> str:
+    """Return the hash of the file of priors: the first twelve digits of its SHA-256."""
+    return hashlib.sha256(PRIORS.read_bytes()).hexdigest()[:12]
 
 
 def collect(folder: Path, witness: Witness | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.uncertain import fingerprint, model_error, num_draws
+from layoutscope.drive.uncertain import model_error, num_draws
 from tests.validation import costs, intervals, reference
 from tests.validation.disksim import ATLAS, CHEETAHS, Witness
 from tests.validation.placements import VOLUMES, draws, volume
@@ -21,7 +21,7 @@ ROWS = intervals.rows()
 
 def test_the_priors_are_those_that_were_frozen():
     """After a change of the file everything must be predicted again."""
-    assert SAVED["priors"] == fingerprint()
+    assert SAVED["priors"] == intervals.fingerprint()
     assert SAVED["draws"] == num_draws()
     assert SAVED["volumes"] == VOLUMES
 

@@ -45,7 +45,7 @@ from layoutscope.errors import UsageError
 from layoutscope.units import format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -389,8 +389,9 @@ def longest_step_ms(log: ReadLog, tracks: Tracks) -> float:
 
 def select_buffered(log: ReadLog) -> ReadLog:
     """Return reads that the buffer served whole: repeated reads or, in logs without them, reads of what was ahead."""
-    again = log.of("again") if "again" in log.step else log.of("hits")
-    return again.take(again.ms <= quick_ms(again, log.of("turn")))
+    step = "again" if "again" in log.step else "hits"
+    found = log.of(step)
+    return found.take(found.ms <= quick_ms(log, step))
 
 
 def hit_figures(hits: ReadLog) -> dict[str, float]:
@@ -438,7 +439,7 @@ def count_segments(log: ReadLog) -> int:
     back = log.of("back")
     if not len(back):
         return kept or UNKNOWN_SEGMENTS
-    held = np.where(back.ms <= quick_ms(log.of("hits"), log.of("turn")), 1, -1)
+    held = np.where(back.ms <= quick_ms(log), 1, -1)
     count = max(int(np.argmax(np.cumsum(held))) + 1, 1)
     return count if not kept or kept <= count < lost else kept
 
@@ -765,7 +766,7 @@ def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     # The nearest of n places is about 1/n of the stroke and of the revolution away. Seeks of such distances take longer
     # than their share, so a drive that is faster by a quarter chooses among two, by a half among four.
     window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
-    return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
+    return profile.with_figures("measured", SOURCE, queue_window=window)
 
 
 ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""
@@ -809,32 +810,29 @@ LEAST_ERROR: Final = 1e-4
 """Least error that is reported, because no clock is more accurate."""
 
 
-def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
+def describe(log: ReadLog, profile: DriveProfile) -> Iterator[str]:
     """Describe in sentences what the reads reveal about a disk, and the accuracy of its figures."""
     if profile.kind != "hdd":
-        return []
+        return
     known: dict[str, str] = {}
     if profile.spread is not None:
         errors = np.maximum(NORMAL_95 * np.sqrt(np.diag(np.array(profile.spread.covariance))), LEAST_ERROR).tolist()
         known = {
             name: f" within {format_share(error)}" for name, error in zip(profile.spread.figures, errors, strict=True)
         }
-    said = [
-        f"Rotation: {profile.number('rpm'):,.0f} rpm{known.get('rpm', ', which is assumed: no rhythm was found')}.",
-        f"Overhead of a command: {profile.number('read_hit_ms', 0.0):.3f} ms{known.get('read_hit_ms', '')}.",
-    ]
+    yield f"Rotation: {profile.number('rpm'):,.0f} rpm{known.get('rpm', ', which is assumed: no rhythm was found')}."
+    yield f"Overhead of a command: {profile.number('read_hit_ms', 0.0):.3f} ms{known.get('read_hit_ms', '')}."
     if profile.figures["on_arrival"].kind == "measured":
-        said.append(f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}.")
+        yield f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}."
     kept, lost = count_streams(log)
     if kept:
         count = count_segments(log)
         more = " or more" if count == kept and not np.isfinite(lost) else ""
-        said.append(f"Streams that are read ahead at once: {count}{more}.")
+        yield f"Streams that are read ahead at once: {count}{more}."
     kind, free, pairs = count_arms(log)
     if kind != UNTRIED:
         looks = "Cannot distinguish one disk from a stripe or a mirror" if kind == UNTOLD else f"Looks like {kind}"
-        said.append(f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them.")
-    return said
+        yield f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them."
 
 
 def _like_class(log: ReadLog, name: str) -> Calibrated:

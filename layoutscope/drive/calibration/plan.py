@@ -174,6 +174,7 @@ FLASH_MS: Final = 2.0
 """Random reads with a lower median time do not come from a disk."""
 FLASH_BYTES: Final = (4 << 10, 16 << 10, 64 << 10, 128 << 10)
 DEPTH: Final = 32
+DEEP_READS: Final = 128
 FLASH_DEPTHS: Final = (1, 2, 4, 8, 16, 32)
 DISTANCES: Final = 24
 LEAST_BYTES: Final = 64 << 20
@@ -341,7 +342,7 @@ class Calibration:
 
     def behind(self) -> None:
         """Read data again at growing distances before its end, until a segment no longer contains it."""
-        quick = self.quick_ms()
+        quick = quick_ms(self.log)
         for place in self.near(24):
             for k in range(BEHIND_BYTES // LARGE):
                 self.read("before", place + k * LARGE, LARGE)
@@ -353,16 +354,11 @@ class Calibration:
 
     def back(self) -> None:
         """Repeat the reads all over the drive, the last one first: the buffer still has one for each segment."""
-        quick, misses = self.quick_ms(), 0
+        quick, misses = quick_ms(self.log), 0
         for step, offset, _, _, _ in reversed(list(self.rows)):
             if step not in ("pairs", "edge", "uniform") or misses == GIVE_UP:
                 return
             misses = misses + 1 if self.read("back", offset) > quick else 0
-
-    def quick_ms(self) -> float:
-        """Return the longest time of a read from the buffer."""
-        log = self.log
-        return quick_ms(log.of("hits"), log.of("turn"))
 
     def pairs(self, count: int, shortest: float) -> None:
         """Read at distances from the shortest to the whole drive; short ones downwards, where nothing is read ahead."""
@@ -387,11 +383,11 @@ class Calibration:
         for offset in self.anywhere(count):
             self.read("uniform", offset)
 
-    def deep(self, depths: Iterable[int], count: int = 128) -> None:
+    def deep(self, depths: Iterable[int]) -> None:
         """Read at random places with several outstanding reads, and record the total time."""
         for depth in depths:
-            ns = self.drive.read_together(self.anywhere(count), SMALL, depth)
-            self.rows.append((f"depth{depth}", 0, count * SMALL, 0, ns))
+            ns = self.drive.read_together(self.anywhere(DEEP_READS), SMALL, depth)
+            self.rows.append((f"depth{depth}", 0, DEEP_READS * SMALL, 0, ns))
 
     def sizes(self) -> None:
         """Read all sizes at random places, which is enough to describe flash."""
@@ -405,8 +401,9 @@ class Calibration:
             self.read("walk", offset, length)
 
 
-def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
+def quick_ms(log: ReadLog, step: str = "hits") -> float:
     """Return the longest time of a read from the buffer: a few times that of hits, and a small part of a revolution."""
+    hits, turn = log.of(step), log.of("turn")
     most = float(np.median(turn.ms)) / QUICK if len(turn) else np.inf
     return min(QUICK * float(np.median(hits.ms)), most) if len(hits) else most
 
@@ -414,4 +411,4 @@ def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
 def keeps_streams(log: ReadLog, count: int) -> bool:
     """Return whether the drive read ahead for this many alternating streams: most reads are in the buffer."""
     followed = log.of(f"streams{count}").ms[count:]
-    return len(followed) > 0 and float(np.median(followed)) <= quick_ms(log.of("hits"), log.of("turn"))
+    return len(followed) > 0 and float(np.median(followed)) <= quick_ms(log)

@@ -178,7 +178,7 @@ def label_of(name: str, disk: MapDisk, drive: str) -> str:
     if not walks:
         return f"{name}: nothing to list" if name else "Nothing to list"
     count = sum(len(own_reads(walk.trace, disk.device)) for walk in walks)
-    seconds = format_seconds(sum(walk.seconds for walk in walks))
+    seconds = format_seconds(end_of(disk, drive))
     if not count:
         return f"{name}: no reads" if name else "No reads: mounting has loaded everything"
     return f"{f'{name}: ' if name else ''}{seconds}, {format_count(count, 'read')}"
@@ -236,10 +236,10 @@ def _values(meta: Fields, found: Bars, walk: Dots | None, unit: int) -> Fields:
     return {"x": time[own], "y": place[own] / unit}
 
 
-def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: str = "") -> Fields:
+def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> Fields:
     """Return the traces without what they show, and the layout of the first view."""
     disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
-    drive = drive or next(iter(drives_of(disks)), "")
+    drive = next(iter(drives_of(disks)), "")
     known = roles_for(disks, shares)
     has_walks = any(disk.walks for disk in disks)
     data = [trace for number, disk in enumerate(disks) for trace in _traces(number, disk, known, has_walks=has_walks)]

@@ -229,7 +229,9 @@ def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
         # The times do not differ enough to be compared, or cannot be.
         drive = drive or next(iter(figure.drives_of(shown)), "")
         named = zip(shown, figure.names_of(shown), strict=True)
-        times = [f"{format_seconds(_seconds(disk, drive))} ({name})" for disk, name in named if walks_on(disk, drive)]
+        times = [
+            f"{format_seconds(figure.end_of(disk, drive))} ({name})" for disk, name in named if walks_on(disk, drive)
+        ]
         if len(times) == len(shown):
             return f"Listing every file takes {format_list(times)}."
         return next((warning for disk in shown for warning in disk.warnings), format_list([d.title for d in shown]))
@@ -242,9 +244,9 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     listed = [disk for disk in images_of(disks) if walks_on(disk, drive) and _entries(disk, drive)]
     if len(listed) < 2 or len({disk.walks[0].order for disk in listed}) > 1:
         return ""
-    ranked = sorted(listed, key=lambda disk: _seconds(disk, drive) / _entries(disk, drive))
+    ranked = sorted(listed, key=lambda disk: figure.end_of(disk, drive) / _entries(disk, drive))
     quick, slow = ranked[0], ranked[-1]
-    most, least = ((_seconds(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
+    most, least = ((figure.end_of(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
     ratio = paired_ratio(*(_draws(disk, drive) / _entries(disk, drive) for disk in (slow, quick)))
     if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
@@ -256,13 +258,8 @@ def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     return f"Listing {what} takes {names[0]} {ratio.words} as long as {names[1]}: {times[0]} against {times[1]}."
 
 
-def _seconds(disk: MapDisk, drive: str) -> float:
-    """How long all volumes of a disk take, one after the other."""
-    return sum(walk.seconds for walk in walks_on(disk, drive))
-
-
 def _draws(disk: MapDisk, drive: str) -> NDArray[np.float64]:
-    """Return the same for each simulation."""
+    """Return how long all volumes of a disk take, one after the other, in each simulation."""
     return np.asarray(np.sum([walk.draws_s for walk in walks_on(disk, drive)], axis=0))
 
 
@@ -272,10 +269,10 @@ def _entries(disk: MapDisk, drive: str) -> int:
 
 def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
     """Say what the slowest disk spends its time on, and which remedy the report names first."""
-    listed = [disk for disk in images_of(disks) if _seconds(disk, drive) > 0]
+    listed = [disk for disk in images_of(disks) if figure.end_of(disk, drive) > 0]
     if not listed:
         return ""
-    slow = max(listed, key=lambda disk: _seconds(disk, drive))
+    slow = max(listed, key=lambda disk: figure.end_of(disk, drive))
     walks = walks_on(slow, drive)
     spent: dict[str, float] = {}
     for walk in walks:

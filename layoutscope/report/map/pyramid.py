@@ -22,7 +22,7 @@ from layoutscope.tables import Values, layout_findings
 from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -103,61 +103,51 @@ class Segments(Struct, frozen=True):
         return replace(self, **columns)
 
 
-class _Collector:
-    """Columns of segments as they are found, with one code a class."""
-
-    def __init__(self, known: tuple[MapClass, ...]) -> None:
-        self.known = known
-        self.codes = {item.key: number for number, item in enumerate(known)}
-        self.columns: list[tuple[NDArray[Any], ...]] = []
-        self.files = np.empty((0, 2), np.uint64)
-
-    def add(self, start: Values, length: Values, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int) -> None:
-        """Add stretches; those without an address or length are left out."""
-        held = start.is_known & length.is_known & (length.data > 0)
-        columns = (start.data, length.data, code, owner)
-        wide = [np.broadcast_to(np.asarray(column), len(held))[held] for column in columns]
-        kinds = (np.int64, np.int64, np.uint8, np.int64)
-        self.columns.append(tuple(column.astype(kind, copy=False) for column, kind in zip(wide, kinds, strict=True)))
-
-    def segments(self) -> Segments:
-        """Sort what was collected; equal stretches of one class are kept once."""
-        start, length, code, owner = (np.concatenate(parts) for parts in zip(*self.columns, strict=True))
-        order = np.lexsort((code, start))
-        start, length, code, owner = start[order], length[order], code[order], owner[order]
-        # Volumes of one container, and states of one volume, name the same nodes and the same free space.
-        again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
-        first = np.concatenate([[True], ~again])[: len(start)]
-        return Segments(start, length, code, owner, self.known, self.files).take(np.flatnonzero(first))
+def _stretches(
+    start: Values, length: Values, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int
+) -> tuple[NDArray[Any], ...]:
+    """Return the columns of stretches; those without an address or length are left out."""
+    held = start.is_known & length.is_known & (length.data > 0)
+    columns, kinds = (start.data, length.data, code, owner), (np.int64, np.int64, np.uint8, np.int64)
+    wide = [np.broadcast_to(np.asarray(column), len(held))[held] for column in columns]
+    return tuple(column.astype(kind, copy=False) for column, kind in zip(wide, kinds, strict=True))
 
 
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
     """Collect the segments of all layouts that share a disk; nodes are numbered through, layout by layout."""
-    found = _Collector(_known_classes(layouts))
-    codes, base = found.codes, 0
+    known = _known_classes(layouts)
+    codes, base = {item.key: number for number, item in enumerate(known)}, 0
+    found: list[tuple[NDArray[Any], ...]] = []
+    files = np.empty((0, 2), np.uint64)
     region_codes = {key: codes[key] for key in NOT_METADATA_REGIONS if key in codes}
     region_codes |= dict.fromkeys(DATA_REGIONS, codes[FILE_DATA.key])
     for number, layout in enumerate(layouts):
-        _collect_nodes(layout, device, base, found)
+        found += _node_stretches(layout, device, base, codes)
         base += len(layout.columns("nodes"))
         places = [item.image_offset for item in damage_without_node(layout) if item.device == device]
         if places:
             start, length = np.array(places, np.int64), np.full(len(places), layout.facts.block_size_bytes, np.int64)
-            found.add(Values(start, None), Values(length, None), codes[DAMAGED.key], 0)
+            found.append(_stretches(Values(start, None), Values(length, None), codes[DAMAGED.key], 0))
         regions, free, extents = (_on(layout.columns(name), device) for name in ("regions", "free", "extents"))
         kinds = _codes(regions["type"], region_codes, codes[REGION.key])
-        found.add(regions["image_offset"], regions["length_bytes"], kinds, 0)
-        found.add(free["image_offset"], free["length_bytes"], codes[FREE_SPACE.key], 0)
+        found.append(_stretches(regions["image_offset"], regions["length_bytes"], kinds, 0))
+        found.append(_stretches(free["image_offset"], free["length_bytes"], codes[FREE_SPACE.key], 0))
         ids = extents["file_id"].filled(0)
         (id_codes,), bound = dense_codes(ids)
         is_there = np.zeros(bound, np.bool_)
         is_there[id_codes] = True
-        owner = -len(found.files) - np.cumsum(is_there)[id_codes]
+        owner = -len(files) - np.cumsum(is_there)[id_codes]
         distinct = np.sort(ids[first_places(id_codes, bound)])
         own = np.stack([np.full(len(distinct), number, np.uint64), distinct], axis=1)
-        found.files = np.concatenate([found.files, own])
-        found.add(extents["image_offset"], extents["length_bytes"], codes[FILE_DATA.key], owner)
-    return found.segments()
+        files = np.concatenate([files, own])
+        found.append(_stretches(extents["image_offset"], extents["length_bytes"], codes[FILE_DATA.key], owner))
+    start, length, code, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.lexsort((code, start))
+    start, length, code, owner = start[order], length[order], code[order], owner[order]
+    # Volumes of one container, and states of one volume, name the same nodes and the same free space.
+    again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
+    first = np.concatenate([[True], ~again])[: len(start)]
+    return Segments(start, length, code, owner, known, files).take(np.flatnonzero(first))
 
 
 def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
@@ -192,20 +182,22 @@ def verified_xids(nodes: Table) -> NDArray[Any]:
     return np.where(nodes["condition"].equals("sound"), nodes["xid"].filled(0), 0)
 
 
-def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
+def _node_stretches(
+    layout: VolumeLayout, device: int, base: int, known: dict[str, int]
+) -> Iterator[tuple[NDArray[Any], ...]]:
     nodes, pieces = layout.columns("nodes"), _on(layout.columns("node_fragments"), device)
     rows = nodes["row"].data
     whole = np.flatnonzero((nodes["device"].data == device) & ~np.isin(rows, pieces["node_row"].data))
     # If the pieces of a node are on several drives of a set, the row names only the first piece's drive.
     of_piece, has_node = match(rows.astype(np.int64), pieces["node_row"].signed())
-    codes = _codes(nodes["tree"], collector.codes, 0)
+    codes = _codes(nodes["tree"], known, 0)
     for word, item in BY_CONDITION.items():
-        if item.key in collector.codes:
-            codes = np.where(nodes["condition"].equals(word), collector.codes[item.key], codes).astype(np.uint8)
+        if item.key in known:
+            codes = np.where(nodes["condition"].equals(word), known[item.key], codes).astype(np.uint8)
     own = nodes.take(whole)
-    collector.add(own["image_offset"], own["size_bytes"], codes[whole], base + 1 + whole)
+    yield _stretches(own["image_offset"], own["size_bytes"], codes[whole], base + 1 + whole)
     parts, of_part = pieces.take(has_node), of_piece[has_node]
-    collector.add(parts["image_offset"], parts["length_bytes"], codes[of_part], base + 1 + of_part)
+    yield _stretches(parts["image_offset"], parts["length_bytes"], codes[of_part], base + 1 + of_part)
 
 
 def damage_without_node(layout: VolumeLayout) -> list[Finding]:

@@ -21,7 +21,6 @@ from layoutscope.report.text.console import (
     item_table,
     make_printer,
     plain_table,
-    print_parts,
 )
 from layoutscope.results.check import what_to_do
 from layoutscope.units import NOTHING, format_count, format_coverage
@@ -29,7 +28,7 @@ from layoutscope.units import NOTHING, format_count, format_coverage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from layoutscope.findings import Finding
     from layoutscope.results.check import CheckResult, Verification
@@ -84,10 +83,11 @@ def _verdict(result: CheckResult) -> str:
     return " ".join(["no problems found", *limits]) + ", but the check was incomplete"
 
 
-def print_meanings(result: CheckResult, console: Console) -> None:
+@make_printer
+def print_meanings(result: CheckResult) -> Iterator[RenderableType]:
     """Print what each code of a check means, and what to do."""
-    codes = sorted({finding.code for finding in result.every()})
-    print_parts((Text(f"{code}: {CODES[code]} {what_to_do(code)}") for code in codes), console)
+    for code in sorted({finding.code for finding in result.every()}):
+        yield Text(f"{code}: {CODES[code]} {what_to_do(code)}")
 
 
 MAX_ROWS: Final = 20
@@ -170,9 +170,10 @@ def print_inspection(found: Inspection) -> Iterator[RenderableType]:
         yield plain_table(title, heads("Field", ">Byte", ">Length", "Value"), rows)
 
 
-def print_states(states: Sequence[StateLine], console: Console) -> None:
+@make_printer
+def print_states(states: Sequence[StateLine]) -> Iterator[RenderableType]:
     """Print the states of a container, and what is left of each."""
-    table = item_table(
+    yield item_table(
         "States (--xid or --snapshot reads one)",
         states,
         ("Kind", lambda item: item.kind),
@@ -182,7 +183,6 @@ def print_states(states: Sequence[StateLine], console: Console) -> None:
         (">Nodes left", _format_left),
         ("Volumes", lambda item: escape_text(item.volume)),
     )
-    print_parts([table], console)
 
 
 def _format_time(time_ns: int) -> str:

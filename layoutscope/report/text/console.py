@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
 from rich.segment import Segment
 from rich.table import Table
@@ -117,6 +119,21 @@ def item_table(
     """Make a table with a row per item."""
     rows = [[write(item) for _, write in columns] for item in items]
     return plain_table(title, heads(*(name for name, _ in columns)), rows, gap=gap)
+
+
+def wrap_text(text: str, style: str = "", *, most_lines: int | None = None, room: int = COLUMNS) -> Iterator[Text]:
+    """Break a text into lines, those after the first indented; if there are too many, the last one is cut."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    lines = wrap(escape_text(text), room, subsequent_indent=indent, break_on_hyphens=False)
+    if most_lines is not None and len(lines) > most_lines:
+        lines = [*lines[: most_lines - 1], cut_text(" ".join([lines[most_lines - 1], "..."]), room)]
+    for line in lines:
+        yield Text(line, style=style)
+
+
+def cut_text(text: str, room: int = COLUMNS) -> str:
+    """Cut the end of a text that is too long."""
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
 
 
 def format_address(image_offset: int | None) -> str:

@@ -126,9 +126,10 @@ def print_views(result: ViewList) -> Iterator[RenderableType]:
         yield Text("")
 
 
-def print_report(result: ReportResult, console: Console) -> None:
+@make_printer
+def print_report(result: ReportResult) -> Iterator[RenderableType]:
     """Print the first sentences of the page of a batch."""
-    print_parts([Text(escape_text(result.headline))], console)
+    yield Text(escape_text(result.headline))
 
 
 def cache_text(

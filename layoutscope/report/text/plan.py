@@ -7,13 +7,12 @@ after some cycles, and what it assumes.
 from __future__ import annotations
 
 import math
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, coverage_words, heads, item_table, make_printer, plain_table
+from layoutscope.report.text.console import coverage_words, heads, item_table, make_printer, plain_table, wrap_text
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_seconds, format_share
@@ -42,10 +41,12 @@ def print_plan(result: PlanResult) -> Iterator[RenderableType]:
         yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
         (_, own), *others = found.seconds
         told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
-        yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
-        yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
+        yield from wrap_text(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
+        yield from wrap_text(
+            "Use the list to read the contents of files, as tar and rsync do. It helps stat alone little."
+        )
         for each in found.missing:
-            yield from _wrap(each.sentence, style="yellow")
+            yield from wrap_text(each.sentence, style="yellow")
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
@@ -59,10 +60,10 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     found = volume.interval
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
-    yield from _wrap(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
+    yield from wrap_text(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
     if found.high_s < WORTH_S:
         yield Text("Under a second: nothing to improve.", style="bold")
-    notes = [line for sentence in volume.unknown for line in _wrap(f"Note: {sentence}")]
+    notes = [line for sentence in volume.unknown for line in wrap_text(f"Note: {sentence}")]
     # Warnings that limit the value of the table are shown above it.
     if volume.reads < FEW_READS:
         yield from notes
@@ -70,7 +71,7 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     useless, inapplicable = volume.useless, volume.inapplicable
     if useless and not shows_all:
         told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
-        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
+        yield from wrap_text(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
     if shows_all and useless:
         yield item_table(
             f"Does not help here (saves under {format_share(HELPS_FROM)})",
@@ -105,7 +106,7 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         titles = {item.words.name: item.words.title for item in volume.remedies}
         first, second = map(titles.__getitem__, volume.pair.names)
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
-        yield from _wrap(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
+        yield from wrap_text(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
     for item in helpful[:most]:
         yield from _describe_remedy(item, volume.pace)
 
@@ -144,19 +145,13 @@ def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[Rendera
     words = item.words
     yield Text(f"{words.name}: {words.title}", style="bold")
     for system, command in words.ways:
-        yield from _wrap(f"  {system}: {command}")
+        yield from wrap_text(f"  {system}: {command}")
     pays = item.pays_after
     if pays is not None and pays > 0:
-        yield from _wrap(f"  pays off after {format_count(math.ceil(pays), 'run')}")
-    yield from _wrap(f"  lasts: {lasting(item, pace)}")
-    yield from _wrap(f"  risk: {words.risk}; side effects: {words.side_effects}")
-    yield from _wrap(f"  assumes: {words.assumes}", style="dim")
-
-
-def _wrap(text: str, style: str = "") -> Iterator[Text]:
-    indent = " " * (len(text) - len(text.lstrip()) + 2)
-    for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
-        yield Text(line, style=style)
+        yield from wrap_text(f"  pays off after {format_count(math.ceil(pays), 'run')}")
+    yield from wrap_text(f"  lasts: {lasting(item, pace)}")
+    yield from wrap_text(f"  risk: {words.risk}; side effects: {words.side_effects}")
+    yield from wrap_text(f"  assumes: {words.assumes}", style="dim")
 
 
 FORECAST_METRICS: Final = ("next-leaf-adjacent", "leaf-fill", "file-layout-score")

@@ -14,7 +14,6 @@ from layoutscope.report.text.console import (
     item_table,
     make_printer,
     plain_table,
-    print_parts,
 )
 from layoutscope.results.explanation import describe_unknown
 from layoutscope.results.predict import bound, width
@@ -24,7 +23,7 @@ from layoutscope.walk.orders import ORDERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from layoutscope.results import predict, recorded
     from layoutscope.results.scan import Prediction
@@ -269,12 +268,13 @@ def _drive_seconds(item: Prediction) -> float:
     return sum(seconds for name, seconds in item.causes_s if name != "host")
 
 
-def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None:
+@make_printer
+def print_drives(drives: Sequence[predict.DriveFacts]) -> Iterator[RenderableType]:
     """Print a list of several drives; of one all numbers with their sources."""
     if len(drives) == 1:
-        print_parts(_one(drives[0]), console)
+        yield from _one(drives[0])
         return
-    table = item_table(
+    yield item_table(
         "Drive profiles",
         drives,
         ("Drive", lambda item: item.profile.name),
@@ -283,7 +283,6 @@ def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None
         (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
         ("Use it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
     )
-    print_parts([table], console)
 
 
 def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:

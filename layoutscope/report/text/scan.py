@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import PurePath
 from shlex import quote
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from layoutscope.report.text.console import (
     COLUMNS,
     STYLES,
     count_findings,
+    cut_text,
     format_address,
     heads,
     image_line,
@@ -35,6 +35,7 @@ from layoutscope.report.text.console import (
     plain_table,
     print_parts,
     stack_words,
+    wrap_text,
 )
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.results import explanation as words
@@ -325,8 +326,8 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     volumes = sorted(result.volumes or result.parts, key=_badness, reverse=True)
     number = len(result.volumes)
     count = "" if number == 1 else f", {number} volumes" + (", worst first" if number else "")
-    name = _cut(escape_text(PurePath(result.image.name).name), COLUMNS - 24)
-    title = Text(_cut(f"{name}: {brief_bytes(result.image.size_bytes)}{count}"), style="bold cyan")
+    name = cut_text(escape_text(PurePath(result.image.name).name), COLUMNS - 24)
+    title = Text(cut_text(f"{name}: {brief_bytes(result.image.size_bytes)}{count}"), style="bold cyan")
     head = [*_outside(result), title, *partition_lines(result, MAX_PARTITIONS)]
     verbs = []
     # A volume alone names the plan beside its remedies, and the check with the damage.
@@ -354,7 +355,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
         shown += 1
     left = [_title(volume.layout.facts) for volume in volumes[shown:]]
     if left:
-        foot = [Text(_cut(f"Not shown here, but in --details: {words.join_most(left, COLUMNS - 35)}")), *foot]
+        foot = [Text(cut_text(f"Not shown here, but in --details: {words.join_most(left, COLUMNS - 35)}")), *foot]
     for line in (*head, *(line for block in blocks[:shown] for line in block), *foot):
         yield Text(line.plain.translate(_ASCII), line.style) if is_ascii else line
 
@@ -382,8 +383,8 @@ def partition_lines(result: ScanResult, most_rows: int | None = None) -> Iterato
     numbers, names, sizes, starts = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
     names = min(names, _NAME_COLUMNS)
     for (number, name, size, start), item in zip(rows, items, strict=False):
-        shown = set_cell_size(_cut(name, names), names)
-        yield Text(_cut(f"{number:>{numbers}}  {shown}  {size:>{sizes}} at {start:>{starts}}  {_inside(item)}"))
+        shown = set_cell_size(cut_text(name, names), names)
+        yield Text(cut_text(f"{number:>{numbers}}  {shown}  {size:>{sizes}} at {start:>{starts}}  {_inside(item)}"))
     left = len(items) - len(rows)
     if left:
         yield Text(f"and {format_count(left, 'more partition')}, in --details")
@@ -407,7 +408,9 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     read = {volume.layout.facts.image_offset for volume in result.parts}
     for item in result.findings:
         if item.code == "volume-unpartitioned" and item.image_offset not in read:
-            yield from _wrap(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
+            yield from wrap_text(
+                f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}", most_lines=3
+            )
 
 
 def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iterator[Text]:
@@ -416,22 +419,8 @@ def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iter
     first = first_cause(findings)
     at = "" if first.image_offset is None else f" at byte {first.image_offset:,}"
     quoted = f"{first.structure}{at}: {first.message} ({first.code})"
-    if len(findings) == 1:
-        yield from _wrap(f"{where}: {quoted}", style, most_lines=2, room=room)
-    else:
-        yield from _wrap(f"{where}: {count_findings(findings)}. First: {quoted}", style, most_lines=2, room=room)
-
-
-def _wrap(text: str, style: str = "", *, most_lines: int = 3, room: int = COLUMNS) -> Iterator[Text]:
-    lines = wrap(escape_text(text), room, subsequent_indent="  ", break_on_hyphens=False) or [""]
-    if len(lines) > most_lines:
-        lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]), room)]
-    for line in lines:
-        yield Text(line, style=style)
-
-
-def _cut(text: str, room: int = COLUMNS) -> str:
-    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
+    counted = "" if len(findings) == 1 else f"{count_findings(findings)}. First: "
+    yield from wrap_text(f"{where}: {counted}{quoted}", style, most_lines=2, room=room)
 
 
 def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
@@ -443,7 +432,7 @@ def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool)
     if (read := _read(result, volume)) is None:
         last.append(Text(_fill_image("No damage found. Full check: layoutscope check {}", result)))
     else:
-        last += _wrap(read, most_lines=2)
+        last += wrap_text(read, most_lines=2)
     is_explained = verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads
     for rows, is_aired in ((MAX_NAMED, True), (2, True), (2, False), (1, False)):
         sections = [*first]
@@ -452,7 +441,7 @@ def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool)
             for cause in verdict.named_causes[:rows]:
                 bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
                 share = brief_share(min(cause.share, 0.99))
-                why.append(Text(_cut(f"  {share:>5}  {bar:{BAR_COLUMNS}}  {cause.title}")))
+                why.append(Text(cut_text(f"  {share:>5}  {bar:{BAR_COLUMNS}}  {cause.title}")))
             sections += [why, list(_help(result, verdict, rows))]
         block = [title]
         for number, section in enumerate([*sections, last]):
@@ -472,14 +461,14 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
     if verdict is not None and not words.state_word(_findings(result, volume)):
         if verdict.named_causes:
             causes = [f"{cause.name.short} {brief_share(cause.share)}" for cause in verdict.named_causes]
-            yield Text(_cut(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
+            yield Text(cut_text(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
         if verdict.helpful:
             helpful = [f"{item.advice} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
-            yield Text(_cut(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
+            yield Text(cut_text(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
     lines = [*_metadata(result, volume, is_ascii=is_ascii)]
     if (read := _read(result, volume)) is not None:
-        lines += _wrap(read, most_lines=2, room=COLUMNS - 2)
-    yield from (Text(_cut(f"  {line.plain}"), line.style) for line in lines)
+        lines += wrap_text(read, most_lines=2, room=COLUMNS - 2)
+    yield from (Text(cut_text(f"  {line.plain}"), line.style) for line in lines)
 
 
 def _title_line(volume: VolumeScan, style: str) -> Text:
@@ -502,8 +491,8 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
             parts.append(part)
     rest = f", {', '.join(parts)}"
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
-    title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
-    return Text(_cut(f"{title}{rest}"), style=style)
+    title = _title(replace(facts, name=cut_text(facts.name, max(cell_len(facts.name) - over, 9))))
+    return Text(cut_text(f"{title}{rest}"), style=style)
 
 
 def _title(facts: VolumeFacts) -> str:
@@ -533,7 +522,7 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
     """Yield the verdict, and for what is locked or damaged what to do next."""
     facts, findings = volume.layout.facts, _findings(result, volume)
     if note := facts.details.get("note"):
-        yield from _wrap(f"Note: {note}.", room=room)
+        yield from wrap_text(f"Note: {note}.", most_lines=3, room=room)
     if is_locked(volume.layout):
         yield from _describe_lock(result, volume, room)
         return
@@ -548,14 +537,14 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
     no_time = "No listing time: nothing can be listed." if volume.walk is None else "No drive was chosen."
     for sentence in words.conclusion(volume) or (no_time,):
         style = _WORD.get(sentence.split(maxsplit=1)[0].rstrip(":"), "")
-        yield from _wrap(sentence, style, most_lines=2, room=room)
+        yield from wrap_text(sentence, style, most_lines=2, room=room)
 
 
 def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
     """List the commands that look further; parts that were not given have nothing to be searched."""
     codes = {item.origin.code for item in findings if item.level == "error"}
     if codes <= ABSENT:
-        yield from _wrap(what_to_do(min(codes)), room=room)
+        yield from wrap_text(what_to_do(min(codes)), most_lines=3, room=room)
         return
     steps = [
         ("check {}", "every damaged place, with its address"),
@@ -570,7 +559,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
 def _describe_lock(result: ScanResult, volume: VolumeScan, room: int) -> Iterator[Text]:
     reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
     why = "the volume is encrypted" if reason is None else f"{reason.message} ({reason.code})"
-    yield from _wrap(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
+    yield from wrap_text(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
     yield Text("File names and dates cannot be read, so no listing time can be given.")
     secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
     if not secrets or (reason is not None and "hardware" in reason.code):
@@ -578,14 +567,14 @@ def _describe_lock(result: ScanResult, volume: VolumeScan, room: int) -> Iterato
     flag = f"--{secrets[0].name.replace('_', '-')}"
     yield Text(_fill_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, room))
     if find_spec("cryptography") is None:
-        yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}', room))
+        yield Text(cut_text(f'  This needs the optional feature "crypto": {install_command("crypto")}', room))
 
 
 def _fill_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
     """Put the image into a command as it was given, so that it can be copied; a placeholder if it does not fit."""
     name = result.image.name
     filled = text.replace("{}", quote(name))
-    return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)
+    return filled if name.isprintable() and cell_len(filled) <= room else cut_text(text.replace("{}", "IMAGE"), room)
 
 
 def _times(volume: VolumeScan) -> Iterator[Text]:
@@ -596,13 +585,13 @@ def _times(volume: VolumeScan) -> Iterator[Text]:
     title = f"Listing time, nothing cached, modelled as {HOST_WORDS[walk.host]}"
     yield Text(f"{title:50}{'median':>9}   90 % range", style=SECTION)
     for item in predictions[:MAX_DRIVES]:
-        time = f"  {_cut(drive_words(item.drive), 44):48}{brief_seconds(item.seconds):>9}   {words.interval(item)}"
+        time = f"  {cut_text(drive_words(item.drive), 44):48}{brief_seconds(item.seconds):>9}   {words.interval(item)}"
         yield Text(time.rstrip())
     left = len(predictions) - MAX_DRIVES
     if left > 0:
         yield Text(f"  {format_count(left, 'more drive')} in --details")
     if unknown := words.describe_unknown(predictions[0]):
-        yield Text(_cut(f"  {unknown}"))
+        yield Text(cut_text(f"  {unknown}"))
 
 
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
@@ -611,13 +600,13 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_fill_image(head, result), style=SECTION)
     for item in verdict.choose_helpful(rows):
-        yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
+        yield Text(cut_text(f"  {brief_seconds(item.seconds):>9}  {item.advice}"))
     if not verdict.helpful:
         yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))
     for title, items in (("On some drives", verdict.unsure), (words.LITTLE, verdict.useless)):
         if items and len(verdict.helpful) < rows:
             listed = [f"{item.title} ({brief_seconds(item.seconds)})" for item in items]
-            yield Text(_cut(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
+            yield Text(cut_text(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
 
 
 def _format_known(result: ScanResult, volume: VolumeScan) -> str:
@@ -630,7 +619,7 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
         placement = volume.verdict.placement if volume.verdict is not None else None
         # A volume has metadata that a listing does not read, so the share is not one of all metadata.
         within = f"; {words.describe_span(placement, 'a listing')}" if placement is not None else ""
-        yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
+        yield Text(cut_text(f"Metadata: {_format_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 
 

@@ -13,10 +13,9 @@ from layoutscope.aging.trees import (
     NAME,
     NOWHERE,
     AgingTree,
-    Deleted,
     Edits,
-    Inserted,
     NodeRule,
+    Records,
     RecordWrites,
     SplitRule,
     TreeLevel,
@@ -33,7 +32,7 @@ from tests.unit.native.reference.growth import cut
 
 RULE = NodeRule(40)
 NONE = np.empty(0, np.int64)
-NONE_INSERTED, NONE_DELETED = Inserted(NONE, NONE, NONE), Deleted(NONE, NONE)
+NO_RECORDS = Records(NONE, NONE, NONE)
 
 
 def level(*bounds):
@@ -50,12 +49,12 @@ def tree(keys, *levels):
 def inserted(*keys):
     """Insert records, one per turn."""
     key = np.array(keys)
-    return Edits(Inserted(key, np.full(len(key), 10), np.arange(len(key))), NONE_DELETED, NONE_INSERTED)
+    return Edits(Records(key, np.full(len(key), 10), np.arange(len(key))), NO_RECORDS, NO_RECORDS)
 
 
 def deleted(*keys):
     """Delete records, one per turn."""
-    return Edits(NONE_INSERTED, Deleted(np.array(keys), np.arange(len(keys))), NONE_INSERTED)
+    return Edits(NO_RECORDS, Records(np.array(keys), np.zeros(len(keys), np.int64), np.arange(len(keys))), NO_RECORDS)
 
 
 def test_a_full_leaf_splits_in_the_middle():
@@ -84,7 +83,7 @@ def test_a_full_leaf_splits_in_the_middle():
 def replaced(*keys):
     """Delete records and insert them again, one per turn."""
     key, turn = np.array(keys), np.arange(len(keys))
-    return Edits(Inserted(key, np.full(len(key), 10), turn), Deleted(key, turn), NONE_INSERTED)
+    return Edits(Records(key, np.full(len(key), 10), turn), Records(key, np.zeros_like(key), turn), NO_RECORDS)
 
 
 def two_leaves(*keys):
@@ -131,8 +130,8 @@ def balanced(*keys):
 def passing(key, *gone):
     """Insert a record that is deleted at once, and delete others after it."""
     one = np.array([0])
-    deleted = Deleted(np.array(gone, np.int64), one[: len(gone)])
-    return Edits(NONE_INSERTED, deleted, Inserted(np.array([key]), np.array([10]), one))
+    deleted = Records(np.array(gone, np.int64), one[: len(gone)], one[: len(gone)])
+    return Edits(NO_RECORDS, deleted, Records(np.array([key]), np.array([10]), one))
 
 
 @for_each(
@@ -167,8 +166,8 @@ def test_a_node_above_begins_with_its_first_new_leaf():
     # The old record makes room for the new one; two successive temporary names split a leaf only once.
     names = np.array([12, 14])
     turn = np.arange(2)
-    passes = Inserted(np.array([11, 11]), np.array([10, 10]), turn)
-    twice = Edits(Inserted(names, np.full(2, 10), turn), Deleted(names, turn), passes)
+    passes = Records(np.array([11, 11]), np.array([10, 10]), turn)
+    twice = Edits(Records(names, np.full(2, 10), turn), Records(names, np.zeros_like(names), turn), passes)
     made, touched, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), twice, np.zeros(2, np.int64))
     assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
     assert made.list_new_nodes(touched).tolist() == [1]

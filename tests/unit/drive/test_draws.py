@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from layoutscope import fit
 from layoutscope.drive import fusion_set, load_profile, simulate
 from layoutscope.drive.profile import Figure, Spread
-from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.simulation import Part, draw_seconds
 from layoutscope.drive.uncertain import (
     FIGURES,
     QUANTILES,
@@ -19,7 +19,6 @@ from layoutscope.drive.uncertain import (
     draw_drive,
     drawn,
     factors,
-    fingerprint,
     interval_of,
     is_any_set,
     is_measured,
@@ -46,7 +45,7 @@ def scattered(reads=3000, span=4 << 30, think_us=50.0):
 
 def draw_interval(reads, profile, unknown):
     """Return the range of the draws."""
-    return interval_of(draw_seconds(reads, profile, unknown).seconds, {})
+    return interval_of(draw_seconds(Part(reads, profile), unknown).seconds, {})
 
 
 def known(profile):
@@ -71,7 +70,6 @@ def test_every_prior_has_its_source():
     assert all(line["source"] for line in drawn_from)
     assert set(tables["model"]["zones"]) == {"cheetah15k5", "cheetah9lp", "atlas10k5"}
     assert set(FIGURES) <= set(tables["drive"])
-    assert len(fingerprint()) == 12
 
 
 def test_draws_of_a_column_depend_on_its_name_and_prior():
@@ -169,11 +167,11 @@ def test_what_is_known_is_not_drawn():
     anywhere = uncertain(profile, MAC, knows_offset=False)
     assert anywhere.offset is not None
     assert np.ptp(anywhere.offset) > 0.9
-    assert draw_seconds(reads, profile, anywhere).seconds.shape == (64,)
+    assert draw_seconds(Part(reads, profile), anywhere).seconds.shape == (64,)
     # Each image of a Fusion set has its own drive, so the free space of both together does not apply to either.
     pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
     unknown = uncertain(pair, MAC, knows_offset=False)
-    seconds = draw_seconds(scattered(100), pair, unknown).seconds
+    seconds = draw_seconds(Part(scattered(100), pair), unknown).seconds
     assert (seconds > 0).all()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service, simulate
-from layoutscope.drive.simulation import SAMPLE_READS, STRETCHES, WARM_UP, draw_seconds, serve_draw, take_evenly
+from layoutscope.drive.simulation import SAMPLE_READS, STRETCHES, WARM_UP, Part, draw_seconds, evenly_spaced, serve_draw
 from layoutscope.drive.uncertain import UNSAID, Host, interval_of, median_draw, quantiles, uncertain
 from layoutscope.walk import trace as walked
 from tests.unit.drive.test_draws import MAC, NAMES, known, scattered
@@ -42,7 +42,7 @@ def in_two_parts(reads):
 def whole(reads, profile, host):
     """Serve all reads in every draw, whatever their number."""
     unknown = uncertain(profile, host)
-    return np.array([serve_draw(reads, profile, unknown, number).seconds for number in range(64)])
+    return np.array([serve_draw(Part(reads, profile), unknown, number, {}).seconds for number in range(64)])
 
 
 @pytest.mark.parametrize("reads", [1000, SAMPLE_READS + 5000])
@@ -111,10 +111,12 @@ def test_long_traces_are_sampled_and_short_ones_served_whole():
     """Short traces are served whole, long ones in stretches."""
     # A trace no longer than a sample is served whole, without estimates.
     reads, profile = in_sequence(1000), load_profile("generic-7200")
-    assert draw_seconds(reads, profile, uncertain(profile, MAC)).seconds == pytest.approx(whole(reads, profile, MAC))
+    assert draw_seconds(Part(reads, profile), uncertain(profile, MAC)).seconds == pytest.approx(
+        whole(reads, profile, MAC)
+    )
     # Four stretches of equal length cover start and end, and most reads of each count.
     reads = in_sequence(5 * SAMPLE_READS)
-    part = take_evenly(reads, SAMPLE_READS, STRETCHES)
+    part = reads[evenly_spaced(len(reads), SAMPLE_READS, STRETCHES)]
     assert len(part) == SAMPLE_READS
     assert part.image_offset[0] == reads.image_offset[0]
     assert part.image_offset[-1] == reads.image_offset[-1]

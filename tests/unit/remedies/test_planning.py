@@ -11,10 +11,10 @@ from rich.console import Console
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, simulate
-from layoutscope.drive.simulation import Unknowns
+from layoutscope.drive.simulation import Part, Unknowns
 from layoutscope.drive.uncertain import Host, interval_of
 from layoutscope.remedies import planning
-from layoutscope.remedies.case import Case, Changed, Part, serve_change, words_of
+from layoutscope.remedies.case import Case, Changed, serve_change, words_of
 from layoutscope.remedies.changes import CHANGES, clump_nodes, copied_in_walk_order, on_other_file_system, pack_nodes
 from layoutscope.remedies.planning import QUICK, Trial, plan_of
 from layoutscope.report.text.plan import lasting, print_plan

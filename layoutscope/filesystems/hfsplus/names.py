@@ -187,7 +187,6 @@ _UNDECOMPOSED: Final = re.compile("([\u2000-\u2fff\uf900-\ufaff\U0002f800-\U0002
 """Characters that are never decomposed, although Unicode decomposes some: marks, symbols and ideographs."""
 
 _LAST_UNIT: Final = 0xFFFF
-_ASCII_LAST: Final = 0x7F
 
 
 @cache
@@ -221,13 +220,7 @@ def to_compared_form(name: str, *, is_folded: bool) -> str:
 
 def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
     """Fold names for case-insensitive comparison."""
-    if (units > _ASCII_LAST).any():
-        lower = case_table()[units]
-    else:
-        # All units are ASCII, as on most volumes, and need no table. Units below A wrap around.
-        is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")
-        lower = units + is_capital * np.uint16(ord("a") - ord("A"))
-        lower[units == 0] = _LAST_UNIT
+    lower = case_table()[units]
     kept = lower != 0
     if kept.all():
         return lower, starts, lengths

@@ -22,8 +22,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import TreeFile, decode_tree, pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
-from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, join_keys, read_keys
-from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
+from layoutscope.filesystems.hfsplus.keys import Keys, read_keys
+from layoutscope.filesystems.hfsplus.names import UNIT_BYTES, fold_names, swap_to_disk_order
 from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
     INDEX,
@@ -217,9 +217,11 @@ def renumber_links(volume: Volume, file: TreeFile, links: Links, leaves: I64, fi
 def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[Key], list[Key]]:
     """Read the first and last keys of leaves; return the numbers of leaves that have keys, and these."""
     form = FORMS[file.tree]
+    is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
+    is_folded = form.has_name and not form.tail and not is_binary
     owners: list[I64] = [np.empty(0, np.int64)]
-    firsts: list[Keys] = []
-    lasts: list[Keys] = []
+    firsts: list[Key] = []
+    lasts: list[Key] = []
     for nodes in read_batches(volume, file, numbers):
         records = locate_records(nodes, None)
         whole = _has_whole_key(form, records)
@@ -227,12 +229,9 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[K
         head = heads(node)
         ends = head + lengths_of(head, len(node)) - 1
         owners.append(nodes.number[node[head]])
-        firsts.append(read_keys(form, nodes.buffer, key[head]))
-        lasts.append(read_keys(form, nodes.buffer, key[ends]))
-    is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
-    fold = form.has_name and not form.tail and not is_binary
-    first, last = (_comparable(join_keys(keys), fold=fold) for keys in (firsts, lasts))
-    return np.concatenate(owners), first, last
+        firsts += _comparable(read_keys(form, nodes.buffer, key[head]), is_folded=is_folded)
+        lasts += _comparable(read_keys(form, nodes.buffer, key[ends]), is_folded=is_folded)
+    return np.concatenate(owners), firsts, lasts
 
 
 def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
@@ -247,20 +246,15 @@ def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
     return whole
 
 
-def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
+def _comparable(keys: Keys, *, is_folded: bool) -> list[Key]:
     """Convert keys into pairs that Python compares as the tree does."""
-    if fold:
-        keys = fold_case(keys)
+    units, starts, counts = keys.units, keys.start, keys.count
+    if is_folded:
+        units, starts, counts = fold_names(units, starts, counts)
     # Bytes sort like the units only in big-endian order.
-    data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
-    starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
-    return [
-        (ident, data[start:stop])
-        for ident, start, stop in zip(keys.ident.tolist(), starts.tolist(), stops.tolist(), strict=True)
-    ]
-
-
-_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
+    data = swap_to_disk_order(units).tobytes()
+    places = zip(keys.ident.tolist(), (UNIT_BYTES * starts).tolist(), (UNIT_BYTES * counts).tolist(), strict=True)
+    return [(ident, data[start : start + length]) for ident, start, length in places]
 
 
 MAX_ROOTS: Final = 16

@@ -31,13 +31,8 @@ def fletcher64(blocks: U8) -> NDArray[np.uint64]:
     return sums
 
 
-def journal_checksums(
-    blocks: U8,  # blocks of one size
-) -> NDArray[np.uint32]:
-    """Return the checksum of each block in a journal.
-
-    [1] TN1150, "Journal", calc_checksum.
-    """
+def journal_checksums(blocks: U8) -> NDArray[np.uint32]:
+    """Return the checksum of each block in a journal (TN1150, "Journal", calc_checksum)."""
     total = np.zeros(len(blocks), np.uint32)
     for column in np.ascontiguousarray(blocks.T):
         total = (total << np.uint32(8)) ^ (total + column)

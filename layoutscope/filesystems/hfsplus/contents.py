@@ -294,10 +294,7 @@ def _report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -
 
 
 def _read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
-    """Read the hot-file B-tree.
-
-    Return None if it is missing or cannot be opened, or if a file merely has its name.
-    """
+    """Read the hot-file B-tree; None if it is missing or cannot be opened, or if a file merely has its name."""
     # The volume header has no field for this tree, and its CNID is that of an ordinary file.
     row = find_root_file(catalog, HOT_FILES)
     if row < 0:

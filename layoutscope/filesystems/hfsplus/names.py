@@ -66,13 +66,6 @@ def differ(first: TextColumn, second: TextColumn) -> Mask:
     return found
 
 
-def to_shown(texts: Texts) -> U8:
-    """Convert UTF-8 names in place into display form, in which ``/`` becomes ``:``, and return their bytes."""
-    # HFS separates names with colons, so a name may contain a slash. It would split a Unix path: it shows as a colon.
-    texts.data[texts.data == _SLASH] = _COLON
-    return texts.data
-
-
 def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[TextColumn, Texts]:
     """Convert decoded UTF-8 names into display form; return them, and the stored form of ambiguous ones.
 
@@ -85,7 +78,9 @@ def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None
         others = widen_names(text, others)
     if not len(others.data):
         others = Texts(others.data[:0].copy(), others.length[:0].copy())
-    return TextColumn(to_shown(text), text.length, rows), others
+    # HFS separates names with colons, so a name may contain a slash. It would split a Unix path: it shows as a colon.
+    text.data[text.data == _SLASH] = _COLON
+    return TextColumn(text.data, text.length, rows), others
 
 
 def store_names(display_names: TextColumn, others: Texts) -> TextColumn:

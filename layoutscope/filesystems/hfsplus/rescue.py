@@ -46,13 +46,14 @@ from layoutscope.filesystems.hfsplus.sweep import (
     read_write_ages,
     sweep,
 )
-from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, make_tree
+from layoutscope.filesystems.hfsplus.tree import Tree, find_reach, make_tree
 from layoutscope.filesystems.hfsplus.volume import (
     CONFIRMING,
     HEADER_BYTES,
     HEADER_OFFSET,
     Volume,
     confirming,
+    most_confirmed,
     read_header,
 )
 from layoutscope.findings import FindingLog
@@ -283,11 +284,10 @@ def rebuild(
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
-    elif file.fork is fork:
-        file, reach = _find_root(file, nodes, written)
     else:
-        none = np.empty(0, np.int64)
-        reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
+        # Nodes from a sweep were not looked for a root: the inferred header names none, so nothing is reached.
+        file = _find_root(file, nodes, written) if file.fork is fork else file
+        reach = find_reach(file, nodes)
     reached = np.zeros(file.num_nodes, np.bool_)
     reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
@@ -336,7 +336,7 @@ def _decode_all_nodes(volume: Volume, file: TreeFile, decode: LeafDecoder) -> tu
     return nodes, records
 
 
-def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile, Reach]:
+def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> TreeFile:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to the most leaves.
 
     A root has no neighbours, so its links are 0. The former root of a tree that has shrunk may still exist; of two
@@ -352,8 +352,7 @@ def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile
 
     leads_to = np.array([len(find_reach(rooted(number), nodes).leaves) for number in highest.tolist()])
     alike = highest[leads_to == leads_to.max(initial=0)]
-    best = rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
-    return best, find_reach(best, nodes)
+    return rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
 
 
 def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
@@ -551,9 +550,7 @@ def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
     if confirming(volume.source, [0], header)[0]:
         return 0
     left = volume.source.size_bytes - int(header.num_blocks) * int(header.len_block)
-    starts = range(0, left + 1, STEP_BYTES)
-    votes = confirming(volume.source, starts, header)
-    return starts[int(votes.argmax())] if votes.any() else None
+    return most_confirmed(volume.source, range(0, left + 1, STEP_BYTES), header)
 
 
 def _stand_in(

@@ -291,11 +291,7 @@ def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) 
         header = header_at(source, start)
         if header is not None and (header.len_block, header.num_blocks) == (copy.len_block, copy.num_blocks):
             return start, True
-    votes = confirming(source, starts, copy)
-    best = int(votes.argmax()) if len(votes) else 0
-    if len(votes) and votes[best]:
-        return starts[best], False
-    return None, False
+    return most_confirmed(source, starts, copy), False
 
 
 def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
@@ -306,11 +302,17 @@ def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
         return None
 
 
-def confirming(
+def most_confirmed(
     source: Source,
     starts: Sequence[int],  # assumed starts, a sector apart, in bytes
     header: HfsplusVolume.VolumeHeader,
-) -> I64:
+) -> int | None:
+    """Return the first assumed start with the most structures where a header places them; None without any."""
+    votes = confirming(source, starts, header)
+    return starts[int(votes.argmax())] if votes.any() else None
+
+
+def confirming(source: Source, starts: Sequence[int], header: HfsplusVolume.VolumeHeader) -> I64:
     """Count, for each assumed start, the structures that are where a header places them."""
     votes = np.zeros(len(starts), np.int64)
     for tree, longest_key in _LONGEST_KEYS.items():

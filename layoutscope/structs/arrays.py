@@ -124,11 +124,7 @@ def is_head(*keys: NDArray[Any]) -> Mask:
 
 
 def ranks_of(keys: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return the number of each row in its run of equal keys, shape (n,).
-
-    >>> ranks_of(np.array([7, 7, 5, 7])).tolist()
-    [0, 1, 0, 0]
-    """
+    """Return the number of each row in its run of equal keys, shape (n,)."""
     count, starts = len(keys), heads(keys)
     ranks = np.arange(count, dtype=np.uint32)
     ranks -= np.repeat(starts.astype(np.uint32), lengths_of(starts, count))
@@ -170,11 +166,7 @@ def copy_pieces(
 
 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
-    """Return ranges of rows, concatenated.
-
-    >>> take_ranges(np.array([7, 8, 9]), np.array([2, 0]), np.array([1, 2])).tolist()
-    [9, 7, 8]
-    """
+    """Return ranges of rows, concatenated."""
     width = values[:1].nbytes
     if not width or not values.flags.c_contiguous:
         return values[ranges(starts, counts)]
@@ -260,11 +252,7 @@ def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
 
 
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
-    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`.
-
-    >>> find(np.array([7, 3, 7, 5]), np.array([5, 7, 4])).tolist()
-    [3, 0, -1]
-    """
+    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`."""
     rows, is_there = match(keys, wanted)
     rows[~is_there] = -1
     return rows
@@ -285,9 +273,6 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
     """Return the position of the last ascending bound that is not greater than each key, -1 if all are greater.
 
     Ascending keys are merged with the bounds.
-
-    >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
-    [-1, 0, 0, 1]
     """
     if len(keys) <= len(bounds) or not is_ascending(keys):
         return np.searchsorted(bounds, keys, side="right") - 1

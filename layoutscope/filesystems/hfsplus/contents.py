@@ -333,11 +333,7 @@ def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
 
 
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
-    """Return the minimum number of missing entries according to the volume's own counts.
-
-    Sources are the volume header, which counts files and folders; folders, which count their entries; and threads,
-    which name their file or folder.
-    """
+    """Return the least number of missing entries by the counts of the volume header and the folders, and by threads."""
     entries, header = catalog.entries, volume.header
     num_folders = int(entries["is_folder"].sum())
     num_files = len(entries["is_folder"]) - num_folders

@@ -477,7 +477,6 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     return counts
 
 
-HEADER: Final = VOLUME_HEADER
 MAX_BLOCKS: Final = 2**32 - 1
 MAX_HEADERS: Final = 10_000
 USUAL_BLOCK_BYTES: Final = 4096
@@ -566,7 +565,7 @@ def _stand_in(
         "len_block": block_size,
         "num_blocks": max(1, size_bytes // block_size),
     }
-    data = HEADER.blank(known | values)
+    data = VOLUME_HEADER.blank(known | values)
     return grammar.parse(
         grammar.HfsplusVolume.VolumeHeader, data, structure="volume header", image_offset=HEADER_OFFSET
     )
@@ -578,7 +577,7 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
     size, tried = volume.source.size_bytes, 0
     for at, length, buffer in chunks(volume):
         starts = np.arange(0, min(length, len(buffer) - HEADER_BYTES + 1), STEP_BYTES, dtype=np.int64)
-        signature = decode_column(HEADER, buffer, starts, HEADER.signature)
+        signature = decode_column(VOLUME_HEADER, buffer, starts, VOLUME_HEADER.signature)
         for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
             tried += 1
             if tried > MAX_HEADERS:

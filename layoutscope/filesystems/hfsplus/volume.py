@@ -117,7 +117,6 @@ def open_volume(source: Source, image_offset: int, space_bytes: int | None = Non
     """Read the volume header, or the alternate one if it is damaged, and compare both."""
     window = Window(source, image_offset, source.size_bytes - image_offset)
     log = FindingLog(base=window.origin)
-    header: HfsplusVolume.VolumeHeader | None = None
     try:
         header = read_header(window, HEADER_OFFSET, "volume header")
     except FormatError as error:
@@ -282,10 +281,7 @@ def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
 
 
 def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
-    """Return the start of the volume whose header copy is at an offset, and whether its header is there.
-
-    The start is None if nothing confirms any of the sectors where the volume may start.
-    """
+    """Return the start of the volume of a header copy (None if nothing confirms one), and whether it has a header."""
     starts = starts_by_copy(place, copy)
     for start in starts:
         header = header_at(source, start)

@@ -155,7 +155,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         _report_losses(volume, tree, catalog)
     if journal is not None:
         _report_unread_journal(volume, journal, catalog)
-    rows = first_rows(list(trees.values()))
+    rows = first_rows(trees)
     free_runs = read_free_runs(volume, special[CNID.allocation_file])
     stale: dict[str, int] | None = None
     if found is not None:

@@ -197,7 +197,7 @@ _OF_FILES: Final = FORKS[:2]
 
 def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Build the table of extents, sorted by file, fork and position in the fork."""
-    rows, special = first_rows(list(contents.trees.values())), contents.special
+    rows, special = first_rows(contents.trees), contents.special
     catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
     parts: tuple[Callable[[str], NDArray[Any]], ...] = (
         _special(special, rows.get("extents-overflow", 0)).__getitem__,
@@ -345,9 +345,8 @@ SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
 
 def nodes_tables(volume: Volume, number: int | None, contents: Contents) -> tuple[Table, Table]:
     """Build the tables of nodes, and of fragments of nodes with several pieces."""
-    trees = list(contents.trees.values())
-    rows = first_rows(trees)
-    parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
+    rows = first_rows(contents.trees)
+    parts = [_nodes_of(volume, number, tree, rows[name]) for name, tree in contents.trees.items()]
     tables = [*(nodes for nodes, _ in parts), list_lost_headers(volume, number, contents)]
     none = dict.fromkeys(("node_row", "image_offset", "length_bytes"), np.empty(0, np.int64))
     fragments = concatenate([pieces for _, pieces in parts], none)
@@ -651,7 +650,7 @@ def read_layout(request: VolumeRequest, compare: Callable[[Volume, Contents], No
 
 def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
     """Build the public tables."""
-    rows = first_rows(list(contents.trees.values()))
+    rows = first_rows(contents.trees)
     nodes, fragments = nodes_tables(volume, number, contents)
     catalog, catalog_row = contents.trees.get("catalog"), rows.get("catalog", 0)
     links = resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)

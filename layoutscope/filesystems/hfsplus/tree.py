@@ -262,13 +262,10 @@ def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
     return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
 
 
-def first_rows(trees: list[Tree]) -> dict[str, int]:
+def first_rows(trees: dict[str, Tree]) -> dict[str, int]:
     """Return the row of node 0 of each tree."""
-    rows, row = {}, 0
-    for tree in trees:
-        rows[tree.file.tree] = row
-        row += tree.file.num_nodes
-    return rows
+    starts = starts_of(np.array([tree.file.num_nodes for tree in trees.values()], np.int64))
+    return dict(zip(trees, starts.tolist(), strict=True))
 
 
 def is_whole(tree: Tree) -> bool:

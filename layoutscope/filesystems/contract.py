@@ -7,7 +7,6 @@ the code that reads a volume is imported when a volume is read.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from msgspec import field
@@ -245,13 +244,3 @@ class FileSystem(Protocol):
 
     def driver(self, host: HostProfile) -> Driver:
         """Return a host's accesses for a look-up, a listing and a mount, and their costs."""
-
-
-class OnDemand:
-    """Stands for a module of this package until one of its members is used."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, member: str) -> Any:
-        return getattr(import_module(f"layoutscope.{self._name}"), member)

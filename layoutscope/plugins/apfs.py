@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from layoutscope.filesystems.apfs import CODES
-from layoutscope.filesystems.contract import OnDemand
-from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import OnDemand, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import declare_refusals
-from layoutscope.filesystems.contract import OnDemand
 from layoutscope.filesystems.hfsplus import CODES
-from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import OnDemand, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -55,10 +55,7 @@ def parse_at(
     record_type: RecordType,
     volume_offset: int,  # its expected offset, in bytes from the start of the stretch
 ) -> Any | None:
-    """Parse a structure if it is present.
-
-    Return None if the stretch ends before it, or if the bytes are not such a structure.
-    """
+    """Parse a structure; return None if the stretch ends before it, or if the bytes are not such a structure."""
     length = record_type.width
     if not 0 <= volume_offset <= stretch.size_bytes - length:
         return None
@@ -71,10 +68,7 @@ def parse_at(
 
 
 def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield offset and bytes of the stored parts of a stretch, in large reads of whole sectors.
-
-    Holes of sparse files and areas that were never read are skipped.
-    """
+    """Yield offset and bytes of the parts of a stretch that are stored and were read, in reads of whole sectors."""
     skipped = np.concatenate([source.holes, source.unread_ranges()])
     whole = arrays.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
     left = arrays.subtract(whole, arrays.runs_of(skipped[:, 0], skipped[:, 1]))
@@ -100,10 +94,7 @@ def stored_units(source: Source, size_bytes: int, unit_bytes: int) -> NDArray[np
 
 
 def sectors_with(data: NDArray[np.uint8], offset: int, place: int, magic: bytes) -> list[int]:
-    """List the sectors of a piece that have given bytes at a given position.
-
-    Return the start of each sector, counted like `offset`.
-    """
+    """List the starts, counted like `offset`, of the sectors of a piece that have given bytes at a given position."""
     sectors = data[: len(data) // SECTOR_BYTES * SECTOR_BYTES].reshape(-1, SECTOR_BYTES)
     are_equal = (sectors[:, place : place + len(magic)] == np.frombuffer(magic, np.uint8)).all(axis=1)
     return [offset + row * SECTOR_BYTES for row in are_equal.nonzero()[0].tolist()]

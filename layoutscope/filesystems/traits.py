@@ -1,9 +1,10 @@
-"""Static facts about each file system: names, terms, partition types."""
+"""What a file system declares before its code is imported: names, terms, partition types, and its modules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,3 +95,13 @@ class Traits:
     def walked_trees(self) -> tuple[str, ...]:
         """Names of the trees that listings read."""
         return tuple(tree.name for tree in self.trees if tree.is_walked)
+
+
+class OnDemand:
+    """Stands for a module of this package until one of its members is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, member: str) -> Any:
+        return getattr(import_module(f"layoutscope.{self._name}"), member)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
-from layoutscope.filesystems.traits import ReadOption, Traits, TreeTraits
+from layoutscope.filesystems.traits import OnDemand, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
+    from layoutscope.aging import hfsplus as aging
     from layoutscope.aging.volume import AgingVolume
+    from layoutscope.checks import causes
+    from layoutscope.checks.hfsplus import registry, scan
+    from layoutscope.drivers import hfsplus as drivers
     from layoutscope.filesystems.content import Content
-    from layoutscope.filesystems.contract import (
-        Checked,
-        FileSystem,
-        ReadableState,
-        View,
-        VolumeRequest,
-    )
+    from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
+    from layoutscope.filesystems.hfsplus import inspect, layout, probe
     from layoutscope.findings import Finding
     from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout
+else:
+    aging, drivers, causes = map(OnDemand, ("aging.hfsplus", "drivers.hfsplus", "checks.causes"))
+    registry, scan = map(OnDemand, ("checks.hfsplus.registry", "checks.hfsplus.scan"))
+    inspect, layout, probe = (OnDemand(f"filesystems.hfsplus.{name}") for name in ("inspect", "layout", "probe"))
 
 TREES: Final = (
     TreeTraits("catalog", "catalog B-tree", "main", True, words="The catalog"),
@@ -64,55 +67,37 @@ class Hfsplus:
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
         """Behaviour of the driver on each host."""
-        from layoutscope.drivers.hfsplus import HOSTS
-
-        return HOSTS
+        return drivers.HOSTS
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
         """Sources of these properties."""
-        from layoutscope.drivers.hfsplus import HOST_SOURCES
-
-        return HOST_SOURCES
+        return drivers.HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Recognise HFS+, HFSX, a wrapper around either, and classic HFS, which cannot be read."""
-        from layoutscope.filesystems.hfsplus.probe import probe
-
-        return probe(stretch, thorough=thorough)
+        return probe.probe(stretch, thorough=thorough)
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
         """Find volumes by their headers or by the copies of these."""
-        from layoutscope.filesystems.hfsplus.probe import find_in
-
-        return find_in(stretch, data, offset)
+        return probe.find_in(stretch, data, offset)
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""
-        from layoutscope.checks.hfsplus.scan import compare_contents
-        from layoutscope.filesystems.hfsplus.layout import read_layout
-
-        return [read_layout(request, compare_contents)]
+        return [layout.read_layout(request, scan.compare_contents)]
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a volume, once for each of its layouts."""
-        from layoutscope.checks.hfsplus.registry import check_volume
-
-        checked = check_volume(request)
+        checked = registry.check_volume(request)
         return [checked for _ in layouts]
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.checks.causes import name_causes
-        from layoutscope.checks.hfsplus.registry import CAUSES
-
-        return name_causes(findings, CAUSES, volumes)
+        return causes.name_causes(findings, registry.CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was requested."""
-        from layoutscope.filesystems.hfsplus.inspect import open_view
-
-        return open_view(request, layout)
+        return inspect.open_view(request, layout)
 
     def is_second(self, request: VolumeRequest) -> bool:  # noqa: ARG002  (none of any)
         """Return False: a volume is on one image."""
@@ -124,34 +109,23 @@ class Hfsplus:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Model the entries in a contiguous catalog; None if their names were omitted or hashed."""
-        from layoutscope.aging.hfsplus import has_names, remade
-
-        return remade(layout) if has_names(layout) else None
+        return aging.remade(layout) if aging.has_names(layout) else None
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill a catalog file by file; return nothing if names were omitted or hashed."""
-        from layoutscope.aging.hfsplus import fill_catalogs
-
-        return fill_catalogs(layout, host.name)
+        return aging.fill_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as under a host's driver; None if its tree was not read."""
-        from layoutscope.aging.hfsplus import POLICIES, read_hfsplus
-
-        return read_hfsplus(layout, POLICIES[host])
+        return aging.read_hfsplus(layout, aging.POLICIES[host])
 
     def written_by(self, layout: VolumeLayout) -> str:
         """Distinguish Linux and macOS by their traces in the volume's header."""
-        from layoutscope.drivers.hfsplus import written_by
-
-        return written_by(layout)
+        return drivers.written_by(layout)
 
     def driver(self, host: HostProfile) -> Driver:
         """Return the accesses of a host's driver."""
-        from layoutscope.drivers.hfsplus import driver
-        from layoutscope.filesystems.hfsplus.layout import compared_by
-
-        return driver(host, compared_by)
+        return drivers.driver(host, layout.compared_by)
 
 
 HFSPLUS: Final[FileSystem] = Hfsplus()

@@ -124,11 +124,7 @@ def is_head(*keys: NDArray[Any]) -> Mask:
 
 
 def ranks_of(keys: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return the number of each row in its run of equal keys, shape (n,).
-
-    >>> ranks_of(np.array([7, 7, 5, 7])).tolist()
-    [0, 1, 0, 0]
-    """
+    """Return the number of each row in its run of equal keys, shape (n,)."""
     count, starts = len(keys), heads(keys)
     ranks = np.arange(count, dtype=np.uint32)
     ranks -= np.repeat(starts.astype(np.uint32), lengths_of(starts, count))
@@ -136,11 +132,7 @@ def ranks_of(keys: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 def lengths_of(starts: I64, total: int) -> I64:
-    """Return the lengths of runs that begin at ascending `starts` and fill `total` rows, shape (n,).
-
-    >>> lengths_of(np.array([0, 2]), 5).tolist()
-    [2, 3]
-    """
+    """Return the lengths of runs that begin at ascending `starts` and fill `total` rows, shape (n,)."""
     return np.diff(starts, append=total)
 
 
@@ -174,11 +166,7 @@ def copy_pieces(
 
 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
-    """Return ranges of rows, concatenated.
-
-    >>> take_ranges(np.array([7, 8, 9]), np.array([2, 0]), np.array([1, 2])).tolist()
-    [9, 7, 8]
-    """
+    """Return ranges of rows, concatenated."""
     width = values[:1].nbytes
     if not width or not values.flags.c_contiguous:
         return values[ranges(starts, counts)]
@@ -219,10 +207,7 @@ class Index(Struct, frozen=True):
     table: NDArray[np.int32] | None = None
 
     def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
-        """Find many keys.
-
-        Returns the row of the first match (any row if there is none), and whether there is one.
-        """
+        """Return the row of the first match of many keys (any row if there is none), and whether there is one."""
         if not len(self.keys):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
         if self.table is None or wanted.dtype != self.keys.dtype:
@@ -262,20 +247,12 @@ def index_of(keys: NDArray[Any]) -> Index:
 
 
 def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
-    """Find keys: return the row of the first match (any row if there is none), and whether there is one.
-
-    >>> [part.tolist() for part in match(np.array([2, 3, 5]), np.array([5, 2]))]
-    [[2, 0], [True, True]]
-    """
+    """Find keys: return the row of the first match (any row if there is none), and whether there is one."""
     return index_of(keys).find(wanted)
 
 
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
-    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`.
-
-    >>> find(np.array([7, 3, 7, 5]), np.array([5, 7, 4])).tolist()
-    [3, 0, -1]
-    """
+    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`."""
     rows, is_there = match(keys, wanted)
     rows[~is_there] = -1
     return rows
@@ -296,9 +273,6 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
     """Return the position of the last ascending bound that is not greater than each key, -1 if all are greater.
 
     Ascending keys are merged with the bounds.
-
-    >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
-    [-1, 0, 0, 1]
     """
     if len(keys) <= len(bounds) or not is_ascending(keys):
         return np.searchsorted(bounds, keys, side="right") - 1
@@ -309,11 +283,7 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
 
 
 def order_of(values: NDArray[np.integer[Any]]) -> I64:
-    """Return the order that sorts numbers, stable, like ``np.argsort``.
-
-    >>> order_of(np.array([70000, 3, 3, 1])).tolist()
-    [3, 1, 2, 0]
-    """
+    """Return the order that sorts numbers, stable, like ``np.argsort``."""
     if values.dtype != np.int64:
         return np.argsort(values, kind="stable")
     order, scratch = (np.empty(len(values), np.int64) for _ in range(2))
@@ -332,13 +302,8 @@ def is_strictly_ascending(values: NDArray[Any]) -> bool:
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct values, ascending.
-
-    Like ``np.unique``, but without its import of masked arrays, which costs more than the work.
-
-    >>> distinct(np.array([9, 4, 2, 4])).tolist()
-    [2, 4, 9]
-    """
+    """Return the distinct values, ascending."""
+    # ``np.unique`` imports masked arrays, which costs more than the work.
     ordered = np.sort(values)
     return ordered[heads(ordered)]
 
@@ -355,11 +320,7 @@ def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
 
 
 def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
-    """Return, in ascending order, the places of the first occurrence of each number from 0 to below a bound.
-
-    >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
-    [0, 1, 3]
-    """
+    """Return, in ascending order, the places of the first occurrence of each number from 0 to below a bound."""
     places = np.empty(len(codes), np.int64)
     count = FIRST_PLACES(np.ascontiguousarray(codes, np.int64), np.zeros(bound, np.uint8), places)
     return places[:count]
@@ -434,20 +395,12 @@ def total(runs: I64) -> int:
 
 
 def subtract(runs: I64, taken: I64) -> I64:
-    """Return the blocks that are in the first set and not in the second.
-
-    >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
-    [[0, 2], [5, 4]]
-    """
+    """Return the blocks that are in the first set and not in the second."""
     return _combine(runs, taken, 1) if len(taken) else runs
 
 
 def intersect(runs: I64, other: I64) -> I64:
-    """Return the blocks that are in both sets.
-
-    >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
-    [[2, 3], [9, 1]]
-    """
+    """Return the blocks that are in both sets."""
     if len(runs) and len(other) == 1 and other[0, 0] <= runs[0, 0] and runs[-1].sum() <= other[0].sum():
         return runs
     return _combine(runs, other, 3)
@@ -507,14 +460,7 @@ def _put(values: NDArray[Any], room: NDArray[Any]) -> None:
 
 
 class GrowingColumn:
-    """One column that grows; rows of zeros take no memory, because they are not written.
-
-    >>> column = GrowingColumn()
-    >>> column.add(np.array([1, 2]), to_come=1.0)
-    >>> column.add(np.array([3]))
-    >>> column.values.tolist()
-    [1, 2, 3]
-    """
+    """One column that grows; rows of zeros take no memory, because they are not written."""
 
     __slots__ = ("_dtype", "_length", "_room")
 

@@ -21,23 +21,16 @@ FLETCHER64: Final = Kernel("fletcher64", "bnL")
 
 
 def fletcher64(blocks: U8) -> NDArray[np.uint64]:
-    """Return Apple's Fletcher-64 of each object, over all bytes after its first eight.
-
-    [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
-    """
+    """Return Apple's Fletcher-64 of each object, over all bytes after its first eight."""
+    # Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
     whole = np.ascontiguousarray(blocks)
     sums = np.empty(len(whole), np.uint64)
     FLETCHER64(whole, whole.shape[1], sums.view(np.int64))
     return sums
 
 
-def journal_checksums(
-    blocks: U8,  # blocks of one size
-) -> NDArray[np.uint32]:
-    """Return the checksum of each block in a journal.
-
-    [1] TN1150, "Journal", calc_checksum.
-    """
+def journal_checksums(blocks: U8) -> NDArray[np.uint32]:
+    """Return the checksum of each block in a journal (TN1150, "Journal", calc_checksum)."""
     total = np.zeros(len(blocks), np.uint32)
     for column in np.ascontiguousarray(blocks.T):
         total = (total << np.uint32(8)) ^ (total + column)

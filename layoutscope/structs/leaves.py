@@ -1,47 +1,9 @@
-r"""Records of leaves, decoded by a kernel straight into columns that grow.
+"""Records of leaves, decoded by a kernel straight into columns that grow.
 
 A reader writes a :class:`~layoutscope.structs.leaves.LeafPlan` once, and adds batches of records, with the places of
 keys and values. Each record becomes a row of the table of its kind, in the order given. One that does not fit
-(outside the buffer, of unknown kind, too short) has no row, and the reader reports it. Plans
-for records of real formats are in ``tests/unit/native/test_leaves.py``.
-
-Examples
---------
-Files with their names and the extents of their data; other kinds of records are left out:
-
->>> from layoutscope.structs.leaves import Leaf, LeafBatch, LeafPlan, Repeated, Text
->>> from layoutscope.structs.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
->>> extents = CATALOG_FILE.data_fork.extents
->>> plan = LeafPlan(
-...     {
-...         "files": {"node": np.int32, "parent": np.int64, "is_locked": np.bool_, "name": "utf-16"},
-...         "extents": {"owner": np.int64, "before": np.int64, "start": np.uint32, "count": np.uint32},
-...     },
-...     [
-...         Leaf(2, "files", CATALOG_KEY, CATALOG_FILE,
-...              {"is_locked": CATALOG_FILE.is_locked}, {"parent": CATALOG_KEY.parent_id},
-...              texts={"name": Text("key", CATALOG_KEY.num_name_units, unit_bytes=2)},
-...              lists=(Repeated("extents", extents.num_blocks,
-...                              {"start": extents.start_block, "count": extents.num_blocks}),)),
-...     ],
-...     ("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
-... )
->>> key = CATALOG_KEY.blank({"parent_id": 2, "num_name_units": 3}) + "one".encode("utf-16-be")
->>> one = CATALOG_FILE.blank({"record_type": 2, "flags": 1, "data_fork.extents.start_block": [9, 32],
-...                           "data_fork.extents.num_blocks": [4, 1]})
->>> other = CATALOG_FILE.blank({"record_type": 77})
->>> starts, sizes = np.array([0, len(key + one)]), np.array([len(key), len(one)])
->>> batch = LeafBatch(np.frombuffer(key + one + key + other, np.uint8), 4096, np.array([5]), np.array([0, 0]),
-...                   starts, sizes[[0, 0]], starts + len(key), sizes[[1, 1]])
->>> leaves = LeafTables(plan)
->>> leaf, row, is_damaged = leaves.add(batch)
->>> row.tolist()
-[0, -1]
->>> files = leaves.table("files")
->>> files["node"].tolist(), files["parent"].tolist(), files["is_locked"].tolist(), files["name"].data.tobytes()
-([5], [2], [True], b'one')
->>> {name: column.tolist() for name, column in leaves.table("extents").items()}
-{'owner': [0, 0], 'before': [0, 4], 'start': [9, 32], 'count': [4, 1]}
+(outside the buffer, of unknown kind, too short) has no row, and the reader reports it. The plan of HFS+ is
+:data:`layoutscope.filesystems.hfsplus.catalog.PLAN`.
 """
 
 from __future__ import annotations
@@ -456,10 +418,7 @@ class LeafTables:
         return int(self._counts[list(self.plan.tables).index(name)])
 
     def give_up(self, name: str, starts: I64, counts: I64, *, with_texts: bool = False) -> dict[str, Any]:
-        """Return rows of a table's numbers; each column is freed once copied, so two tables never exist at once.
-
-        Texts are not decoded unless they are requested.
-        """
+        """Return rows of a table, without texts unless they are requested; each column is freed once it is copied."""
         found: dict[str, Any] = {}
         for column, coding in self.plan.tables[name].items():
             output = (name, column, False)

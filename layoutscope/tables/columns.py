@@ -528,10 +528,13 @@ class Table:
         return table
 
 
-def stack_tables(tables: Sequence[Table]) -> Table:
-    """Concatenate at least one table."""
+def stack_tables(tables: Sequence[Table], *, is_renumbered: bool = False) -> Table:
+    """Concatenate at least one table; on request, number their rows from 0."""
+    height = sum(map(len, tables))
 
     def column(name: str) -> AnyColumn:
+        if name == "row" and is_renumbered:
+            return Values(np.arange(height, dtype=np.uint32))
         if isinstance(tables[0].column(name), TextColumn):
             return TextColumn.stacked([table.texts(name) for table in tables])
         parts = [table[name] for table in tables]
@@ -544,7 +547,7 @@ def stack_tables(tables: Sequence[Table]) -> Table:
             data = [place[codes] for place, codes in zip(places, data, strict=True)]
         return Values(np.concatenate(data), known, words)
 
-    return Table(tables[0].name, sum(map(len, tables)), column)
+    return Table(tables[0].name, height, column)
 
 
 def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:

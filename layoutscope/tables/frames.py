@@ -196,10 +196,8 @@ class WalkCosts(Displayed, Struct, frozen=True):
 
 
 def parquet(frame: pl.DataFrame) -> memoryview:
-    """Encode a table as Parquet in memory.
-
-    Polars does not write the file itself because its errors name neither a full disk nor a closed pipe.
-    """
+    """Encode a table as Parquet in memory."""
+    # Polars does not write the file itself because its errors name neither a full disk nor a closed pipe.
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", statistics=True)
     return buffer.getbuffer()

@@ -36,13 +36,10 @@ def fork_of_attribute(name: str) -> str:
 
 
 class Column(NamedTuple):
-    """One column: its name, type, unit and meaning.
-
-    The type is the name of a polars type, or ``time``.
-    """
+    """One column: its name, type, unit and meaning."""
 
     name: str
-    kind: str
+    kind: str  # name of a polars type, or `time`
     unit: str
     doc: str
 

@@ -100,7 +100,7 @@ def _group_links_of_kind(catalog: CatalogRecords, noun: str, is_link: Mask, dire
 def find_private_folder(catalog: CatalogRecords, directory: str) -> int:
     """Return the CNID of a private directory, -1 without one."""
     rows = catalog.folders["row"]
-    is_candidate = (catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.stored.count[rows] == len(directory))
+    is_candidate = (catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.keys.count[rows] == len(directory))
     for place in np.flatnonzero(is_candidate):
         if catalog.key_name(rows[place]) == directory:
             return int(catalog.folders["folder_id"][place])
@@ -367,7 +367,7 @@ def check_record_types(subject: Subject) -> None:
         rows, _, _ = catalog.entries()
         # Only the key of a thread has an empty name (TN1150, "Catalog File Key").
         names = subject.table(code, noun, catalog.locate("key", KEY.num_name_units.offset))
-        names.report(rows[catalog.stored.count[rows] == 0], "a file or folder has a name without letters")
+        names.report(rows[catalog.keys.count[rows] == 0], "a file or folder has a name without letters")
     if attributes is not None:
         data = subject.table(code, "attribute records", attributes.locate("data"))
         data.report(attributes["kind"] == 0, unknown)
@@ -455,7 +455,7 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
     compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
     def at_name(case: int, _: str) -> FindingLog:
-        is_longer = threads["num_name_units"][known[case]] != catalog.stored.count[entry[case]]
+        is_longer = threads["num_name_units"][known[case]] != catalog.keys.count[entry[case]]
         plus = THREAD.num_name_units.offset if is_longer else THREAD.width
         return catalog.at(int(catalog.rows["data"][row[case]]) + plus)
 
@@ -469,7 +469,7 @@ NAMES_PER_BATCH: Final = 1 << 16
 def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     """Find the threads whose names differ from those of their entries."""
     all_lengths = catalog.threads["num_name_units"]
-    lengths, entry_lengths = all_lengths[known], catalog.stored.count[entry]
+    lengths, entry_lengths = all_lengths[known], catalog.keys.count[entry]
     thread_names, starts = catalog.leaves["thread-names"]["units"], starts_of(np.maximum(all_lengths, 0))
     differs = lengths != entry_lengths
     # Names are compared exactly, although keys ignore case, because a look-up by CNID returns the name in the thread.
@@ -477,7 +477,7 @@ def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     for start in range(0, len(rows), NAMES_PER_BATCH):
         same = rows[start : start + NAMES_PER_BATCH]
         thread_units = take_ranges(thread_names, starts[known[same]], lengths[same])
-        entry_units = take_ranges(catalog.stored.units, catalog.stored.start[entry[same]], entry_lengths[same])
+        entry_units = take_ranges(catalog.keys.units, catalog.keys.start[entry[same]], entry_lengths[same])
         unlike = np.flatnonzero(thread_units != entry_units)
         differs[same[np.searchsorted(np.cumsum(lengths[same]), unlike, side="right")]] = True
     return np.flatnonzero(differs)

@@ -20,7 +20,7 @@ from layoutscope.filesystems.hfsplus.btree import read_batches
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
 from layoutscope.filesystems.hfsplus.contents import OVERFLOW_FIELDS
 from layoutscope.filesystems.hfsplus.forks import locate_byte
-from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, read_keys
+from layoutscope.filesystems.hfsplus.keys import Keys, read_keys
 from layoutscope.filesystems.hfsplus.nodes import DESCRIPTOR, FORMS, INDEX, LENGTH_BYTES, OFFSET_BYTES, record_bounds
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.structs import grammar, records
@@ -56,8 +56,7 @@ class TreeRecords(Struct, frozen=True):
     tree: Tree
     # `node, level` (0 at the leaf), `key, data` in bytes from the start of the tree's file, `child` (0 in leaves)
     rows: Columns
-    keys: Keys  # their keys, folded if the tree ignores case
-    stored: Keys  # the same keys as stored on the disk
+    keys: Keys  # their keys
     flaws: Columns  # `at, node, kind` of impossible offsets, counts and keys
     # tables decoded from the leaves in key order, by name; "" has a row per record. If all records have one type, this
     # table has none of those that are too short, and a column `row`, the position among all rows of the tree.
@@ -126,15 +125,13 @@ def read_records(volume: Volume, tree: Tree, decode: Decoder) -> TreeRecords:
             for name, table in decode(nodes.buffer, batch, first).items() if level == 0 else ():
                 leaves[name].add(table, nodes.to_come)
     count = keys.values["count"]
-    stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
     # Names of attributes compare exactly on all volumes (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold case.
     is_folded = form.has_name and not form.tail and not is_case_sensitive(volume, tree)
     return TreeRecords(
         volume,
         tree,
         rows.values,
-        fold_case(stored) if is_folded else stored,
-        stored,
+        Keys(keys.values["ident"], units.values, starts_of(count), count, is_folded),
         concatenate(flaws, dict.fromkeys(("at", "node", "kind"), none)),
         {name: table.values or nothing[name] for name, table in leaves.items()},
     )
@@ -374,7 +371,7 @@ class CatalogRecords(TreeRecords, frozen=True):
     @property
     def parent_id(self) -> I64:
         """The parent folder in the key of each record; in threads, the file's own ID."""
-        return self.stored.ident
+        return self.keys.ident
 
     @property
     def files(self) -> Columns:
@@ -411,8 +408,8 @@ class CatalogRecords(TreeRecords, frozen=True):
 
     def key_name(self, row: int) -> str:
         """Return the name in the key of a record, for messages."""
-        start = self.stored.start[row]
-        return names.shown(self.stored.units[start : start + self.stored.count[row]])
+        start = self.keys.start[row]
+        return names.shown(self.keys.units[start : start + self.keys.count[row]])
 
 
 _PARTS: Final = {

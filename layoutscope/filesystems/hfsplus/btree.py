@@ -81,10 +81,7 @@ class TreeFile(Struct, frozen=True):
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
-    """Return the locations of nodes; a node may consist of several pieces.
-
-    `part` is an index into `numbers`; a node that ends after the last extent has no pieces.
-    """
+    """Return the pieces of nodes, none of a node that ends after the last extent; `part` is an index into `numbers`."""
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 

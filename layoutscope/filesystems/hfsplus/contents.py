@@ -155,7 +155,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         _report_losses(volume, tree, catalog)
     if journal is not None:
         _report_unread_journal(volume, journal, catalog)
-    rows = first_rows(list(trees.values()))
+    rows = first_rows(trees)
     free_runs = read_free_runs(volume, special[CNID.allocation_file])
     stale: dict[str, int] | None = None
     if found is not None:
@@ -294,10 +294,7 @@ def _report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -
 
 
 def _read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
-    """Read the hot-file B-tree.
-
-    Return None if it is missing or cannot be opened, or if a file merely has its name.
-    """
+    """Read the hot-file B-tree; None if it is missing or cannot be opened, or if a file merely has its name."""
     # The volume header has no field for this tree, and its CNID is that of an ordinary file.
     row = find_root_file(catalog, HOT_FILES)
     if row < 0:
@@ -336,11 +333,7 @@ def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
 
 
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
-    """Return the minimum number of missing entries according to the volume's own counts.
-
-    Sources are the volume header, which counts files and folders; folders, which count their entries; and threads,
-    which name their file or folder.
-    """
+    """Return the least number of missing entries by the counts of the volume header and the folders, and by threads."""
     entries, header = catalog.entries, volume.header
     num_folders = int(entries["is_folder"].sum())
     num_files = len(entries["is_folder"]) - num_folders

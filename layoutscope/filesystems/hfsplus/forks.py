@@ -104,10 +104,7 @@ def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Col
 
 
 def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
-    """Split parts of a fork at extent boundaries.
-
-    A part has one or more pieces; a part that ends after the last extent has none.
-    """
+    """Split parts of a fork at extent boundaries; a part that ends after the last extent has no pieces."""
     block = volume.block_size_bytes
     ends = np.cumsum(fork.block_counts) * block
     begins = ends - fork.block_counts * block

@@ -1,7 +1,4 @@
-"""A single node or region of an HFS+ volume as parsed by its grammar, for display.
-
-TN1150, "B-Trees". The input is the bytes of a node or region. Names are returned as text; damage is reported in place.
-"""
+"""A single node or region of an HFS+ volume as parsed by its grammar, for display; damage is reported in place."""
 
 from __future__ import annotations
 

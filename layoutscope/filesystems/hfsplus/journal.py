@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 HEADER: Final = records.JOURNAL_HEADER_BE
 INFO: Final = records.JOURNAL_INFO_BLOCK
-INFO_BYTES: Final = INFO.width
 HEADER_BYTES: Final = HEADER.width
 LIST: Final = records.BLOCK_LIST_HEADER_BE
 LIST_BYTES: Final = LIST.width
@@ -81,7 +80,7 @@ def find_journal(volume: Volume) -> Journal | None:
         return None
     at = int(volume.header.journal_info_block) * volume.block_size_bytes
     try:
-        data = read_at(volume.source, at, INFO_BYTES, "journal info block")
+        data = read_at(volume.source, at, INFO.width, "journal info block")
         info = grammar.parse(
             grammar.HfsplusJournal.JournalInfoBlock, data, structure="journal info block", image_offset=at
         )
@@ -213,13 +212,9 @@ def report_pending(volume: Volume, journal: Journal) -> None:
 
 
 def _read_pending_blocks(volume: Volume, journal: Journal, header: JournalHeader) -> tuple[I64, U8, int]:
-    """Collect the blocks of all lists, which are few compared with the metadata.
-
-    The blocks, the ring and the number of lists are returned.
-
-    The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
-    numbers continue.
-    """
+    """Return the blocks of all lists, which are few compared with the metadata, the ring and the number of lists."""
+    # The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
+    # numbers continue.
     data = unroll_ring(volume, journal, header)
     parts = [np.empty((0, 3), np.int64)]
     start, last = 0, 0

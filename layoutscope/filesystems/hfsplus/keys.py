@@ -1,4 +1,4 @@
-"""Keys of B-trees: as they are read, compared with each other, and folded where a volume ignores case.
+"""Keys of B-trees: as they are read, and compared with each other.
 
 TN1150, "Keyed Records" and "Unicode Subtleties". A key has a number that is compared first, then units: those of a
 name, or of the numbers that follow.
@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.names import case_table, fold_names
+from layoutscope.filesystems.hfsplus.names import UNIT_BYTES, case_table
 from layoutscope.structs.arrays import starts_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 _UNIT_BITS: Final = 16
 _UNIT_MASK: Final = (1 << _UNIT_BITS) - 1
-_WORD_UNITS: Final = 4
 _PAIRS_AT_ONCE: Final = 1 << 16
-_MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
-"""Masks that keep the given number of units of a word."""
 
 
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
@@ -47,39 +44,32 @@ class Keys(Struct, frozen=True):
     # start, count: range of each key's units
     start: I64
     count: I64
+    is_folded: bool = False  # whether the units are those of names that are compared without regard to case
 
     def not_after(self, before: I64, after: I64) -> Mask:
         """Return, for each pair of rows, whether the second key fails to follow the first."""
-        padded = np.append(self.units, np.zeros(_WORD_UNITS, np.uint16))
+        stored, none = names.swap_to_disk_order(self.units).view(np.uint8), np.empty(0, np.uint8)
         wrong = np.empty(len(before), np.bool_)
-        for start in range(0, len(before), _PAIRS_AT_ONCE):
-            part = slice(start, start + _PAIRS_AT_ONCE)
-            wrong[part] = self._not_after(padded, before[part], after[part])
-        return wrong
-
-    def _not_after(self, padded: NDArray[np.uint16], before: I64, after: I64) -> Mask:
-        # A name precedes longer names that start with it, so if all words are equal, the lengths decide.
-        wrong: Mask = self.count[before] >= self.count[after]
-
-        def decide(rows: I64, first: NDArray[Any], second: NDArray[Any]) -> I64:
-            """Set the result of the rows that differ; return the others."""
-            wrong[rows[first > second]] = True
-            wrong[rows[first < second]] = False
-            left: I64 = rows[first == second]
-            return left
-
-        rows = decide(np.arange(len(before)), self.ident[before], self.ident[after])
-        for depth in range(0, int(self.count[after].max(initial=0)), _WORD_UNITS):
-            words = (_words(padded, self.start[at], self.count[at], depth) for at in (before[rows], after[rows]))
-            rows = decide(rows, *words)
+        for first in range(0, len(before), _PAIRS_AT_ONCE):
+            part = slice(first, first + _PAIRS_AT_ONCE)
+            # Every row is compared with the previous one, so every second result belongs to a pair.
+            rows = np.column_stack([before[part], after[part]]).ravel()
+            start, length = UNIT_BYTES * self.start[rows], (UNIT_BYTES * self.count[rows]).astype(np.int32)
+            places = (none, np.zeros_like(start), np.zeros_like(length), stored, start, length)
+            wrong[part] = _compare(self.ident[rows], *places, is_folded=self.is_folded)[1::2]
         return wrong
 
 
 def misplaced(ident: I64, display_names: TextColumn, others: Texts, *, is_folded: bool) -> Mask:
     """Mark the keys that do not follow the previous key; names are given as :func:`names.show_names` returns them."""
+    return _compare(ident, *names.place_names(display_names, others), is_folded=is_folded)
+
+
+def _compare(ident: I64, *places: NDArray[Any], is_folded: bool) -> Mask:
+    """Mark the keys that do not follow the previous key; the places are those of :func:`names.place_names`."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
-    MISPLACED_NAMES(ident, *names.place_names(display_names, others), table, wrong.view(np.uint8))
+    MISPLACED_NAMES(ident, *places, table, wrong.view(np.uint8))
     return wrong
 
 
@@ -120,29 +110,3 @@ def _append_tails(
         is_name[at] = False
     joined[is_name] = units
     return joined, longer
-
-
-def join_keys(parts: Sequence[Keys]) -> Keys:
-    """Join keys of several batches."""
-    none = np.empty(0, np.int64)
-    counts = np.concatenate([none, *(part.count for part in parts)])
-    return Keys(
-        np.concatenate([none, *(part.ident for part in parts)]),
-        np.concatenate([np.empty(0, np.uint16), *(part.units for part in parts)]),
-        starts_of(counts),
-        counts,
-    )
-
-
-def fold_case(keys: Keys) -> Keys:
-    """Fold the names of keys, as on volumes that ignore case."""
-    return Keys(keys.ident, *fold_names(keys.units, keys.start, keys.count))
-
-
-def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
-    """Return four units of each name from a depth on, as a number with the same sort order."""
-    at = np.minimum(starts + depth, len(padded) - _WORD_UNITS)
-    words = np.zeros(len(at), np.uint64)
-    for place in range(_WORD_UNITS):
-        words = words << np.uint64(_UNIT_BITS) | padded[at + place]
-    return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

@@ -1,7 +1,4 @@
-"""The tables of an HFS+ or HFSX volume: from a source to a :class:`~layoutscope.tables.layout.VolumeLayout`.
-
-Tables are in disk order.
-"""
+"""The tables of an HFS+ or HFSX volume, in disk order: a :class:`~layoutscope.tables.layout.VolumeLayout`."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ from layoutscope.filesystems.hfsplus.tree import (
 )
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import LARGEST, find, heads, order_of, ranks_of, starts_of
+from layoutscope.structs.arrays import LARGEST, concatenate, find, heads, order_of, ranks_of, starts_of
 from layoutscope.tables import NULL_ROW, LazyColumn, Table, Values, VolumeFacts, VolumeLayout, build_table, stack_tables
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
@@ -135,24 +132,22 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
     if not len(rows):
         return table
     threads = {name: values[rows] for name, values in catalog.threads.items()}
-    unknown = Values(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_))
     row = threads["node"] + np.uint32(catalog_row)
-    columns: dict[str, Any] = {
+    more = {
         "volume": volume_number,
         "parent_id": threads["parent_id"],
         "file_id": threads["file_id"],
         "name": [name.decode(ENCODING, "replace").replace("/", ":") for name in raw],
         "name_raw": raw,
         "kind": (threads["is_folder"].astype(np.uint8), KINDS),
-        **dict.fromkeys(("size_bytes", "create_time", "modify_time"), unknown),
-        "link_count": np.ones(len(rows), np.uint32),
-        "flags": np.full(len(rows), FLAG_INFERRED, np.uint32),
+        **dict.fromkeys(("size_bytes", "create_time", "modify_time")),
+        "link_count": 1,
+        "flags": FLAG_INFERRED,
         # They follow the existing entries: only their names would show their place among these.
         "entry_rank": np.arange(len(table), len(table) + len(rows)),
         **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
     }
-    more = build_table("entries", columns)
-    return stack_tables([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
+    return stack_tables([table, build_table("entries", more)], is_renumbered=True)
 
 
 def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
@@ -173,13 +168,14 @@ def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
 
 
 def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
-    if not any(mask.any() for mask in (links.is_link, is_compressed, links.is_private, links.is_directory_link)):
-        return 0
-    flags = links.is_link * np.uint8(FLAG_HARD_LINK)
-    flags |= is_compressed * np.uint8(FLAG_COMPRESSED)
-    flags |= links.is_private * np.uint8(FLAG_PRIVATE)
-    flags |= links.is_directory_link * np.uint8(FLAG_DIRECTORY_LINK)
-    return flags
+    masks = {
+        FLAG_HARD_LINK: links.is_link,
+        FLAG_COMPRESSED: is_compressed,
+        FLAG_PRIVATE: links.is_private,
+        FLAG_DIRECTORY_LINK: links.is_directory_link,
+    }
+    # If no entry has a flag, the column is one number.
+    return sum(mask * np.uint8(flag) for flag, mask in masks.items() if mask.any())
 
 
 def compared_by(name: str, facts: VolumeFacts) -> str:
@@ -201,7 +197,7 @@ _OF_FILES: Final = FORKS[:2]
 
 def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Build the table of extents, sorted by file, fork and position in the fork."""
-    rows, special = first_rows(list(contents.trees.values())), contents.special
+    rows, special = first_rows(contents.trees), contents.special
     catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
     parts: tuple[Callable[[str], NDArray[Any]], ...] = (
         _special(special, rows.get("extents-overflow", 0)).__getitem__,
@@ -347,15 +343,14 @@ VALIDITY: Final = ("structure", "no")
 SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
 
 
-def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
+def nodes_tables(volume: Volume, number: int | None, contents: Contents) -> tuple[Table, Table]:
     """Build the tables of nodes, and of fragments of nodes with several pieces."""
-    rows = first_rows(trees)
-    parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
-    if not parts:
-        return build_table("nodes", {}), build_table("node_fragments", {})
-    fragments = [part[1] for part in parts]
-    pieces: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
-    return stack_tables([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
+    rows = first_rows(contents.trees)
+    parts = [_nodes_of(volume, number, tree, rows[name]) for name, tree in contents.trees.items()]
+    tables = [*(nodes for nodes, _ in parts), list_lost_headers(volume, number, contents)]
+    none = dict.fromkeys(("node_row", "image_offset", "length_bytes"), np.empty(0, np.int64))
+    fragments = concatenate([pieces for _, pieces in parts], none)
+    return stack_tables(tables, is_renumbered=True), build_table("node_fragments", {"device": 0, **fragments})
 
 
 def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
@@ -375,10 +370,9 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     level, parent = _places_of_lost(tree, is_unreadable)
     reached = (table.key_rank >= 0) | (kind >= 2)
     columns: dict[str, Any] = {
-        "row": (numbers + first_row).astype(np.uint32),
         "device": 0,
         "volume": number,
-        "tree": (np.zeros(file.num_nodes, np.int64), (file.tree,)),
+        "tree": file.tree,
         "node_id": numbers,
         "image_offset": offset,
         "size_bytes": file.node_size_bytes,
@@ -435,10 +429,7 @@ def _node_kinds(tree: Tree, damaged: Mask) -> I64:
 
 
 def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
-    """Return level and parent of every node; for lost nodes, from the pointer to them, or from the header for the root.
-
-    Both are -1 if unknown.
-    """
+    """Return level and parent, -1 if unknown; of lost nodes, from the pointer to them, of the root from the header."""
     file, table, reach = tree.file, tree.nodes, tree.reach
     parent, level = table.parent.copy(), np.full(file.num_nodes, -1, np.int64)
     lost = is_unreadable[reach.lost]
@@ -469,25 +460,22 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
             start = int(fork.start_blocks[0]) * volume.block_size_bytes
             if start + size <= volume.size_bytes:
                 lost.append((name, start))
-    if not lost:
-        return build_table("nodes", {})
-    count, starts = len(lost), np.array([start for _, start in lost])
-    is_readable = volume.is_readable(starts, np.full(count, size))
-    unknown = Values(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+    starts = np.array([start for _, start in lost], np.int64)
+    is_readable = volume.is_readable(starts, np.full(len(lost), size))
     return build_table(
         "nodes",
         {
             "device": 0,
             "volume": number,
-            "tree": (np.arange(count), tuple(name for name, _ in lost)),
-            "node_id": np.zeros(count, np.int64),
+            "tree": (np.arange(len(lost)), tuple(name for name, _ in lost)),
+            "node_id": 0,
             "image_offset": starts + volume.image_offset,
             "size_bytes": size,
-            **dict.fromkeys(UNKNOWN, unknown),
-            "kind": (np.full(count, NODE_KINDS.index("unreadable")), NODE_KINDS),
-            "parent_row": np.full(count, NULL_ROW),
-            "state": (np.zeros(count, np.int64), STATES),
-            "valid": (np.full(count, VALIDITY.index("no")), VALIDITY),
+            **dict.fromkeys(UNKNOWN),
+            "parent_row": None,
+            "kind": "unreadable",
+            "state": "live",
+            "valid": "no",
             "condition": (np.where(is_readable, DAMAGED, UNREAD), CONDITIONS),
         },
     )
@@ -662,13 +650,8 @@ def read_layout(request: VolumeRequest, compare: Callable[[Volume, Contents], No
 
 def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
     """Build the public tables."""
-    trees = list(contents.trees.values())
-    rows = first_rows(trees)
-    nodes, fragments = nodes_tables(volume, number, trees)
-    lost = list_lost_headers(volume, number, contents)
-    if len(lost):
-        row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
-        nodes = stack_tables([nodes, lost.changed("row", Values(row))])
+    rows = first_rows(contents.trees)
+    nodes, fragments = nodes_tables(volume, number, contents)
     catalog, catalog_row = contents.trees.get("catalog"), rows.get("catalog", 0)
     links = resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)
     entries = entries_table(number, contents.catalog, links, contents.attributes, catalog_row)

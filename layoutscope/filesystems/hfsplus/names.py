@@ -66,13 +66,6 @@ def differ(first: TextColumn, second: TextColumn) -> Mask:
     return found
 
 
-def to_shown(texts: Texts) -> U8:
-    """Convert UTF-8 names in place into display form, in which ``/`` becomes ``:``, and return their bytes."""
-    # HFS separates names with colons, so a name may contain a slash. It would split a Unix path: it shows as a colon.
-    texts.data[texts.data == _SLASH] = _COLON
-    return texts.data
-
-
 def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> tuple[TextColumn, Texts]:
     """Convert decoded UTF-8 names into display form; return them, and the stored form of ambiguous ones.
 
@@ -85,7 +78,9 @@ def show_names(text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None
         others = widen_names(text, others)
     if not len(others.data):
         others = Texts(others.data[:0].copy(), others.length[:0].copy())
-    return TextColumn(to_shown(text), text.length, rows), others
+    # HFS separates names with colons, so a name may contain a slash. It would split a Unix path: it shows as a colon.
+    text.data[text.data == _SLASH] = _COLON
+    return TextColumn(text.data, text.length, rows), others
 
 
 def store_names(display_names: TextColumn, others: Texts) -> TextColumn:
@@ -187,7 +182,6 @@ _UNDECOMPOSED: Final = re.compile("([\u2000-\u2fff\uf900-\ufaff\U0002f800-\U0002
 """Characters that are never decomposed, although Unicode decomposes some: marks, symbols and ideographs."""
 
 _LAST_UNIT: Final = 0xFFFF
-_ASCII_LAST: Final = 0x7F
 
 
 @cache
@@ -221,13 +215,7 @@ def to_compared_form(name: str, *, is_folded: bool) -> str:
 
 def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
     """Fold names for case-insensitive comparison."""
-    if (units > _ASCII_LAST).any():
-        lower = case_table()[units]
-    else:
-        # All units are ASCII, as on most volumes, and need no table. Units below A wrap around.
-        is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")
-        lower = units + is_capital * np.uint16(ord("a") - ord("A"))
-        lower[units == 0] = _LAST_UNIT
+    lower = case_table()[units]
     kept = lower != 0
     if kept.all():
         return lower, starts, lengths

@@ -161,13 +161,7 @@ class Bounds(Struct, frozen=True):
 def decode_nodes(buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
     """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
-    names = (
-        DESCRIPTOR.f_link,
-        DESCRIPTOR.b_link,
-        DESCRIPTOR.kind,
-        DESCRIPTOR.height,
-        DESCRIPTOR.num_records,
-    )
+    names = (DESCRIPTOR.f_link, DESCRIPTOR.b_link, DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.num_records)
     found = decode_columns(DESCRIPTOR, buffer, starts, names)
     f_link, b_link, kind, height, num_records = (found[name].astype(np.int64) for name in names)
     return ReadNodes(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)

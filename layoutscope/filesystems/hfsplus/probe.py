@@ -25,6 +25,7 @@ from layoutscope.filesystems.hfsplus.volume import (
     confirming,
     find_alternate,
     header_at,
+    most_confirmed,
     read_header,
     start_by_copy,
 )
@@ -87,10 +88,8 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
     start, has_header = start_by_copy(stretch, place, copy)
     if start is None:
         # The copy's block count may be wrong. Its trees may still be there, or another header's volume may end here.
-        near = range(0, min(_NEAR_BYTES, place), SECTOR_BYTES)
-        votes = confirming(stretch, near, copy)
-        if votes.any():
-            start = near[int(votes.argmax())]
+        start = most_confirmed(stretch, range(0, min(_NEAR_BYTES, place), SECTOR_BYTES), copy)
+        if start is not None:
             has_header = header_at(stretch, start) is not None
         elif (other := _find_by_near_header(stretch)) is not None:
             return other

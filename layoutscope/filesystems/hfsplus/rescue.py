@@ -22,8 +22,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import TreeFile, decode_tree, pieces_of, read_batches
 from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
-from layoutscope.filesystems.hfsplus.keys import Keys, fold_case, join_keys, read_keys
-from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
+from layoutscope.filesystems.hfsplus.keys import Keys, read_keys
+from layoutscope.filesystems.hfsplus.names import UNIT_BYTES, fold_names, swap_to_disk_order
 from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
     INDEX,
@@ -46,13 +46,14 @@ from layoutscope.filesystems.hfsplus.sweep import (
     read_write_ages,
     sweep,
 )
-from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, make_tree
+from layoutscope.filesystems.hfsplus.tree import Tree, find_reach, make_tree
 from layoutscope.filesystems.hfsplus.volume import (
     CONFIRMING,
     HEADER_BYTES,
     HEADER_OFFSET,
     Volume,
     confirming,
+    most_confirmed,
     read_header,
 )
 from layoutscope.findings import FindingLog
@@ -217,9 +218,11 @@ def renumber_links(volume: Volume, file: TreeFile, links: Links, leaves: I64, fi
 def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[Key], list[Key]]:
     """Read the first and last keys of leaves; return the numbers of leaves that have keys, and these."""
     form = FORMS[file.tree]
+    is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
+    is_folded = form.has_name and not form.tail and not is_binary
     owners: list[I64] = [np.empty(0, np.int64)]
-    firsts: list[Keys] = []
-    lasts: list[Keys] = []
+    firsts: list[Key] = []
+    lasts: list[Key] = []
     for nodes in read_batches(volume, file, numbers):
         records = locate_records(nodes, None)
         whole = _has_whole_key(form, records)
@@ -227,12 +230,9 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[K
         head = heads(node)
         ends = head + lengths_of(head, len(node)) - 1
         owners.append(nodes.number[node[head]])
-        firsts.append(read_keys(form, nodes.buffer, key[head]))
-        lasts.append(read_keys(form, nodes.buffer, key[ends]))
-    is_binary = volume.is_hfsx and file.header.key_compare_type == _COMPARE.binary
-    fold = form.has_name and not form.tail and not is_binary
-    first, last = (_comparable(join_keys(keys), fold=fold) for keys in (firsts, lasts))
-    return np.concatenate(owners), first, last
+        firsts += _comparable(read_keys(form, nodes.buffer, key[head]), is_folded=is_folded)
+        lasts += _comparable(read_keys(form, nodes.buffer, key[ends]), is_folded=is_folded)
+    return np.concatenate(owners), firsts, lasts
 
 
 def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
@@ -247,20 +247,15 @@ def _has_whole_key(form: RecordForm, records: RecordBatch) -> Mask:
     return whole
 
 
-def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
+def _comparable(keys: Keys, *, is_folded: bool) -> list[Key]:
     """Convert keys into pairs that Python compares as the tree does."""
-    if fold:
-        keys = fold_case(keys)
+    units, starts, counts = keys.units, keys.start, keys.count
+    if is_folded:
+        units, starts, counts = fold_names(units, starts, counts)
     # Bytes sort like the units only in big-endian order.
-    data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
-    starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
-    return [
-        (ident, data[start:stop])
-        for ident, start, stop in zip(keys.ident.tolist(), starts.tolist(), stops.tolist(), strict=True)
-    ]
-
-
-_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
+    data = swap_to_disk_order(units).tobytes()
+    places = zip(keys.ident.tolist(), (UNIT_BYTES * starts).tolist(), (UNIT_BYTES * counts).tolist(), strict=True)
+    return [(ident, data[start : start + length]) for ident, start, length in places]
 
 
 MAX_ROOTS: Final = 16
@@ -289,11 +284,10 @@ def rebuild(
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
-    elif file.fork is fork:
-        file, reach = _find_root(file, nodes, written)
     else:
-        none = np.empty(0, np.int64)
-        reach = Reach(none, none, none, none, none, np.empty((0, 2), np.int64))
+        # Nodes from a sweep were not looked for a root: the inferred header names none, so nothing is reached.
+        file = _find_root(file, nodes, written) if file.fork is fork else file
+        reach = find_reach(file, nodes)
     reached = np.zeros(file.num_nodes, np.bool_)
     reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
@@ -342,7 +336,7 @@ def _decode_all_nodes(volume: Volume, file: TreeFile, decode: LeafDecoder) -> tu
     return nodes, records
 
 
-def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile, Reach]:
+def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> TreeFile:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to the most leaves.
 
     A root has no neighbours, so its links are 0. The former root of a tree that has shrunk may still exist; of two
@@ -358,8 +352,7 @@ def _find_root(file: TreeFile, nodes: NodeRows, written: Ages) -> tuple[TreeFile
 
     leads_to = np.array([len(find_reach(rooted(number), nodes).leaves) for number in highest.tolist()])
     alike = highest[leads_to == leads_to.max(initial=0)]
-    best = rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
-    return best, find_reach(best, nodes)
+    return rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
 
 
 def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
@@ -484,7 +477,6 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     return counts
 
 
-HEADER: Final = VOLUME_HEADER
 MAX_BLOCKS: Final = 2**32 - 1
 MAX_HEADERS: Final = 10_000
 USUAL_BLOCK_BYTES: Final = 4096
@@ -557,9 +549,7 @@ def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
     if confirming(volume.source, [0], header)[0]:
         return 0
     left = volume.source.size_bytes - int(header.num_blocks) * int(header.len_block)
-    starts = range(0, left + 1, STEP_BYTES)
-    votes = confirming(volume.source, starts, header)
-    return starts[int(votes.argmax())] if votes.any() else None
+    return most_confirmed(volume.source, range(0, left + 1, STEP_BYTES), header)
 
 
 def _stand_in(
@@ -575,7 +565,7 @@ def _stand_in(
         "len_block": block_size,
         "num_blocks": max(1, size_bytes // block_size),
     }
-    data = HEADER.blank(known | values)
+    data = VOLUME_HEADER.blank(known | values)
     return grammar.parse(
         grammar.HfsplusVolume.VolumeHeader, data, structure="volume header", image_offset=HEADER_OFFSET
     )
@@ -587,7 +577,7 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
     size, tried = volume.source.size_bytes, 0
     for at, length, buffer in chunks(volume):
         starts = np.arange(0, min(length, len(buffer) - HEADER_BYTES + 1), STEP_BYTES, dtype=np.int64)
-        signature = decode_column(HEADER, buffer, starts, HEADER.signature)
+        signature = decode_column(VOLUME_HEADER, buffer, starts, VOLUME_HEADER.signature)
         for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
             tried += 1
             if tried > MAX_HEADERS:

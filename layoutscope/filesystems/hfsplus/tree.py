@@ -8,11 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.filesystems.hfsplus.btree import (
-    TreeFile,
-    decode_tree,
-    open_tree,
-)
+from layoutscope.filesystems.hfsplus.btree import TreeFile, decode_tree, open_tree
 from layoutscope.filesystems.hfsplus.forks import locate_byte
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
@@ -26,17 +22,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
 )
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import (
-    I64,
-    Columns,
-    GrowingTable,
-    Mask,
-    distinct,
-    heads,
-    lengths_of,
-    ranges,
-    starts_of,
-)
+from layoutscope.structs.arrays import I64, Columns, GrowingTable, Mask, distinct, heads, lengths_of, ranges, starts_of
 from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
@@ -208,15 +194,13 @@ MAX_REPORTED = 100
 
 
 def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
-    """Add leaves that only the leaf chain still reaches, after the leaf that links to them.
-
-    The loop runs over leaves that the index lost, of which a sound tree has none.
-    """
+    """Add leaves that only the leaf chain still reaches, after the leaf that links to them."""
     links = np.append(int(file.header.first_leaf_node), nodes.f_link[reach.leaves])
     breaks = np.flatnonzero(links != np.append(reach.leaves, 0))
     seen = set(reach.leaves.tolist())
     pieces: list[int] = []
     places: list[int] = []
+    # A sound tree has no breaks: only leaves that the index lost are visited one by one.
     for place in breaks.tolist():
         number = int(links[place])
         while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
@@ -278,13 +262,10 @@ def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
     return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
 
 
-def first_rows(trees: list[Tree]) -> dict[str, int]:
+def first_rows(trees: dict[str, Tree]) -> dict[str, int]:
     """Return the row of node 0 of each tree."""
-    rows, row = {}, 0
-    for tree in trees:
-        rows[tree.file.tree] = row
-        row += tree.file.num_nodes
-    return rows
+    starts = starts_of(np.array([tree.file.num_nodes for tree in trees.values()], np.int64))
+    return dict(zip(trees, starts.tolist(), strict=True))
 
 
 def is_whole(tree: Tree) -> bool:
@@ -330,17 +311,16 @@ def read_tree(volume: Volume, name: str, fork: Fork, decode: LeafDecoder) -> Tre
     if file is None:
         return None
     nodes, records = NodeRows.blank(file.num_nodes), GrowingTable()
-    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), decode, nodes, records)
-    reach = find_reach(file, nodes)
+    numbers = np.flatnonzero(file.used & file.readable)
     while True:
-        # Nodes that the tree points to are read even if the map marks them as free or has no bits for them.
-        late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
-        if not len(late):
-            break
-        _report_map(volume, file, late[late < file.num_mapped], "free", "used", "the tree uses")
-        file.used[late] = True
-        decode_tree(volume, file, late, decode, nodes, records)
+        decode_tree(volume, file, numbers, decode, nodes, records)
         reach = find_reach(file, nodes)
+        # Nodes that the tree points to are read even if the map marks them as free or has no bits for them.
+        numbers = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
+        if not len(numbers):
+            break
+        _report_map(volume, file, numbers[numbers < file.num_mapped], "free", "used", "the tree uses")
+        file.used[numbers] = True
     _report_short_map(volume, file, nodes)
     damaged = unusable_nodes(file, nodes, reach)
     check_reach(volume, file, nodes, reach, damaged)

@@ -117,7 +117,6 @@ def open_volume(source: Source, image_offset: int, space_bytes: int | None = Non
     """Read the volume header, or the alternate one if it is damaged, and compare both."""
     window = Window(source, image_offset, source.size_bytes - image_offset)
     log = FindingLog(base=window.origin)
-    header: HfsplusVolume.VolumeHeader | None = None
     try:
         header = read_header(window, HEADER_OFFSET, "volume header")
     except FormatError as error:
@@ -282,20 +281,13 @@ def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
 
 
 def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
-    """Return the start of the volume whose header copy is at an offset, and whether its header is there.
-
-    The start is None if nothing confirms any of the sectors where the volume may start.
-    """
+    """Return the start of the volume of a header copy (None if nothing confirms one), and whether it has a header."""
     starts = starts_by_copy(place, copy)
     for start in starts:
         header = header_at(source, start)
         if header is not None and (header.len_block, header.num_blocks) == (copy.len_block, copy.num_blocks):
             return start, True
-    votes = confirming(source, starts, copy)
-    best = int(votes.argmax()) if len(votes) else 0
-    if len(votes) and votes[best]:
-        return starts[best], False
-    return None, False
+    return most_confirmed(source, starts, copy), False
 
 
 def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
@@ -306,11 +298,17 @@ def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
         return None
 
 
-def confirming(
+def most_confirmed(
     source: Source,
     starts: Sequence[int],  # assumed starts, a sector apart, in bytes
     header: HfsplusVolume.VolumeHeader,
-) -> I64:
+) -> int | None:
+    """Return the first assumed start with the most structures where a header places them; None without any."""
+    votes = confirming(source, starts, header)
+    return starts[int(votes.argmax())] if votes.any() else None
+
+
+def confirming(source: Source, starts: Sequence[int], header: HfsplusVolume.VolumeHeader) -> I64:
     """Count, for each assumed start, the structures that are where a header places them."""
     votes = np.zeros(len(starts), np.int64)
     for tree, longest_key in _LONGEST_KEYS.items():

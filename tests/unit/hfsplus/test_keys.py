@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.keys import Keys, _append_tails, fold_case, join_keys, misplaced, read_keys
+from layoutscope.filesystems.hfsplus.keys import Keys, _append_tails, misplaced, read_keys
 from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.structs.leaves import Texts
 from tests.unit.hfsplus.written import find_misplaced
@@ -24,13 +25,11 @@ def test_longest_keys_are_read_and_ignored_characters_dropped():
     assert FORMS["attributes"].max_length == FORMS["attributes"].fixed_length + 2 * 127 == 266
     assert FORMS["extents-overflow"].max_length == FORMS["extents-overflow"].fixed_length == 10
     # A joiner, U+200D, is ignored: the names are equal without it, and the next name follows it.
-    keys = fold_case(keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C")))
-    assert (keys.start.tolist(), keys.count.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
-    assert keys.units.tolist() == [ord(letter) for letter in "ababc"]
-    joined = join_keys([keys_of((1, "ab"), (2, "")), keys_of((3, "c"))])
-    assert (joined.ident.tolist(), joined.start.tolist(), joined.count.tolist()) == ([1, 2, 3], [0, 2, 2], [2, 0, 1])
-    assert joined.units.tolist() == [ord(letter) for letter in "abc"]
-    assert len(join_keys([]).ident) == 0
+    keys = keys_of((1, "A\u200db"), (1, "aB"), (1, "\u200d"), (1, "C"))
+    units, starts, counts = names.fold_names(keys.units, keys.start, keys.count)
+    assert (starts.tolist(), counts.tolist()) == ([0, 2, 4, 4], [2, 2, 0, 1])
+    assert units.tolist() == [ord(letter) for letter in "ababc"]
+    assert find_misplaced(replace(keys, is_folded=True)) == [False, True, True, False]
 
 
 WORDS = [
@@ -105,7 +104,7 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
     kept = names.show_names(text, others, None)
     assert misplaced(numbers(1, 1, 1), *kept, is_folded=is_folded).tolist() == expected
     keys = keys_of((1, "B"), (1, "a"), (1, "c"))
-    assert find_misplaced(fold_case(keys) if is_folded else keys) == expected
+    assert find_misplaced(replace(keys, is_folded=is_folded)) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.structs.arrays import heads, is_head, lengths_of, ordinals, owners, ranges, starts_of
+from layoutscope.structs.arrays import heads, is_head, lengths_of, ordinals, owners, ranges, ranks_of, starts_of
 
 COUNTS = np.array([2, 0, 3, 1])
 """Four owners; the second has no items."""
@@ -28,6 +28,8 @@ def test_items_know_their_owner_and_their_number():
     assert is_head(*keys).tolist() == [True, False, True, True]
     assert heads(*keys).tolist() == [0, 2, 3]
     assert lengths_of(heads(*keys), 4).tolist() == [2, 1, 1]
+    # A run of the same number that begins again counts from 0.
+    assert ranks_of(np.array([7, 7, 5, 7])).tolist() == [0, 1, 0, 0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=20))

@@ -17,6 +17,7 @@ from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import open_images
 from layoutscope.image.source import RecordingSource
+from layoutscope.metrics.scatter import split_nodes
 from layoutscope.options import ExtractOptions, fill
 from layoutscope.progress import phase
 from layoutscope.results.inspect import Extract
@@ -257,10 +258,8 @@ def metadata_ranges(
 
 def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
     """Start and stop of every node, in one piece or several, and of every region."""
-    nodes, parts, regions = map(layout.columns, ("nodes", "node_fragments", "regions"))
-    used = nodes.take(~nodes["kind"].equals("free"))
-    whole = used.take(~np.isin(used["row"].data, parts["node_row"].data)) if len(parts) else used
-    split = parts.take(np.isin(parts["node_row"].data, used["row"].data)) if len(parts) else parts
+    nodes, regions = layout.columns("nodes"), layout.columns("regions")
+    whole, split = split_nodes(layout, nodes.take(~nodes["kind"].equals("free")))
     regions = regions.take(~regions["type"].is_in(NO_METADATA))
     tables = [(whole, "size_bytes"), (split, "length_bytes"), (regions, "length_bytes")]
     return np.concatenate([edges(table.take(table["device"].data == device), length) for table, length in tables])

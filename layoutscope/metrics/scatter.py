@@ -102,12 +102,19 @@ def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
 
 def locate_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
     """List the pieces of some nodes, in address order."""
+    whole, fragments = split_nodes(layout, nodes)
+    if not len(fragments):
+        return _read_pieces(whole, "size_bytes")
+    return sort_pieces(_read_pieces(whole, "size_bytes"), _read_pieces(fragments, "length_bytes"))
+
+
+def split_nodes(layout: VolumeLayout, nodes: Table) -> tuple[Table, Table]:
+    """Separate nodes in one piece from others, of which the rows of `node_fragments` are returned."""
     fragments = layout.columns("node_fragments")
     if not len(fragments):
-        return _read_pieces(nodes, "size_bytes")
+        return nodes, fragments
     row, owner = nodes["row"].data, fragments["node_row"].data
-    whole = _read_pieces(nodes.take(~np.isin(row, owner)), "size_bytes")
-    return sort_pieces(whole, _read_pieces(fragments.take(np.isin(owner, row)), "length_bytes"))
+    return nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
 
 
 def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:

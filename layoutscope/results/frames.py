@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import Paths
+from layoutscope.access.trace import place_of
 from layoutscope.filesystems.contract import NO_TIME
 from layoutscope.frames import pl
-from layoutscope.metrics.scatter import live_nodes
+from layoutscope.metrics.scatter import live_nodes, split_nodes
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.results.scan import volume_names
 from layoutscope.structs.arrays import owners, ranges
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-DEVICE_BIT: Final = 56
-"""This bit, which no address uses, marks addresses on the second device of a set."""
-
 RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
 """Columns of entries that refer to nodes with records of the entry."""
 
@@ -63,9 +61,7 @@ def _list_pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
 
     An owner is a row of the table of nodes or, for data, a position in the table of extents.
     """
-    nodes, fragments, extents = live_nodes(layout), layout.columns("node_fragments"), layout.columns("extents")
-    row, owner = nodes["row"].data, fragments["node_row"].data
-    whole, split = nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
+    (whole, split), extents = split_nodes(layout, live_nodes(layout)), layout.columns("extents")
     # Files that hold trees have extents but no entries; their nodes count as nodes.
     is_file = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
     places = np.flatnonzero(extents["image_offset"].is_known & is_file)
@@ -81,19 +77,14 @@ def _list_pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
 
 
 def _get_edges(table: Table, length: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    start = _combine_address(table["image_offset"].signed(), table["device"].filled(0))
+    start = place_of(table["device"].filled(0), table["image_offset"].signed())
     return start, start + table[length].signed()
-
-
-def _combine_address(offset: NDArray[np.int64], device: NDArray[Any]) -> NDArray[np.int64]:
-    address: NDArray[np.int64] = offset + (device.astype(np.int64) << DEVICE_BIT)
-    return address
 
 
 def _share_reads(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tuple[I64, Mask, F64]:
     """Divide each read among its pieces by bytes; return owners, whether they are data, and seconds."""
     begin, end, owner, is_data = _list_pieces(layout)
-    start = _combine_address(reads.image_offset, reads.device)
+    start = place_of(reads.device, reads.image_offset)
     stop = start + reads.length_bytes
     # On a damaged volume, a long piece may overlap later ones, so the search uses the running maximum of the ends.
     first = np.searchsorted(np.maximum.accumulate(end), start, "right")

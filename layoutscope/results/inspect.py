@@ -10,6 +10,7 @@ import numpy as np
 from layoutscope.access.entries import ROOT_ID, Paths, path_component
 from layoutscope.display import Displayed, Struct
 from layoutscope.errors import UsageError
+from layoutscope.metrics.scatter import split_nodes
 from layoutscope.results import Shown
 from layoutscope.results.scan import volume_name
 from layoutscope.walk.directories import components_of
@@ -152,8 +153,7 @@ def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
     nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
     pieces = _select_covering(fragments, "length_bytes", at)
     split = nodes.take(np.isin(nodes["row"].data, pieces["node_row"].data))
-    whole = _select_covering(nodes, "size_bytes", at)
-    whole = whole.take(~np.isin(whole["row"].data, fragments["node_row"].data))
+    whole, _ = split_nodes(layout, _select_covering(nodes, "size_bytes", at))
     owners = [("nodes", row) for table in (whole, split) for row in table.rows()]
     for name in ("regions", "extents", "free"):
         owners += [(name, row) for row in _select_covering(layout.columns(name), _SIZES[name], at).rows()]

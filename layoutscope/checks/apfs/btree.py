@@ -26,7 +26,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
     report_found_losses,
     report_losses,
 )
-from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
+from layoutscope.filesystems.apfs.omap import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import fs_source, list_volumes
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.mapped import Mapped
-    from layoutscope.filesystems.apfs.omap import ObjectMap
+    from layoutscope.filesystems.apfs.omap import Mapped, ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
@@ -336,7 +335,7 @@ def check_container_trees(subject: Subject) -> None:
         report_losses(source, None, subject.log)
     for source in sources:
         if source.tree == "container-omap":
-            _check_map(subject, source, container.omap, read_mapped(container.omap, container.store))
+            _check_map(subject, source, container.omap, read_mapped(container.omap, container.blocks))
     for source in sources:
         check_tree(subject, source)
 
@@ -426,7 +425,7 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
     known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
-    mapped = read_mapped(state.omap, state.store, known, parts.key)
+    mapped = read_mapped(state.omap, state.store.blocks, known, parts.key)
     source = TreeSource(subject.silent_store, "omap", state.omap_header.tree_oid, subject.container.xid)
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 

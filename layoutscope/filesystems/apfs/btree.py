@@ -10,7 +10,7 @@ the trees that lead to them.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
-from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNREAD, NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.nodes import DAMAGED, NO_SLOTS, SOUND, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
 from layoutscope.filesystems.apfs.source import (
     NO_PLACES,
@@ -27,17 +27,15 @@ from layoutscope.filesystems.apfs.source import (
     drop_repeated_names,
     locate_nodes,
     low_keys,
-    object_of,
     places_of,
     unknown_nodes,
 )
-from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
+from layoutscope.filesystems.apfs.sweep import LARGEST_NODE, MAX_LEVELS
 from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_object
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     GrowingTable,
-    Rows,
     concatenate,
     distinct,
     heads,
@@ -47,7 +45,7 @@ from layoutscope.structs.arrays import (
     ranges,
 )
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, CHILD_VAL, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +62,6 @@ if TYPE_CHECKING:
 
 
 BATCH_NODES: Final = 1024
-MAX_LEVELS: Final = 16
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 STRAY: Final = "the record's key or value leaves the node; it was left out"
 INFO_FIELDS: Final = (
@@ -79,17 +76,6 @@ INFO_FIELDS: Final = (
 )
 
 
-class Ends(Rows, frozen=True):
-    """Per-node data for checking the key order of a tree; arrays of one length, one row per node."""
-
-    num_records: NDArray[np.int64]
-    # low, high: sort numbers of the first and the last key, see `low_keys`; 0 in empty nodes
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    longest_key: NDArray[np.int32]  # in bytes
-    is_disordered: NDArray[np.bool_]  # whether a key is lower than the one before it in its node
-
-
 class ReadNodes(Struct, frozen=True):
     """Nodes that were read together, with their contents."""
 
@@ -97,15 +83,16 @@ class ReadNodes(Struct, frozen=True):
     level: int  # 0 for leaves
     numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which are ordered by level, then by key
     places: Places  # their addresses
+    rows: NodeRows  # their rows; ``key_rank`` is set when the batches of a tree are joined
     head: dict[str, NDArray[Any]]  # fields of their headers
-    valid: NDArray[np.uint8]  # how each node was verified, as a position in `VALID_NAMES`
     is_sound: Mask  # whether the records of a node can be used
-    is_damaged: Mask  # whether anything is wrong with a node; its sound records are used nevertheless
     buffer: NDArray[np.uint8]  # their bytes, contiguous
     slots: nodes.Slots  # records of the sound nodes; `node` counts within this batch
     keys: NDArray[np.uint64]  # sort number of each record's key, see `low_keys`
-    ends: Ends  # key range of each node's records
     num_after: int = 0  # number of nodes of the same level after this batch
+    # of leaves that were decoded before their tree led to them: position of each among the nodes that were read ahead;
+    # such a batch has neither bytes nor records
+    ahead: I64 | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -121,6 +108,12 @@ class ReadNodes(Struct, frozen=True):
     def node(self) -> NDArray[np.int64]:
         """Position of each record's node among all nodes of the tree."""
         return self.numbers[self.slots.node]
+
+    def find_disorder(self) -> I64:
+        """Return the nodes in which a key is lower than the one before it."""
+        # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
+        descends, node = np.flatnonzero(self.keys[1:] < self.keys[:-1]), self.slots.node
+        return distinct(node[descends[node[descends] == node[descends + 1]]])
 
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
@@ -271,20 +264,43 @@ def take_apart(
     torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
-    bounds = np.searchsorted(slots.node, np.arange(len(places) + 1))
+    condition = np.where(places.is_unread, UNREAD, np.where(is_damaged, DAMAGED, SOUND))
+    # Nodes of sealed volumes have no header; only the object map records their transaction.
+    has_header = (head["hdr.xid"] != 0) & is_sound
+    known: dict[str, Any] = {
+        "node_id": places.node_id,
+        "xid": np.where(has_header, head["hdr.xid"], places.xid),
+        "paddr": places.paddr,
+        "size_bytes": np.full(len(places), size, np.int64),
+        "level": np.full(len(places), level, np.uint8),
+        "num_records": np.where(is_sound, head["num_keys"], 0),
+        "free_bytes": sum(head[name].astype(np.int64) for name in _FREE_FIELDS),
+        "parent": places.parent,
+        "omap_leaf": places.omap_leaf,
+        "low_key": places.low_key,
+        "valid": valid,
+        "condition": condition,
+    }
+    rows = rows_of(source.tree, known | _measure_records(len(places), slots, keys))
+    return ReadNodes(tree, level, numbers, places, rows, head, is_sound, buffer, slots, keys)
+
+
+_FREE_FIELDS: Final = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
+
+
+def _measure_records(num_nodes: int, slots: nodes.Slots, keys: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
+    """Return columns of nodes that follow from their records; 0 in empty nodes."""
+    bounds = np.searchsorted(slots.node, np.arange(num_nodes + 1))
+    lengths = np.append(0, np.cumsum(slots.key_len + slots.val_len, dtype=np.int64))
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)
-    low, high = np.zeros((2, len(places)), np.uint64)
-    low[filled], high[filled] = keys[first[filled]], keys[stop[filled] - 1]
-    longest_key = np.zeros(len(places), np.int32)
+    first_key, last_key = np.zeros((2, num_nodes), np.uint64)
+    longest_key = np.zeros(num_nodes, np.int32)
     if len(filled):
+        first_key[filled], last_key[filled] = keys[first[filled]], keys[stop[filled] - 1]
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
-    # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
-    descends = np.flatnonzero(keys[1:] < keys[:-1])
-    is_disordered = np.zeros(len(places), np.bool_)
-    is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
-    ends = Ends(stop - first, low, high, longest_key, is_disordered)
-    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
+    used = np.diff(lengths[bounds])
+    return {"used_bytes": used, "first_key": first_key, "last_key": last_key, "longest_key": longest_key}
 
 
 def decode_children(
@@ -301,41 +317,6 @@ def decode_children(
         # In sealed volumes, child identifiers are relative to the root's.
         oids = oids + np.uint64(tree.source.root_oid)
     return slots.node, oids, low, hashes
-
-
-def to_node_rows(batch: Batch) -> NodeRows:
-    """Turn a batch of nodes into rows; ``key_rank`` is set when the batches of a tree are joined."""
-    if isinstance(batch, AheadLeaves):
-        return batch.rows
-    places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
-    first_key, last_key = ends.low, ends.high
-    if batch.tree.source.key_type is J_KEY:
-        first_key, last_key = object_of(first_key), object_of(last_key)
-    bounds = np.append(0, np.cumsum(ends.num_records))
-    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
-    # Nodes of sealed volumes have no header; only the object map records their transaction.
-    has_header = (head["hdr.xid"] != 0) & batch.is_sound
-    known = {
-        "node_id": places.node_id,
-        "xid": np.where(has_header, head["hdr.xid"], places.xid),
-        "paddr": places.paddr,
-        "size_bytes": np.full(count, batch.size_bytes, np.int64),
-        "level": np.full(count, batch.level, np.uint8),
-        "num_records": np.where(batch.is_sound, head["num_keys"], 0),
-        "used_bytes": np.diff(lengths[bounds]),
-        "free_bytes": sum(head[name].astype(np.int64) for name in _FREE_FIELDS),
-        "parent": places.parent,
-        "omap_leaf": places.omap_leaf,
-        "low_key": places.low_key,
-        "first_key_id": first_key,
-        "last_key_id": last_key,
-        "valid": batch.valid,
-        "condition": np.where(places.is_unread, UNREAD, np.where(batch.is_damaged, DAMAGED, SOUND)),
-    }
-    return rows_of(batch.tree.source.tree, known)
-
-
-_FREE_FIELDS: Final = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
 
 
 class Pool:
@@ -356,11 +337,11 @@ class Pool:
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Add nodes, and the children of index nodes."""
         base = len(self)
-        self.parts.append(to_node_rows(batch))
-        if isinstance(batch, ReadNodes) and batch.level:
+        self.parts.append(batch.rows)
+        if batch.level:
             owner, oid, low_key, child_hash = decode_children(batch)
             self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
 
@@ -432,23 +413,20 @@ class Descent:
             self.tree, self.places = opened
             self.level = self.tree.level
         self.first = 0  # position of the level's first node among all nodes of the tree
-        self._num_keys = self._longest_key = 0
         # for the current level: nodes whose own keys do not ascend; nodes with records, and their first and last keys
         self._disordered: list[I64] = []
         self._ends: list[tuple[I64, NDArray[np.uint64], NDArray[np.uint64]]] = []
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Take nodes of the level, and compare the order of their keys."""
         self.pool.add(batch)
-        number, ends = batch.numbers, batch.ends
-        filled = np.flatnonzero(ends.num_records)
+        number, rows = batch.numbers, batch.rows
+        filled = np.flatnonzero(rows.num_records)
         if len(filled):
-            # The tree information gives the longest key of all levels, but counts only the keys of leaves.
-            self._longest_key = max(self._longest_key, int(ends.longest_key.max()))
             # Records may precede the key in their parent's entry.
-            early = filled[ends.low[filled] < batch.places.low_key[filled]]
-            self._disordered += [number[ends.is_disordered], number[early]]
-            self._ends.append((number[filled], ends.low[filled], ends.high[filled]))
+            early = filled[rows.first_key[filled] < rows.low_key[filled]]
+            self._disordered += [number[batch.find_disorder()], number[early]]
+            self._ends.append((number[filled], rows.first_key[filled], rows.last_key[filled]))
 
     def go_down(self) -> NodeRows:
         """Move to the level below, if it has nodes; return the nodes of the level above it, all of which were read."""
@@ -488,9 +466,11 @@ class Descent:
             elif found > declared:
                 message = f"the tree information counts fewer {what} than the tree holds"
                 log.add("count-differs", "warning", message, expected=found, found=declared)
-        if self._longest_key > tree.longest_key:
+        # The tree information gives the longest key of all levels, but counts only the keys of leaves.
+        longest_key = int(rows.longest_key.max(initial=0))
+        if longest_key > tree.longest_key:
             message = "a key is longer than the tree information says"
-            log.add("count-differs", "warning", message, expected=self._longest_key, found=tree.longest_key)
+            log.add("count-differs", "warning", message, expected=longest_key, found=tree.longest_key)
 
 
 def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) -> Iterator[ReadNodes]:
@@ -519,7 +499,7 @@ def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) 
 
 def walk_tree(
     source: TreeSource,
-    take: Callable[[Batch], None] | None = None,
+    take: Callable[[ReadNodes], None] | None = None,
     *,
     pool: Pool | None = None,
     ahead: Ahead | None = None,
@@ -534,7 +514,7 @@ def walk_tree(
     apart, levels = source.apart(), list[NodeRows]()
     at = Descent(apart, pool if take is None else None)
 
-    def add(batch: Batch) -> None:
+    def add(batch: ReadNodes) -> None:
         at.add(batch)
         if take is not None:
             take(batch)
@@ -554,7 +534,7 @@ def walk_tree(
     return join(source.tree, levels)
 
 
-def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahead | None = None) -> list[Want]:
+def list_wants(at: Descent, rows: I64, take: Callable[[ReadNodes], None], ahead: Ahead | None = None) -> list[Want]:
     """List the reads needed for nodes of a level; pass nodes to `take` as they arrive, available ones immediately."""
     tree, places, level, left = at.tree, at.places, at.level, len(rows)
     first, size = at.first, tree.node_bytes
@@ -571,7 +551,7 @@ def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahe
             found, numbers = ahead.find_leaves(places, rows)
             if len(found):
                 left -= len(found)
-                take(ahead.leaves(first + found, places.take(found), numbers))
+                take(ahead.leaves(tree, first + found, places.take(found), numbers))
                 rows = np.setdiff1d(rows, found, assume_unique=True)
         found, data = ahead.find_others(places, rows)
         if len(found):
@@ -587,19 +567,6 @@ def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
         return data
     return source.blocks.decrypt(source.key, data, places.paddr, places.is_encrypted)
 
-
-class AheadLeaves(Struct, frozen=True):
-    """Leaves that were decoded before their tree led to them."""
-
-    level: ClassVar[int] = 0
-    numbers: I64  # position of each among all nodes of the tree
-    places: Places
-    rows: NodeRows
-    ends: Ends
-    ahead: I64  # position of each among the nodes that were read ahead
-
-
-Batch: TypeAlias = ReadNodes | AheadLeaves
 
 MAX_KEPT_BYTES: Final = 1 << 27
 """Limit for nodes that were read ahead and are not sound leaves: enough for the index nodes of 30 million files."""
@@ -633,7 +600,7 @@ class Ahead:
         order = order[blocks.readable(omap.paddr[rows[order]], size)]
         places, is_own = places_of(omap, rows[order]), order < len(source.view.row)
         own, rest = np.flatnonzero(is_own), np.flatnonzero(~is_own)
-        leaves: list[tuple[I64, NodeRows, Ends]] = []
+        leaves: list[tuple[I64, NodeRows]] = []
         others: list[tuple[I64, U8]] = []
         room = MAX_KEPT_BYTES // size
 
@@ -645,10 +612,11 @@ class Ahead:
             level = decode_column(BTREE_NODE, plain, np.arange(len(rows), dtype=np.int64) * size, BTREE_NODE.level)
             # Nodes that are marked as unread are not verified.
             batch = take_apart(tree, replace(some, is_unread=level > 0), 0, chosen, plain)
-            is_sound = batch.is_sound & ~batch.is_damaged & ~batch.ends.is_disordered
+            is_sound = batch.rows.condition == SOUND
+            is_sound[batch.find_disorder()] = False
             if numbers is own:
                 is_sound[self._decode(replace(batch, num_after=to_come), len(places))] = False
-            leaves.append((chosen[is_sound], to_node_rows(batch).take(is_sound), batch.ends.take(is_sound)))
+            leaves.append((chosen[is_sound], batch.rows.take(is_sound)))
             kept = np.flatnonzero(~is_sound)[:room]
             others.append((chosen[kept], data[kept]))
             room -= len(kept)
@@ -657,9 +625,8 @@ class Ahead:
         if not leaves:
             return
         self._tree, self._places = tree, places
-        numbers, rows_of_leaves, ends = zip(*leaves, strict=True)
+        numbers, rows_of_leaves = zip(*leaves, strict=True)
         self._leaf, self._rows = _positions(len(places), numbers), join(source.tree, rows_of_leaves)
-        self._ends = Ends.join(ends)
         numbers, data = zip(*others, strict=True)
         self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
 
@@ -674,16 +641,22 @@ class Ahead:
         """Return which of some leaves were read ahead and are sound, and their numbers."""
         number, is_known = self._find(places.take(rows))
         found = np.flatnonzero(is_known & (self._leaf[number] >= 0))
-        ends = self._ends.take(self._leaf[number[found]])
+        leaf = self._leaf[number[found]]
         # Records may precede the key in their parent's entry: the tree reports it.
-        found = found[(ends.low >= places.low_key[rows[found]]) | (ends.num_records == 0)]
+        is_late = self._rows.first_key[leaf] >= places.low_key[rows[found]]
+        found = found[is_late | (self._rows.num_records[leaf] == 0)]
         return rows[found], number[found]
 
-    def leaves(self, numbers: I64, places: Places, ahead: I64) -> AheadLeaves:
+    def leaves(self, tree: OpenTree, numbers: I64, places: Places, ahead: I64) -> ReadNodes:
         """Return leaves that were read ahead, with the parents and low keys that their tree gives."""
-        leaf = self._leaf[ahead]
-        origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
-        return AheadLeaves(numbers, places, replace(self._rows.take(leaf), **origin), self._ends.take(leaf), ahead)
+        rows = replace(
+            self._rows.take(self._leaf[ahead]),
+            parent=places.parent,
+            omap_leaf=places.omap_leaf,
+            low_key=places.low_key,
+        )
+        is_sound, no_bytes, no_keys = np.ones(len(numbers), np.bool_), np.empty(0, np.uint8), np.empty(0, np.uint64)
+        return ReadNodes(tree, 0, numbers, places, rows, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
 
     def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
         """Return which of some nodes were kept, and their bytes, in the address order of a pass."""
@@ -709,7 +682,7 @@ def _positions(count: int, parts: Sequence[I64]) -> I64:
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
     """Read a whole small tree; return its nodes and the batches of its leaves."""
     batches = list(read_levels(source))
-    nodes = join(source.tree, [to_node_rows(batch) for batch in batches])
+    nodes = join(source.tree, [batch.rows for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
@@ -741,8 +714,8 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
     """Read an object map's tree."""
     columns = GrowingTable(_DTYPES)
 
-    def take(batch: Batch) -> None:
-        if isinstance(batch, ReadNodes) and not batch.level:
+    def take(batch: ReadNodes) -> None:
+        if not batch.level:
             keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
             values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
             found = {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Rows, match, ranks_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
@@ -23,6 +24,42 @@ SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
 
 UNKNOWN_LEVEL: Final = 255
 """Level of nodes with unknown contents; null in the tables."""
+
+_TYPES = grammar.ApfsObject.ObjectType
+KINDS: Final = {
+    "container-omap": (records.OMAP_KEY, _TYPES.omap),
+    "omap": (records.OMAP_KEY, _TYPES.omap),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, _TYPES.omap_snapshot),
+    "fs": (records.J_KEY, _TYPES.fstree),
+    "extentref": (records.J_KEY, _TYPES.blockreftree),
+    "snapmeta": (records.J_KEY, _TYPES.snapmetatree),
+    "fext": (records.FEXT_KEY, _TYPES.fext_tree),
+    "spaceman": (records.FREE_QUEUE_KEY, _TYPES.spaceman_free_queue),
+    "fusion-middle": (records.FUSION_MT_KEY, _TYPES.fusion_middle_tree),
+    # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, _TYPES.invalid),
+    "gbitmap": (records.GBITMAP_KEY, _TYPES.gbitmap_tree),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, _TYPES.invalid),
+}
+"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
+
+TYPE_BITS: Final = 4
+"""Number of bits for the record type in the sort number of a key."""
+
+
+def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
+    """Combine object and record type into one number that sorts like the tree."""
+    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
+
+
+def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the object in keys of :func:`order_key`."""
+    return order_keys >> np.uint64(TYPE_BITS)
+
+
+def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the record type in keys of :func:`order_key`."""
+    return (order_keys & np.uint64(15)).astype(np.uint8)
 
 
 class NodeRows(Rows, frozen=True):
@@ -44,9 +81,10 @@ class NodeRows(Rows, frozen=True):
     omap_leaf: NDArray[np.int64]
     key_rank: NDArray[np.uint32]  # position in key order within the level
     low_key: NDArray[np.uint64]  # lower bound of its keys, from the parent (see `order_key`)
-    # first_key_id, last_key_id: leading number of the first and last key
-    first_key_id: NDArray[np.uint64]
-    last_key_id: NDArray[np.uint64]
+    # first_key, last_key: sort numbers of the first and the last key, see `low_keys`; 0 in empty nodes
+    first_key: NDArray[np.uint64]
+    last_key: NDArray[np.uint64]
+    longest_key: NDArray[np.int32]  # in bytes
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
     condition: NDArray[np.uint8]  # position in `CONDITIONS`
 
@@ -54,6 +92,20 @@ class NodeRows(Rows, frozen=True):
     def leaves(self) -> NDArray[np.int64]:
         """Positions of the leaves, in key order."""
         return np.flatnonzero(self.level == 0)
+
+    @property
+    def first_key_id(self) -> NDArray[np.uint64]:
+        """Leading number of the first key of each node: an object in trees of file-system records."""
+        return self._leading(self.first_key)
+
+    @property
+    def last_key_id(self) -> NDArray[np.uint64]:
+        """Leading number of the last key of each node."""
+        return self._leading(self.last_key)
+
+    def _leading(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        key_type, _ = KINDS.get(self.tree, (None, None))
+        return object_of(keys) if key_type is records.J_KEY else keys
 
 
 _COLUMNS = NodeRows.__struct_fields__[1:]
@@ -66,6 +118,7 @@ _DTYPES = {
     "parent": np.int64,
     "omap_leaf": np.int64,
     "key_rank": np.uint32,
+    "longest_key": np.int32,
     "valid": np.uint8,
     "condition": np.uint8,
 }
@@ -143,6 +196,10 @@ class Slots(Rows, frozen=True):
     key_len: NDArray[np.int32]
     val_start: NDArray[np.int64]
     val_len: NDArray[np.int32]
+
+
+_NOWHERE, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.int32)
+NO_SLOTS: Final = Slots(_NOWHERE, _NOWHERE, _NO_LENGTHS, _NOWHERE, _NO_LENGTHS)
 
 
 def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -23,12 +23,12 @@ from layoutscope.filesystems.apfs.layout import (
     build_volume_layout,
     lone_half_layout,
 )
-from layoutscope.filesystems.apfs.mapped import report_unreached
 from layoutscope.filesystems.apfs.rescue import (
     Evidence,
     rebuild_volume,
     reopen_container,
     reopen_volume,
+    report_unreached,
     salvage_container,
 )
 from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes

@@ -27,7 +27,6 @@ from layoutscope.filesystems.apfs.btree import (
     read_batch,
     read_levels,
     read_omap,
-    to_node_rows,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
 from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock
@@ -39,10 +38,10 @@ from layoutscope.filesystems.apfs.fsrecords import (
     find_losses,
     records_plan,
 )
-from layoutscope.filesystems.apfs.nodes import find_unusable, join
+from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of
+from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of, unknown_nodes
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -232,6 +231,21 @@ def add_rebuilt_map(volume: Volume, swept: Swept) -> Volume:
     order = np.lexsort((joint["xid"], joint["oid"]))
     omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
     return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
+
+
+def report_unreached(parts: VolumeParts) -> None:
+    """Check the objects in the object map of a damaged volume that no tree leads to any more."""
+    state = parts.state
+    mapped = omaps.read_mapped(state.omap, state.store.blocks, list(parts.views.values()), parts.key)
+    misled = omaps.are_misled(state.omap, mapped)
+    entries = omaps.report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
+    # A sealed volume's integrity metadata is a virtual object too, but not a node.
+    entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
+    is_live = np.isin(entries, omaps.view_at(state.omap, omaps.NEWEST).row)
+    for lost, rows in ((parts.lost, entries[is_live]), (parts.lost_of_snapshots, entries[~is_live])):
+        if len(rows):
+            # The trees that would give their levels are lost.
+            lost.append(unknown_nodes("fs", places_of(state.omap, rows), np.full(len(rows), DAMAGED)))
 
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
@@ -514,7 +528,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     _report_rebuilt(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
-    rows = join(source.tree, [to_node_rows(batch) for batch in batches if not batch.level])
+    rows = join(source.tree, [batch.rows for batch in batches if not batch.level])
     # The trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
@@ -560,9 +574,9 @@ def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leav
     none = np.empty(0, np.uint64)
     parts = [Leaves(NO_PLACES, none, none)]
     for batch, chosen in batches:
-        node = np.flatnonzero(chosen & (batch.ends.num_records > 0))
+        node = np.flatnonzero(chosen & (batch.rows.num_records > 0))
         if len(node):
-            parts.append(Leaves(batch.places.take(node), batch.ends.low[node], batch.ends.high[node]))
+            parts.append(Leaves(batch.places.take(node), batch.rows.first_key[node], batch.rows.last_key[node]))
     return _join_leaves(parts)
 
 
@@ -577,7 +591,7 @@ def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, ND
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, some, 0, np.arange(len(some)))
-        yield replace(batch, places=replace(some, low_key=batch.ends.low)), np.ones(len(some), np.bool_)
+        yield replace(batch, places=replace(some, low_key=batch.rows.first_key)), np.ones(len(some), np.bool_)
 
 
 def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
@@ -607,14 +621,14 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
     """Build a tree from index nodes and leaves."""
-    columns = [to_node_rows(batch) for batch in index]
+    columns = [batch.rows for batch in index]
     first = sum(len(batch.places) for batch in index)
     records = RecordReader(records_plan(hashed_names=hashed_names))
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, np.arange(first, first + len(places)))
         first += len(places)
-        columns.append(to_node_rows(batch))
+        columns.append(batch.rows)
         records.add(batch)
     return records.finish(join(tree.source.tree, columns))
 

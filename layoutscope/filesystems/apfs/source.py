@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.nodes import UNKNOWN_LEVEL, rows_of
-from layoutscope.structs import grammar, records
+from layoutscope.filesystems.apfs.nodes import KINDS, TYPE_BITS, UNKNOWN_LEVEL, rows_of
+from layoutscope.structs import records
 from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
-
-TYPE_BITS: Final = 4
-"""Number of bits for the record type in the sort number of a key."""
 
 
 class Store(Struct, frozen=True):
@@ -58,25 +55,6 @@ class Store(Struct, frozen=True):
         known = set(self.log.findings)
         self.log.extend([item for item in apart.log.findings if item not in known])
         self.lost.extend(apart.lost)
-
-
-_TYPES = grammar.ApfsObject.ObjectType
-KINDS: Final = {
-    "container-omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, _TYPES.omap_snapshot),
-    "fs": (records.J_KEY, _TYPES.fstree),
-    "extentref": (records.J_KEY, _TYPES.blockreftree),
-    "snapmeta": (records.J_KEY, _TYPES.snapmetatree),
-    "fext": (records.FEXT_KEY, _TYPES.fext_tree),
-    "spaceman": (records.FREE_QUEUE_KEY, _TYPES.spaceman_free_queue),
-    "fusion-middle": (records.FUSION_MT_KEY, _TYPES.fusion_middle_tree),
-    # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, _TYPES.invalid),
-    "gbitmap": (records.GBITMAP_KEY, _TYPES.gbitmap_tree),
-    "evict-mapping": (records.EVICT_MAPPING_KEY, _TYPES.invalid),
-}
-"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
 
 class TreeSource(Struct, frozen=True):
@@ -183,21 +161,6 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
     if LEADING_NUMBERS.attempt(buffer, key_type.width, field.offset, turn, key_start, numbers) is None:
         raise FormatError("a key ends past its node", structure=f"{source.tree} tree", image_offset=None)
     return numbers.view(field.native)
-
-
-def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """Combine object and record type into one number that sorts like the tree."""
-    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
-
-
-def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the object in keys of :func:`order_key`."""
-    return order_keys >> np.uint64(TYPE_BITS)
-
-
-def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Return the record type in keys of :func:`order_key`."""
-    return (order_keys & np.uint64(15)).astype(np.uint8)
 
 
 def locate_nodes(

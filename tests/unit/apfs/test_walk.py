@@ -16,7 +16,6 @@ from layoutscope.filesystems.apfs.btree import (
     read_nodes,
     read_omap,
     read_root,
-    to_node_rows,
 )
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
 from layoutscope.filesystems.apfs.omap import view_at
@@ -199,13 +198,11 @@ def test_free_bytes_transactions_and_places_of_nodes_are_read():
     nodes, _ = read_nodes(TreeSource(store_of(tree(right=with_checksum(bytes(leaf)))), "omap", 1, 7))
     assert nodes.free_bytes.tolist()[2] == 100 + 24 + 40
     # Nodes of sealed volumes have a zero header; the entry that leads to them says that they are of transaction 7.
-    opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
-    batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
-    assert to_node_rows(batch).xid.tolist() == [7]
-    bare = replace(batch, head=batch.head | {"hdr.xid": np.zeros(1, np.uint64)})
-    assert to_node_rows(bare).xid.tolist() == [7]
-    younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
-    assert to_node_rows(younger).xid.tolist() == [5]
+    for stored, expected in ((7, 7), (0, 7), (5, 5)):
+        root = node(1, ROOT, level=1, root=(4, 3), xid=stored)
+        opened, place = read_root(TreeSource(store_of(tree(root=root)), "omap", 1, 7))
+        batch = read_batch(opened, replace(place, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
+        assert batch.rows.xid.tolist() == [expected]
     # Byte 60 of the second leaf of a batch is in block 3.
     store = store_of(tree())
     leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)

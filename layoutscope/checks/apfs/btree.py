@@ -153,7 +153,7 @@ class TreeNodes:
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
         # Drivers free empty nodes; only a root may be empty.
-        is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+        is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.rows.parent >= 0)
         table = _table_of_nodes(self.subject, batch, NODE.num_keys, "error")
         table.report(is_empty, "a node that is not a root is empty")
         starts = np.flatnonzero(batch.is_sound) * batch.size_bytes
@@ -170,7 +170,7 @@ class TreeNodes:
         if len(starts):
             _check_room(self.subject, batch)
         # A change moves a physical node and so changes its parents: none of them is older.
-        xids, parent = batch.head["hdr.xid"], batch.places.parent
+        xids, parent = batch.head["hdr.xid"], batch.rows.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
             wrong = batch.is_sound & (xids > limit)
@@ -199,7 +199,7 @@ _HEAD: Final = (
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
     """Check that the free space is between keys and values, and that the free lists match the free bytes of both."""
     size = batch.size_bytes
-    starts = np.arange(len(batch.places), dtype=np.int64) * size
+    starts = np.arange(len(batch.rows), dtype=np.int64) * size
     found = decode_columns(NODE, batch.buffer, starts, _HEAD)
     head = {name: values.astype(np.int64) for name, values in found.items()}
     keys = starts + NODE.width + head["table_space.ofs_data"] + head["table_space.len_data"]
@@ -585,7 +585,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     elif source.tree in SECOND:
         second = batch.column("key", source.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
+    where = source.blocks.image_offset(batch.rows.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
         child[slots.val_len >= batch.tree.entry_bytes[2]] = decode_children(batch)[1]
@@ -639,8 +639,8 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
     lead, second, where = above.lead, above.second, above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
-    entry, known = children.find(batch.places.node_id[node])
-    known &= lead[entry] == batch.places.low_key[node]
+    entry, known = children.find(batch.rows.node_id[node])
+    known &= lead[entry] == batch.rows.low_key[node]
     firsts, node, entry = firsts[known], node[known], entry[known]
     wrong = (keys.lead[firsts] < lead[entry]) | (
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])

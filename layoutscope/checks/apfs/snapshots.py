@@ -70,7 +70,7 @@ def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) 
     for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
         node = int(batch.slots.node[row])
         plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
-        log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
+        log = subject.log.at("object map", int(batch.rows.paddr[node]), plus=plus)
         message = "the object map lists a snapshot that there is not"
         log.add("snapshot-differs", "warning", message, found=found[row])
 

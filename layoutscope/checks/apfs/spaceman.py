@@ -668,5 +668,5 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: I64, owner: str) -
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])
             plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + QUEUE_KEY.paddr.offset
-            log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
+            log = subject.log.at(f"free queue of the {owner}", int(batch.rows.paddr[node]), plus=plus)
             log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

@@ -20,16 +20,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.nodes import DAMAGED, NO_SLOTS, SOUND, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
-from layoutscope.filesystems.apfs.source import (
-    NO_PLACES,
-    Places,
-    TreeSource,
-    drop_repeated_names,
-    locate_nodes,
-    low_keys,
-    places_of,
-    unknown_nodes,
-)
+from layoutscope.filesystems.apfs.source import TreeSource, drop_repeated_names, locate_nodes, low_keys, mapped_nodes
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE, MAX_LEVELS
 from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_object
 from layoutscope.image.passes import read_alone
@@ -82,8 +73,7 @@ class ReadNodes(Struct, frozen=True):
     tree: OpenTree  # the tree that they belong to
     level: int  # 0 for leaves
     numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which are ordered by level, then by key
-    places: Places  # their addresses
-    rows: NodeRows  # their rows; ``key_rank`` is set when the batches of a tree are joined
+    rows: NodeRows  # ``key_rank`` is set when the batches of a tree are joined
     head: dict[str, NDArray[Any]]  # fields of their headers
     is_sound: Mask  # whether the records of a node can be used
     buffer: NDArray[np.uint8]  # their bytes, contiguous
@@ -102,7 +92,7 @@ class ReadNodes(Struct, frozen=True):
     @property
     def to_come(self) -> float:
         """Number of nodes after this batch in its level, as a multiple of the batch's own number."""
-        return self.num_after / len(self.places)
+        return self.num_after / len(self.rows)
 
     @property
     def node(self) -> NDArray[np.int64]:
@@ -130,10 +120,10 @@ class ReadNodes(Struct, frozen=True):
         self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
     ) -> FindingLog:
         """Bind a log to a node, or to a byte within it."""
-        source, node_id = self.tree.source, self.places.node_id[node]
+        source, node_id = self.tree.source, self.rows.node_id[node]
         plus = 0 if position is None else position - node * self.size_bytes
         structure = f"{source.tree} tree, {name or f'node {node_id}'}"
-        return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
+        return (log or source.store.log).at(structure, int(self.rows.paddr[node]), plus=plus)
 
 
 class OpenTree(Struct, frozen=True):
@@ -157,13 +147,13 @@ class OpenTree(Struct, frozen=True):
         return not (self.is_hashed or self.is_noheader)
 
 
-def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
+def read_root(source: TreeSource) -> tuple[OpenTree, NodeRows] | None:
     """Find and read the root of a tree; if it cannot be used, report a finding and return None."""
     root = locate_nodes(source, np.array([source.root_oid], np.uint64))
     if not len(root):
         return None
     try:
-        tree = None if root.is_unread[0] else _open_tree(source, root)
+        tree = None if root.condition[0] == UNREAD else _open_tree(source, root)
     except FormatError as error:
         source.store.log.survive(error, code="tree-unreadable")
         tree = None
@@ -171,15 +161,16 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
         # Address, size and transaction are those of the reference to the root.
         size, block = int(root.size_bytes[0]), source.blocks.block_size
         is_possible = block <= size <= LARGEST_NODE and size % block == 0
-        root = replace(root, size_bytes=np.array([size if is_possible else block]))
-        source.store.lost.append(unknown_nodes(source.tree, root, np.where(root.is_unread, UNREAD, DAMAGED)))
+        size_bytes = np.array([size if is_possible else block])
+        condition = np.where(root.condition == UNREAD, UNREAD, DAMAGED).astype(np.uint8)
+        source.store.lost.append(replace(root, size_bytes=size_bytes, condition=condition))
         return None
     if source.root_hash:
         root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
     return tree, root
 
 
-def _open_tree(source: TreeSource, root: Places) -> OpenTree:
+def _open_tree(source: TreeSource, root: NodeRows) -> OpenTree:
     """Read the tree information at the end of a root."""
     size, paddr = int(root.size_bytes[0]), int(root.paddr[0])
     structure, address = f"{source.tree} tree, node {source.root_oid}", source.blocks.at(paddr)
@@ -219,23 +210,24 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     )
 
 
-def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
+def _fetch(source: TreeSource, places: NodeRows, size_bytes: int) -> NDArray[np.uint8]:
     """Read and decrypt nodes into one buffer; nodes that cannot be read are zeros."""
-    if places.is_unread.any():
+    is_unread = places.condition == UNREAD
+    if is_unread.any():
         whole = np.zeros((len(places), size_bytes), np.uint8)
-        there = np.flatnonzero(~places.is_unread)
+        there = np.flatnonzero(~is_unread)
         whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
         return whole.reshape(-1)
     return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes)).reshape(-1)
 
 
-def read_batch(tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
+def read_batch(tree: OpenTree, places: NodeRows, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
     return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes))
 
 
 def take_apart(
-    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
+    tree: OpenTree, places: NodeRows, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
 ) -> ReadNodes:
     """Verify nodes of one level that were already read and decrypted, and locate their records."""
     source, size = tree.source, tree.node_bytes
@@ -264,7 +256,7 @@ def take_apart(
     torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
-    condition = np.where(places.is_unread, UNREAD, np.where(is_damaged, DAMAGED, SOUND))
+    condition = np.where(places.condition == UNREAD, UNREAD, np.where(is_damaged, DAMAGED, SOUND))
     # Nodes of sealed volumes have no header; only the object map records their transaction.
     has_header = (head["hdr.xid"] != 0) & is_sound
     known: dict[str, Any] = {
@@ -280,9 +272,10 @@ def take_apart(
         "low_key": places.low_key,
         "valid": valid,
         "condition": condition,
+        "is_encrypted": places.is_encrypted,
     }
     rows = rows_of(source.tree, known | _measure_records(len(places), slots, keys))
-    return ReadNodes(tree, level, numbers, places, rows, head, is_sound, buffer, slots, keys)
+    return ReadNodes(tree, level, numbers, rows, head, is_sound, buffer, slots, keys)
 
 
 _FREE_FIELDS: Final = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
@@ -345,7 +338,7 @@ class Pool:
             owner, oid, low_key, child_hash = decode_children(batch)
             self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
 
-    def find(self, places: Places, level: int) -> NDArray[np.int64]:
+    def find(self, places: NodeRows, level: int) -> NDArray[np.int64]:
         """Return rows of nodes by address, number and level; -1 for nodes that were not read."""
         if not self.parts:
             return np.full(len(places), -1, np.int64)
@@ -357,7 +350,7 @@ class Pool:
         spot = _find_nodes(self._known, places, level)
         return np.where(spot >= 0, self._order[spot], -1)
 
-    def request(self, places: Places, level: int) -> Mask:
+    def request(self, places: NodeRows, level: int) -> Mask:
         """Return which nodes of a level nobody requested before, and note that they are requested now."""
         is_new: Mask = _find_nodes(self._requested, places, level) < 0
         if is_new.any():
@@ -383,7 +376,7 @@ def _no_nodes() -> tuple[NDArray[Any], ...]:
     return np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8)
 
 
-def _find_nodes(known: tuple[NDArray[Any], ...], places: Places, level: int) -> I64:
+def _find_nodes(known: tuple[NDArray[Any], ...], places: NodeRows, level: int) -> I64:
     """Return the positions of nodes of a level among addresses, numbers and levels; -1 for those that are absent."""
     paddr, node_id, levels = known
     spot, is_known = match(paddr, places.paddr)
@@ -408,7 +401,7 @@ class Descent:
         opened = read_root(source)
         self.source, self.pool = source, Pool() if pool is None else pool
         self._num_findings = len(source.store.log.findings)
-        self.places = NO_PLACES
+        self.places = rows_of(source.tree)
         if opened is not None:
             self.tree, self.places = opened
             self.level = self.tree.level
@@ -443,7 +436,7 @@ class Descent:
         places, rows = self.places, self.pool.find(self.places, self.level)
         level = self.pool.parts[0].take(rows)
         level = replace(level, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key)
-        self.places = NO_PLACES
+        self.places = rows_of(self.source.tree)
         if self.level:
             owner, found = self.pool.find_children(rows)
             origin = (owner + self.first, found["low_key"], found["hash"])
@@ -545,7 +538,8 @@ def list_wants(at: Descent, rows: I64, take: Callable[[ReadNodes], None], ahead:
         batch = take_apart(tree, some, level, first + chosen, _decrypt(tree.source, some, data).reshape(-1))
         take(replace(batch, num_after=left))
 
-    unread, rows = rows[places.is_unread[rows]], rows[~places.is_unread[rows]]
+    is_unread = places.condition[rows] == UNREAD
+    unread, rows = rows[is_unread], rows[~is_unread]
     if ahead is not None and ahead.is_of(tree):
         if not level:
             found, numbers = ahead.find_leaves(places, rows)
@@ -562,7 +556,7 @@ def list_wants(at: Descent, rows: I64, take: Callable[[ReadNodes], None], ahead:
     return tree.source.blocks.wants(places.paddr[rows], size, lambda some, data: add(rows[some], data), level)
 
 
-def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
+def _decrypt(source: TreeSource, places: NodeRows, data: U8) -> U8:
     if source.key is None or not places.is_encrypted.any():
         return data
     return source.blocks.decrypt(source.key, data, places.paddr, places.is_encrypted)
@@ -598,7 +592,7 @@ class Ahead:
         order = order[heads(omap.paddr[rows[order]])]
         order = order[omap.size_bytes[rows[order]] == size]
         order = order[blocks.readable(omap.paddr[rows[order]], size)]
-        places, is_own = places_of(omap, rows[order]), order < len(source.view.row)
+        places, is_own = mapped_nodes(source.tree, omap, rows[order]), order < len(source.view.row)
         own, rest = np.flatnonzero(is_own), np.flatnonzero(~is_own)
         leaves: list[tuple[I64, NodeRows]] = []
         others: list[tuple[I64, U8]] = []
@@ -611,7 +605,8 @@ class Ahead:
             plain = _decrypt(source, some, data).reshape(-1)
             level = decode_column(BTREE_NODE, plain, np.arange(len(rows), dtype=np.int64) * size, BTREE_NODE.level)
             # Nodes that are marked as unread are not verified.
-            batch = take_apart(tree, replace(some, is_unread=level > 0), 0, chosen, plain)
+            some = replace(some, condition=np.where(level > 0, UNREAD, SOUND).astype(np.uint8))
+            batch = take_apart(tree, some, 0, chosen, plain)
             is_sound = batch.rows.condition == SOUND
             is_sound[batch.find_disorder()] = False
             if numbers is own:
@@ -637,7 +632,7 @@ class Ahead:
             return False
         return (tree.node_bytes, tree.entry_bytes) == (own.node_bytes, own.entry_bytes)
 
-    def find_leaves(self, places: Places, rows: I64) -> tuple[I64, I64]:
+    def find_leaves(self, places: NodeRows, rows: I64) -> tuple[I64, I64]:
         """Return which of some leaves were read ahead and are sound, and their numbers."""
         number, is_known = self._find(places.take(rows))
         found = np.flatnonzero(is_known & (self._leaf[number] >= 0))
@@ -647,25 +642,21 @@ class Ahead:
         found = found[is_late | (self._rows.num_records[leaf] == 0)]
         return rows[found], number[found]
 
-    def leaves(self, tree: OpenTree, numbers: I64, places: Places, ahead: I64) -> ReadNodes:
+    def leaves(self, tree: OpenTree, numbers: I64, places: NodeRows, ahead: I64) -> ReadNodes:
         """Return leaves that were read ahead, with the parents and low keys that their tree gives."""
-        rows = replace(
-            self._rows.take(self._leaf[ahead]),
-            parent=places.parent,
-            omap_leaf=places.omap_leaf,
-            low_key=places.low_key,
-        )
-        is_sound, no_bytes, no_keys = np.ones(len(numbers), np.bool_), np.empty(0, np.uint8), np.empty(0, np.uint64)
-        return ReadNodes(tree, 0, numbers, places, rows, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
+        origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
+        rows, is_sound = replace(self._rows.take(self._leaf[ahead]), **origin), np.ones(len(numbers), np.bool_)
+        no_bytes, no_keys = np.empty(0, np.uint8), np.empty(0, np.uint64)
+        return ReadNodes(tree, 0, numbers, rows, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
 
-    def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
+    def find_others(self, places: NodeRows, rows: I64) -> tuple[I64, U8]:
         """Return which of some nodes were kept, and their bytes, in the address order of a pass."""
         number, is_known = self._find(places.take(rows))
         found = np.flatnonzero(is_known & (self._other[number] >= 0))
         found = found[np.argsort(number[found])]
         return rows[found], self._data[self._other[number[found]]]
 
-    def _find(self, places: Places) -> tuple[I64, Mask]:
+    def _find(self, places: NodeRows) -> tuple[I64, Mask]:
         known = self._places
         number = np.minimum(np.searchsorted(known.paddr, places.paddr), len(known) - 1)
         is_same = (known.paddr[number] == places.paddr) & (known.node_id[number] == places.node_id)

@@ -149,6 +149,7 @@ def _open_state(
     view = omaps.view_at(omap, checkpoint.xid)
     sizes = device_blocks(store, checkpoint)
     _report_truncation(store, sizes)
+    report_missing_half(store, superblock)
     return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
 
 
@@ -173,6 +174,13 @@ def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
             log = store.log.at("container superblock", mark)
             message = f"{name} is larger than the rest of the image"
             log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
+
+
+def report_missing_half(store: Store, superblock: ApfsContainer.NxSuperblock) -> None:
+    """Report that the second device of a Fusion set is missing."""
+    if superblock.is_fusion and len(store.blocks.sources) < 2:
+        message = "the second device's image was not given; its data is not read"
+        store.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
 def find_superblock(

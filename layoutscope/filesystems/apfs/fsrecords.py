@@ -483,13 +483,13 @@ def find_losses(source: TreeSource) -> tuple[Columns, bool]:
         if batch.level != level:
             losses.append(_missing(above, sound, level))
             above, own, sound, level = own, [], [], batch.level
-        sound.append(batch.places.node_id[batch.is_sound])
+        sound.append(batch.rows.node_id[batch.is_sound])
         if batch.level:
             # The first key of each child's subtree, the child, and the address of its index record.
             blocks, slots = source.blocks, batch.slots
             child = batch.column("val", records.CHILD_VAL, records.CHILD_VAL.oid)
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
-            device, where = blocks.locate(batch.places.paddr[slots.node])
+            device, where = blocks.locate(batch.rows.paddr[slots.node])
             at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
             own.append({"node_id": child, "low": batch.keys.view(np.uint64), "at": at, "device": device})
     losses.append(_missing(above, sound, level))

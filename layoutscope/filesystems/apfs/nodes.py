@@ -63,7 +63,10 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
 
 
 class NodeRows(Rows, frozen=True):
-    """Nodes of one tree, root first, then level by level in key order; one row per node."""
+    """Nodes of one tree, root first, then level by level in key order; one row per node.
+
+    Before a node is read, its columns are those that the references to it give: its index entry and the object map.
+    """
 
     tree: str  # name in the tables
     # node_id, xid, paddr: identifier, transaction and first block
@@ -86,7 +89,11 @@ class NodeRows(Rows, frozen=True):
     last_key: NDArray[np.uint64]
     longest_key: NDArray[np.int32]  # in bytes
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
-    condition: NDArray[np.uint8]  # position in `CONDITIONS`
+    # position in `CONDITIONS`; unread nodes have a known address, but no image contains their bytes
+    condition: NDArray[np.uint8]
+    is_encrypted: NDArray[np.bool_]  # whether the object map says so
+    # hash of each node in its parent, shape (n, size); without size if there is none, or after it was verified
+    child_hash: NDArray[np.uint8]
 
     @property
     def leaves(self) -> NDArray[np.int64]:
@@ -121,6 +128,8 @@ _DTYPES = {
     "longest_key": np.int32,
     "valid": np.uint8,
     "condition": np.uint8,
+    "is_encrypted": np.bool_,
+    "child_hash": np.uint8,
 }
 _POSITIONS = ("parent", "omap_leaf")
 
@@ -129,7 +138,8 @@ def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeR
     """Make rows from known columns of nodes; other positions are -1, other numbers 0."""
     known = known or {}
     count = len(next(iter(known.values()), ()))
-    columns = {
+    known = {"child_hash": np.empty((count, 0), np.uint8), **known}
+    columns: dict[str, NDArray[Any]] = {
         name: np.full(count, -1 if name in _POSITIONS else 0, _DTYPES.get(name, np.uint64))
         if name not in known
         else known[name].astype(_DTYPES.get(name, np.uint64), copy=False)

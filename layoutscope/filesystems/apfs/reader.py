@@ -16,7 +16,7 @@ from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.fsrecords import report_losses
-from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
+from layoutscope.filesystems.apfs.fusion import order_halves
 from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import IntEnum
 
-    from layoutscope.filesystems.apfs.container import Container, Halves
+    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
@@ -185,7 +185,7 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
     halves = order_halves((request.source, request.image_offset), request.second, log)
     opened: Container | None = None
     try:
-        opened = _open_halves(halves, log, xid)
+        opened = open_container(halves[0], log, second=halves[1], xid=xid)
         if opened.younger is None or xid is not None:
             return opened, sweep(opened.blocks) if request.sweep else None
         lost_xid, paddr, reason = opened.younger
@@ -195,14 +195,9 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
         why = error
     if request.sweep and xid is None:
         with suppress(FormatError):
-            salvaged, swept = salvage_container(halves, log, why)
-            report_missing(salvaged)
-            return salvaged, swept
+            return salvage_container(halves, log, why)
     else:
-        reopened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=xid)
-        if reopened is not None:
-            report_missing(reopened)
-            opened = reopened
+        opened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=xid) or opened
     if opened is None:
         raise why
     return opened, sweep(opened.blocks) if request.sweep else None
@@ -211,14 +206,8 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
 def open_newest(request: VolumeRequest) -> Container:
     """Open the newest state of a container; its findings are reported elsewhere."""
     log = FindingLog()
-    return _open_halves(order_halves((request.source, request.image_offset), request.second, log), log, None)
-
-
-def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
-    main, second = halves
-    container = open_container(main, log, second=second, xid=xid)
-    report_missing(container)
-    return container
+    main, second = order_halves((request.source, request.image_offset), request.second, log)
+    return open_container(main, log, second=second)
 
 
 def _wants_live(container: Container, request: VolumeRequest) -> bool:

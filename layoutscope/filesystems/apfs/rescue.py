@@ -29,7 +29,7 @@ from layoutscope.filesystems.apfs.btree import (
     read_omap,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
-from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock
+from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock, report_missing_half
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
     NO_LIMIT,
@@ -38,10 +38,10 @@ from layoutscope.filesystems.apfs.fsrecords import (
     find_losses,
     records_plan,
 )
-from layoutscope.filesystems.apfs.nodes import DAMAGED, find_unusable, join
+from layoutscope.filesystems.apfs.nodes import DAMAGED, NodeRows, find_unusable, join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of, unknown_nodes
+from layoutscope.filesystems.apfs.source import Store, mapped_nodes
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -49,12 +49,12 @@ from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import Rows, match
+from layoutscope.structs.arrays import match
 from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK, OMAP_PHYS
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.container import Halves
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
@@ -87,9 +86,8 @@ class Evidence(Struct, frozen=True, dict=True):
     @cached_property
     def copies(self) -> Swept:
         """The objects that are left, possibly several versions of one object."""
-        return self._search() if self.swept is None else self.swept
-
-    def _search(self) -> Swept:
+        if self.swept is not None:
+            return self.swept
         container, block_size = self.container, self.container.blocks.block_size
         data = [item.data_runs for item in self.volumes]
         used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
@@ -245,10 +243,7 @@ def report_unreached(parts: VolumeParts) -> None:
     for lost, rows in ((parts.lost, entries[is_live]), (parts.lost_of_snapshots, entries[~is_live])):
         if len(rows):
             # The trees that would give their levels are lost.
-            lost.append(unknown_nodes("fs", places_of(state.omap, rows), np.full(len(rows), DAMAGED)))
-
-
-SUPERBLOCK: Final = NX_SUPERBLOCK
+            lost.append(mapped_nodes("fs", state.omap, rows, DAMAGED))
 
 
 def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
@@ -268,15 +263,21 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
         store.log.at("container", 0).add("start-uncertain", "error", message)
     left = _superblocks(store.blocks, swept)
     paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
-    newest = int(volumes.xid.max())
-    opened = _open_with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
-    if opened is not None:
-        _report(store.log, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
-        return opened, swept
-    xid = max(int(superblock.hdr.xid), newest)
-    _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
-    state = replace(_state_of(store, paddr, superblock), xid=xid)
-    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), _lost_map_header()), swept
+    xid, newest = int(superblock.hdr.xid), int(volumes.xid.max())
+    known = _read_map(store, superblock) if xid >= newest else None
+    message = f"the state of transaction {xid} is read, whose object map is left"
+    if known is None:
+        xid = max(xid, newest)
+        known = _lost_map_header(), omaps.view_at(map_of(volumes.newest(xid)), xid)
+        message = "volumes are read from the youngest copies of their superblocks"
+    _report(store.log, paddr, message)
+    # The part of the descriptor area that is present.
+    paddrs, trees = np.empty(0, np.uint64), list[NodeRows]()
+    with suppress(FormatError):
+        paddrs, trees = descriptor_paddrs(store.apart(), superblock)
+    area = checkpoints.read_descriptor_area(store.blocks, paddrs)
+    state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
+    return _container(store, area, trees, replace(state, xid=xid), *known), swept
 
 
 def reopen_container(
@@ -297,7 +298,7 @@ def reopen_container(
     store = Store.over(_blocks(halves), apart)
     with suppress(FormatError):
         first = find_superblock(*halves[0], FindingLog())
-        paddrs, _ = descriptor_paddrs(store.apart(), first)
+        paddrs, trees = descriptor_paddrs(store.apart(), first)
         area = checkpoints.read_descriptor_area(store.blocks, paddrs)
         left = checkpoints.superblocks(store.apart(), area)
         for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
@@ -316,7 +317,8 @@ def reopen_container(
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
-            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), _lost_map_header())
+            view = omaps.view_at(map_of(volumes), state.xid)
+            opened = _container(store, area, trees, state, _lost_map_header(), view)
             if xid is not None:
                 return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
@@ -343,12 +345,6 @@ def _volumes_in(swept: Swept) -> Swept:
     """Return the superblocks of volumes."""
     # Copies for snapshots are physical objects, with their addresses as numbers. Superblocks of volumes are virtual.
     return swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
-
-
-def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
-    """Return the checkpoint of a superblock, with the sound ones of its maps and ephemeral objects."""
-    area, _ = _area(store, superblock)
-    return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
 
 
 def _blocks(halves: Halves) -> Blocks:
@@ -381,8 +377,10 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
     return parsed
 
 
-def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
-    """Open the state of a superblock if its object map can be read and contains a volume."""
+def _read_map(
+    store: Store, superblock: ApfsContainer.NxSuperblock
+) -> tuple[ApfsContainer.OmapPhys, omaps.OmapView] | None:
+    """Read the object map of a superblock; None if it cannot be read or contains no volume."""
     xid = int(superblock.hdr.xid)
     try:
         header, omap = open_omap(store.apart(), "container-omap", superblock.omap_oid, xid)
@@ -390,37 +388,34 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
         return None
     view = omaps.view_at(omap, xid)
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
-    if (view.find(oids) < 0).all():
-        return None
-    return _container(store, _state_of(store, paddr, superblock), view, header)
+    return None if (view.find(oids) < 0).all() else (header, view)
 
 
-def _container(store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys) -> Container:
+def _container(
+    store: Store,
+    area: DescriptorArea,
+    trees: list[NodeRows],  # trees that map the descriptor area
+    state: Checkpoint,
+    header: ApfsContainer.OmapPhys,
+    view: omaps.OmapView,
+) -> Container:
+    """Make a container of what was found."""
     if not header.tree_oid:
         # The nodes that make the object map unusable; if its header is damaged, a finding already reports it.
         with suppress(FormatError):
             apart = store.apart()
             _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
             store.lost.extend([*apart.lost, *find_unusable(found.nodes)])
-    area, trees = _area(store, state.superblock)
     sizes = device_blocks(store, state)
+    report_missing_half(store, state.superblock)
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
-
-
-def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
-    """Read the part of the descriptor area that is present."""
-    try:
-        paddrs, trees = descriptor_paddrs(store.apart(), superblock)
-    except FormatError:
-        paddrs, trees = np.empty(0, np.uint64), []
-    return checkpoints.read_descriptor_area(store.blocks, paddrs), trees
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
     """Make up the superblock of a container that lost all of its own, from its size and the volumes that were found."""
     source = blocks.sources[0]
     size = source.size_bytes if source is not None else 0
-    (limit,) = SUPERBLOCK.fs_oid.counts
+    (limit,) = NX_SUPERBLOCK.fs_oid.counts
     oids = np.unique(volumes.oid)[:limit].tolist()
     flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
     values = {
@@ -434,7 +429,7 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
         "next_xid": int(volumes.xid.max()) + 1,
         "next_oid": int(volumes.oid.max()) + 1,
     }
-    data = SUPERBLOCK.blank(values)
+    data = NX_SUPERBLOCK.blank(values)
     return grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=blocks.at(0)
     )
@@ -443,14 +438,6 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
 def _report(log: FindingLog, paddr: int, message: str) -> None:
     text = f"the container is inferred from what a sweep found: {message}"
     log.at("container superblock", paddr).add("tree-rebuilt", "warning", text)
-
-
-class Leaves(Rows, frozen=True):
-    """Leaves with their key ranges; arrays of one length."""
-
-    places: Places
-    first: NDArray[np.uint64]
-    last: NDArray[np.uint64]
 
 
 def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
@@ -500,11 +487,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     index = [batch for batch in batches if batch.level]
     trusted, doubtful, replaced = _choose_trusted(batches)
     # The leaves that the index still reaches through trusted nodes.
-    own = _list_leaves((batch, trusted[batch.numbers]) for batch in batches if not batch.level)
+    own = _join_filled([batch.rows.take(trusted[batch.numbers]) for batch in batches if not batch.level])
     found = zip(losses["low"].tolist(), losses["high"].tolist(), strict=True)
     gaps = [*found, *doubtful] if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
-    left = places_of(parts.state.omap, parts.state.view.row)
+    left = mapped_nodes("fs", parts.state.omap, parts.state.view.row)
     if batches:
         opened = batches[0].tree
     else:
@@ -512,18 +499,18 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
         sizes, counts = np.unique(left.size_bytes, return_counts=True)
         size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
         opened = OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
-    known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
+    known = [own.node_id, *(batch.rows.node_id[batch.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         left = left.take(np.isin(left.node_id, np.concatenate([named, losses["node_id"], replaced])))
-    adopted = _fitting(_list_leaves(_read_leaves(opened, left)), gaps, own)
-    leaves = _join_leaves([own, adopted])
-    leaves = leaves.take(np.lexsort((leaves.last, leaves.first)))
+    adopted = _fitting(_read_leaves(opened, left), gaps, own)
+    leaves = NodeRows.join([own, adopted])
+    leaves = leaves.take(np.lexsort((leaves.last_key, leaves.first_key)))
     hashed = bool(parts.state.superblock.has_hashed_names)
     tree = _tree_of(opened, index, leaves, hashed_names=hashed)
     is_inferred = tree.nodes.omap_leaf < 0
-    if not len(adopted.first) and not is_inferred.any():
+    if not len(adopted) and not is_inferred.any():
         return parts
     _report_rebuilt(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
@@ -540,16 +527,16 @@ def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[t
     A copy that the map does not name is older. It may order the nodes below it, but has no information about later
     changes: leaves below it are ranked by their own transactions, like all others from a sweep.
     """
-    trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
+    trusted = np.zeros(sum(len(batch.rows) for batch in batches), np.bool_)
     levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}
     replaced = [np.empty(0, np.uint64)]
     for batch in batches:
-        places = batch.places
-        above = (places.parent < 0) | trusted[np.maximum(places.parent, 0)]
-        mine = places.omap_leaf >= 0
+        rows = batch.rows
+        above = (rows.parent < 0) | trusted[np.maximum(rows.parent, 0)]
+        mine = rows.omap_leaf >= 0
         trusted[batch.numbers] = above & mine
-        levels.setdefault(batch.level, []).append((places.low_key, above & ~mine))
-        replaced.append(places.node_id[above & ~mine])
+        levels.setdefault(batch.level, []).append((rows.low_key, above & ~mine))
+        replaced.append(rows.node_id[above & ~mine])
     doubtful = []
     for parts in levels.values():
         low, wrong = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -569,47 +556,39 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     return has_mappings and bool(state.omap_header.tree_oid) and not is_broken and not is_short
 
 
-def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leaves:
-    """Return the chosen leaves that have records, with the ranges of their keys."""
-    none = np.empty(0, np.uint64)
-    parts = [Leaves(NO_PLACES, none, none)]
-    for batch, chosen in batches:
-        node = np.flatnonzero(chosen & (batch.rows.num_records > 0))
-        if len(node):
-            parts.append(Leaves(batch.places.take(node), batch.rows.first_key[node], batch.rows.last_key[node]))
-    return _join_leaves(parts)
+def _join_filled(leaves: Sequence[NodeRows]) -> NodeRows:
+    """Return the leaves that have records."""
+    found = NodeRows.join([rows_of("fs"), *leaves])
+    return found.take(found.num_records > 0)
 
 
-def _join_leaves(parts: list[Leaves]) -> Leaves:
-    # The hashes of no leaves have no size either.
-    return Leaves.join([part for part in parts if len(part)] or parts[:1])
-
-
-def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
-    """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
+def _read_leaves(tree: OpenTree, places: NodeRows) -> NodeRows:
+    """Read possible leaves; return those with sound leaf records."""
     places = places.take(tree.source.blocks.readable(places.paddr, tree.node_bytes))
+    parts = []
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
-        batch = read_batch(tree, some, 0, np.arange(len(some)))
-        yield replace(batch, places=replace(some, low_key=batch.rows.first_key)), np.ones(len(some), np.bool_)
+        rows = read_batch(tree, some, 0, np.arange(len(some))).rows
+        parts.append(replace(rows, low_key=rows.first_key))
+    return _join_filled(parts)
 
 
-def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
+def _fitting(leaves: NodeRows, gaps: list[tuple[int, int]], own: NodeRows) -> NodeRows:
     """Choose leaves that fill a gap or that the object map calls live: youngest first, without overlaps."""
-    fits = (leaves.places.omap_leaf >= 0) & (leaves.first <= leaves.last)
+    fits = (leaves.omap_leaf >= 0) & (leaves.first_key <= leaves.last_key)
     if gaps:
         low, high = (np.array(side, np.uint64) for side in zip(*sorted(gaps), strict=True))
-        spot = np.searchsorted(low, leaves.first, side="right") - 1
-        inside = (spot >= 0) & (leaves.last <= high[np.maximum(spot, 0)])
-        fits |= inside & (leaves.first <= leaves.last)
-    order = np.lexsort((own.last, own.first))
-    taken = list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True))
-    youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
+        spot = np.searchsorted(low, leaves.first_key, side="right") - 1
+        inside = (spot >= 0) & (leaves.last_key <= high[np.maximum(spot, 0)])
+        fits |= inside & (leaves.first_key <= leaves.last_key)
+    order = np.lexsort((own.last_key, own.first_key))
+    taken = list(zip(own.first_key[order].tolist(), own.last_key[order].tolist(), strict=True))
+    youngest = np.argsort(leaves.xid, kind="stable")[::-1].tolist()
     chosen = []
     for row in youngest:
         if not fits[row]:
             continue
-        first, last = int(leaves.first[row]), int(leaves.last[row])
+        first, last = int(leaves.first_key[row]), int(leaves.last_key[row])
         at = bisect_left(taken, (first, last))
         # Ranges may touch: the records of one object can continue in the next leaf.
         is_taken = (at < len(taken) and taken[at][0] < last) or (at > 0 and taken[at - 1][1] > first)
@@ -619,13 +598,13 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     return leaves.take(np.array(sorted(chosen), np.int64))
 
 
-def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
+def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: NodeRows, *, hashed_names: bool) -> RecordTree:
     """Build a tree from index nodes and leaves."""
     columns = [batch.rows for batch in index]
-    first = sum(len(batch.places) for batch in index)
+    first = sum(len(batch.rows) for batch in index)
     records = RecordReader(records_plan(hashed_names=hashed_names))
-    for start in range(0, len(leaves.places), BATCH_NODES):
-        places = leaves.places.take(slice(start, start + BATCH_NODES))
+    for start in range(0, len(leaves), BATCH_NODES):
+        places = leaves.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, np.arange(first, first + len(places)))
         first += len(places)
         columns.append(batch.rows)
@@ -633,9 +612,9 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
     return records.finish(join(tree.source.tree, columns))
 
 
-def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:
+def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: NodeRows) -> None:
     """Report the nodes that were restored to the tree, and which of them are inferred."""
-    named = adopted.places.paddr[adopted.places.omap_leaf >= 0]
+    named = adopted.paddr[adopted.omap_leaf >= 0]
     if len(named):
         message = f"{len(named)} leaves to which no index node leads any more were found through the object map"
         log.at(f"{nodes.tree} tree", int(named[0])).add("tree-rebuilt", "warning", message)

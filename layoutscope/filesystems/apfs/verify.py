@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.filesystems.apfs.nodes import UNREAD
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import OmapView
-    from layoutscope.filesystems.apfs.source import Places, Store, TreeSource
+    from layoutscope.filesystems.apfs.source import Store, TreeSource
     from layoutscope.structs.grammar import T
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -35,7 +37,7 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 
 def check_nodes(
     source: TreeSource,
-    places: Places,
+    places: NodeRows,
     head: dict[str, NDArray[Any]],
     objects: NDArray[np.uint8],
     *,
@@ -48,7 +50,7 @@ def check_nodes(
     Return the position of each node in `VALID_NAMES`, whether its records can be used, and whether anything is wrong
     with it.
     """
-    unread = places.is_unread
+    unread = places.condition == UNREAD
 
     def report(
         failed: NDArray[np.bool_], code: str, message: str, sides: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -102,7 +104,7 @@ def check_nodes(
 
 
 def _contradicts_place(
-    source: TreeSource, places: Places, head: dict[str, NDArray[Any]], level: int
+    source: TreeSource, places: NodeRows, head: dict[str, NDArray[Any]], level: int
 ) -> NDArray[np.bool_]:
     """Return which nodes have a type, a storage, flags or areas that do not fit their place in the tree."""
     kinds, storages = grammar.ApfsObject.ObjectType, grammar.ApfsObject.Storage

@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.btree import (
     read_omap,
     read_root,
 )
-from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
+from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNREAD
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, check_nodes, hash_objects, hash_size
@@ -401,7 +401,7 @@ def test_why_a_node_is_not_there(paddr, words):
     store = Store.over(Blocks((source,), (0,), BLOCK), FindingLog())
     view = view_at(object_map((5, 6, paddr), (7, 6, 9)), 7)
     places = locate_nodes(TreeSource(store, "fs", 5, 7, view), np.array([5, 6, 7], np.uint64))
-    assert (places.node_id.tolist(), places.is_unread.tolist()) == (
+    assert (places.node_id.tolist(), (places.condition == UNREAD).tolist()) == (
         ([5, 7], [True, False]) if paddr == 5 else ([7], [False])
     )
     told = {item.structure: item.message for item in store.log.findings}
@@ -454,7 +454,7 @@ def test_leaves_that_are_known_are_left_out_below_nodes_that_are_known(known, ex
     """Index nodes are always read, and all leaves of a new index node are read, known or not."""
     source = TreeSource(store_of(tree()), "omap", 1, 7)
     batches = list(read_levels(source, known=np.array(known, np.uint64)))
-    assert [paddr for batch in batches for paddr in batch.places.paddr.tolist()] == expected
+    assert [paddr for batch in batches for paddr in batch.rows.paddr.tolist()] == expected
     assert found(source.store) == []
     alone = TreeSource(store_of({1: node(1, LEFT, root=(2, 1))}), "omap", 1, 7)
     assert len(list(read_levels(alone, known=np.array([1], np.uint64)))) == 1

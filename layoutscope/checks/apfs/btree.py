@@ -588,7 +588,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     where = source.blocks.image_offset(batch.rows.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
-        child[slots.val_len >= batch.tree.entry_bytes[2]] = decode_children(batch)[1]
+        child[slots.val_len >= batch.tree.entry_bytes[2]] = decode_children(batch)["oid"]
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 

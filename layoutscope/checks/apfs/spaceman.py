@@ -617,9 +617,11 @@ def _find_shared_runs(parts: VolumeParts) -> I64:
 def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
     balance = account(subject.contents)
-    _report_bits(subject, balance.disputed, "block-claimed-free", "used, but free in the bitmap")
+    _report_bits(subject, balance["claimed but free blocks"], "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
-        _report_bits(subject, balance.unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")
+        _report_bits(
+            subject, balance["unclaimed blocks"], "block-unclaimed", "used in the bitmap, but belong to nothing"
+        )
 
 
 def _report_bits(subject: Subject, runs: I64, code: str, message: str) -> None:

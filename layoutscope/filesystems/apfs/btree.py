@@ -296,10 +296,8 @@ def _measure_records(num_nodes: int, slots: nodes.Slots, keys: NDArray[np.uint64
     return {"used_bytes": used, "first_key": first_key, "last_key": last_key, "longest_key": longest_key}
 
 
-def decode_children(
-    batch: ReadNodes,
-) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
-    """Decode the records of a batch of index nodes: node position in the batch, child, low key and hash."""
+def decode_children(batch: ReadNodes) -> dict[str, NDArray[Any]]:
+    """Decode the records of index nodes: the node in the batch, and number, low key and hash of the child."""
     tree, size = batch.tree, batch.tree.entry_bytes[2]
     rows = np.flatnonzero(batch.slots.val_len >= size)
     slots, low = batch.slots.take(rows), batch.keys[rows]
@@ -309,7 +307,7 @@ def decode_children(
     if tree.is_hashed:
         # In sealed volumes, child identifiers are relative to the root's.
         oids = oids + np.uint64(tree.source.root_oid)
-    return slots.node, oids, low, hashes
+    return {"node": slots.node, "oid": oids, "low_key": low, "hash": hashes}
 
 
 class Pool:
@@ -322,10 +320,10 @@ class Pool:
         # describe the child
         self.children: list[dict[str, NDArray[Any]]] = []
         # addresses, numbers and levels of the nodes, by address, and their rows
-        self._known = _no_nodes()
+        self._known: tuple[NDArray[Any], ...] = ()
         self._order = np.empty(0, np.int64)
-        # the same of the nodes that were requested; not all of them may be read yet
-        self._requested = _no_nodes()
+        # levels, addresses and numbers of the nodes that were requested; not all of them may be read yet
+        self._requested: set[tuple[int, int, int]] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -335,8 +333,8 @@ class Pool:
         base = len(self)
         self.parts.append(batch.rows)
         if batch.level:
-            owner, oid, low_key, child_hash = decode_children(batch)
-            self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
+            children = decode_children(batch)
+            self.children.append(children | {"node": children["node"] + base})
 
     def find(self, places: NodeRows, level: int) -> NDArray[np.int64]:
         """Return rows of nodes by address, number and level; -1 for nodes that were not read."""
@@ -352,13 +350,9 @@ class Pool:
 
     def request(self, places: NodeRows, level: int) -> Mask:
         """Return which nodes of a level nobody requested before, and note that they are requested now."""
-        is_new: Mask = _find_nodes(self._requested, places, level) < 0
-        if is_new.any():
-            paddr, node_id, levels = self._requested
-            paddr, node_id = np.append(paddr, places.paddr[is_new]), np.append(node_id, places.node_id[is_new])
-            levels = np.append(levels, np.full(int(is_new.sum()), level, np.uint8))
-            order = np.argsort(paddr, kind="stable")
-            self._requested = paddr[order], node_id[order], levels[order]
+        named = [(level, *node) for node in zip(places.paddr.tolist(), places.node_id.tolist(), strict=True)]
+        is_new = np.array([node not in self._requested for node in named], np.bool_)
+        self._requested.update(named)
         return is_new
 
     def find_children(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -370,10 +364,6 @@ class Pool:
         counts = np.searchsorted(columns["node"], rows, side="right") - first
         record = ranges(first, counts)
         return owners(counts), {name: values[record] for name, values in columns.items()}
-
-
-def _no_nodes() -> tuple[NDArray[Any], ...]:
-    return np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8)
 
 
 def _find_nodes(known: tuple[NDArray[Any], ...], places: NodeRows, level: int) -> I64:

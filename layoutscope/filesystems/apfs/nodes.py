@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.structs.recordtypes import RecordType
+
 
 SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
 
@@ -26,22 +28,23 @@ UNKNOWN_LEVEL: Final = 255
 """Level of nodes with unknown contents; null in the tables."""
 
 _TYPES = grammar.ApfsObject.ObjectType
-KINDS: Final = {
-    "container-omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, _TYPES.omap_snapshot),
-    "fs": (records.J_KEY, _TYPES.fstree),
-    "extentref": (records.J_KEY, _TYPES.blockreftree),
-    "snapmeta": (records.J_KEY, _TYPES.snapmetatree),
-    "fext": (records.FEXT_KEY, _TYPES.fext_tree),
-    "spaceman": (records.FREE_QUEUE_KEY, _TYPES.spaceman_free_queue),
-    "fusion-middle": (records.FUSION_MT_KEY, _TYPES.fusion_middle_tree),
+KINDS: Final[dict[str, tuple[RecordType, RecordType | None, _TYPES]]] = {
+    "container-omap": (records.OMAP_KEY, records.OMAP_VAL, _TYPES.omap),
+    "omap": (records.OMAP_KEY, records.OMAP_VAL, _TYPES.omap),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, records.OMAP_SNAPSHOT, _TYPES.omap_snapshot),
+    "fs": (records.J_KEY, None, _TYPES.fstree),
+    "extentref": (records.J_KEY, None, _TYPES.blockreftree),
+    "snapmeta": (records.J_KEY, None, _TYPES.snapmetatree),
+    "fext": (records.FEXT_KEY, records.FEXT_VAL, _TYPES.fext_tree),
+    "spaceman": (records.FREE_QUEUE_KEY, records.FREE_QUEUE_VAL, _TYPES.spaceman_free_queue),
+    "fusion-middle": (records.FUSION_MT_KEY, records.FUSION_MT_VAL, _TYPES.fusion_middle_tree),
     # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, _TYPES.invalid),
-    "gbitmap": (records.GBITMAP_KEY, _TYPES.gbitmap_tree),
-    "evict-mapping": (records.EVICT_MAPPING_KEY, _TYPES.invalid),
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, records.PRANGE, _TYPES.invalid),
+    "gbitmap": (records.GBITMAP_KEY, records.GBITMAP_VAL, _TYPES.gbitmap_tree),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, records.EVICT_MAPPING_VAL, _TYPES.invalid),
 }
-"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
+"""Types of the fixed parts of keys and values and of the nodes' contents, by the names of trees in the tables; trees of
+file-system records have a type of value for each type of record."""
 
 TYPE_BITS: Final = 4
 """Number of bits for the record type in the sort number of a key."""
@@ -111,8 +114,8 @@ class NodeRows(Rows, frozen=True):
         return self._leading(self.last_key)
 
     def _leading(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        key_type, _ = KINDS.get(self.tree, (None, None))
-        return object_of(keys) if key_type is records.J_KEY else keys
+        # Nodes that a sweep found may be of an unknown tree.
+        return object_of(keys) if self.tree in KINDS and KINDS[self.tree][0] is records.J_KEY else keys
 
 
 _COLUMNS = NodeRows.__struct_fields__[1:]

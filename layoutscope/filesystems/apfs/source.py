@@ -82,14 +82,12 @@ class TreeSource(Struct, frozen=True):
     @property
     def key_type(self) -> RecordType:
         """Type of the fixed part of its keys, whose first field sorts them."""
-        key_type, _ = KINDS[self.tree]
-        return key_type
+        return KINDS[self.tree][0]
 
     @property
     def subtype(self) -> int:
         """Object type of its contents; 0 for any."""
-        _, subtype = KINDS[self.tree]
-        return int(subtype)
+        return int(KINDS[self.tree][2])
 
     def apart(self) -> TreeSource:
         """Return the same tree with a separate log."""

@@ -55,15 +55,12 @@ if TYPE_CHECKING:
 BATCH_NODES: Final = 1024
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 STRAY: Final = "the record's key or value leaves the node; it was left out"
-INFO_FIELDS: Final = (
-    BTREE_INFO.fixed.len_node,
-    BTREE_INFO.fixed.len_key,
-    BTREE_INFO.fixed.len_val,
-    BTREE_INFO.fixed.is_hashed,
-    BTREE_INFO.fixed.is_noheader,
-    BTREE_INFO.num_keys,
-    BTREE_INFO.num_nodes,
-    BTREE_INFO.longest_key,
+INFO_FIELDS: Final = tuple(
+    BTREE_INFO.column(name)
+    for name in (
+        *("fixed.len_node", "fixed.len_key", "fixed.len_val", "fixed.is_hashed", "fixed.is_noheader"),
+        *("num_keys", "num_nodes", "longest_key"),
+    )
 )
 
 
@@ -532,11 +529,11 @@ def list_wants(at: Descent, rows: I64, take: Callable[[ReadNodes], None], ahead:
     unread, rows = rows[is_unread], rows[~is_unread]
     if ahead is not None and ahead.is_of(tree):
         if not level:
-            found, numbers = ahead.find_leaves(places, rows)
-            if len(found):
-                left -= len(found)
-                take(ahead.leaves(tree, first + found, places.take(found), numbers))
-                rows = np.setdiff1d(rows, found, assume_unique=True)
+            leaves = ahead.find_leaves(at, rows)
+            if leaves is not None:
+                left -= len(leaves.rows)
+                take(leaves)
+                rows = np.setdiff1d(rows, leaves.numbers - first, assume_unique=True)
         found, data = ahead.find_others(places, rows)
         if len(found):
             add(found, data)
@@ -622,35 +619,35 @@ class Ahead:
             return False
         return (tree.node_bytes, tree.entry_bytes) == (own.node_bytes, own.entry_bytes)
 
-    def find_leaves(self, places: NodeRows, rows: I64) -> tuple[I64, I64]:
-        """Return which of some leaves were read ahead and are sound, and their numbers."""
-        number, is_known = self._find(places.take(rows))
+    def find_leaves(self, at: Descent, rows: I64) -> ReadNodes | None:
+        """Return those of some leaves of a level that were read ahead and are sound; None if there are none."""
+        number, is_known = self._find(at.places, rows)
         found = np.flatnonzero(is_known & (self._leaf[number] >= 0))
-        leaf = self._leaf[number[found]]
-        # Records may precede the key in their parent's entry: the tree reports it.
-        is_late = self._rows.first_key[leaf] >= places.low_key[rows[found]]
-        found = found[is_late | (self._rows.num_records[leaf] == 0)]
-        return rows[found], number[found]
-
-    def leaves(self, tree: OpenTree, numbers: I64, places: NodeRows, ahead: I64) -> ReadNodes:
-        """Return leaves that were read ahead, with the parents and low keys that their tree gives."""
+        number, places = number[found], at.places.take(rows[found])
+        # The tree gives their parents and low keys.
         origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
-        rows, is_sound = replace(self._rows.take(self._leaf[ahead]), **origin), np.ones(len(numbers), np.bool_)
+        leaves = replace(self._rows.take(self._leaf[number]), **origin)
+        # Records may precede the key in their parent's entry: the tree reports it.
+        kept = np.flatnonzero((leaves.first_key >= leaves.low_key) | (leaves.num_records == 0))
+        if not len(kept):
+            return None
+        numbers, is_sound = at.first + rows[found[kept]], np.ones(len(kept), np.bool_)
         no_bytes, no_keys = np.empty(0, np.uint8), np.empty(0, np.uint64)
-        return ReadNodes(tree, 0, numbers, rows, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
+        own, ahead = leaves.take(kept), number[kept]
+        return ReadNodes(at.tree, 0, numbers, own, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
 
     def find_others(self, places: NodeRows, rows: I64) -> tuple[I64, U8]:
         """Return which of some nodes were kept, and their bytes, in the address order of a pass."""
-        number, is_known = self._find(places.take(rows))
+        number, is_known = self._find(places, rows)
         found = np.flatnonzero(is_known & (self._other[number] >= 0))
         found = found[np.argsort(number[found])]
         return rows[found], self._data[self._other[number[found]]]
 
-    def _find(self, places: NodeRows) -> tuple[I64, Mask]:
-        known = self._places
-        number = np.minimum(np.searchsorted(known.paddr, places.paddr), len(known) - 1)
-        is_same = (known.paddr[number] == places.paddr) & (known.node_id[number] == places.node_id)
-        return number, is_same & (known.xid[number] == places.xid)
+    def _find(self, places: NodeRows, rows: I64) -> tuple[I64, Mask]:
+        known, paddr = self._places, places.paddr[rows]
+        number = np.minimum(np.searchsorted(known.paddr, paddr), len(known) - 1)
+        is_same = (known.paddr[number] == paddr) & (known.node_id[number] == places.node_id[rows])
+        return number, is_same & (known.xid[number] == places.xid[rows])
 
 
 def _positions(count: int, parts: Sequence[I64]) -> I64:

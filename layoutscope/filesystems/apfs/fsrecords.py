@@ -278,19 +278,13 @@ class RecordTree(Struct):
 
 
 @cache
-def records_plan(*, hashed_names: bool) -> LeafPlan:
-    """Return the decoding plan for the records of a tree, from the shapes of their types."""
-    shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-    return _plan(tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type))
-
-
-@cache
-def fext_plan() -> LeafPlan:
-    """Return the decoding plan for the extents of a sealed volume."""
-    return _plan((_FEXT._replace(kind=0),), None)
-
-
-def _plan(leaves: tuple[Leaf, ...], kind: Kind | None) -> LeafPlan:
+def records_plan(*, hashed_names: bool = False, is_fext: bool = False) -> LeafPlan:
+    """Return the plan to decode the records of a tree, or the extents of a sealed volume, from their shapes."""
+    leaves: tuple[Leaf, ...] = (_FEXT._replace(kind=0),)
+    kind: Kind | None = None
+    if not is_fext:
+        shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
+        leaves, kind = tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type)
     return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
 
 
@@ -448,7 +442,7 @@ def walk_record_tree(
     """
     if not source.root_oid and source.tree != "fs":
         return RecordTree(nodes=rows_of(source.tree))
-    plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
+    plan = records_plan(hashed_names=hashed_names, is_fext=source.tree == "fext")
     reader = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: ReadNodes) -> None:

@@ -17,7 +17,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_plan, records_plan
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, records_plan
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import KINDS
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header
@@ -259,7 +259,7 @@ class ContainerView(Struct, frozen=True):
             starts = np.array([start for _, start in spots], np.int64)
             differences += compare_fields(record_type, buffer, starts, [titles[number] for number, _ in spots])
         if is_leaf and (tree not in _FIXED or tree == "fext"):
-            plan = fext_plan() if tree == "fext" else records_plan(hashed_names=is_hashed)
+            plan = records_plan(hashed_names=is_hashed, is_fext=tree == "fext")
             columns = (found.node, found.key_start, found.key_len, found.val_start, found.val_len)
             differences += compare_leaves(plan, LeafBatch(buffer, len(data), zero, *columns), titles, _extended_fields)
         return len(titles), differences

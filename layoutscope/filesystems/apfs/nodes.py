@@ -172,25 +172,14 @@ def take_nodes(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     return replace(taken, parent=np.where(is_taken, position, -1))
 
 
-HEAD_FIELDS: Final = (
-    BTREE_NODE.hdr.cksum,
-    BTREE_NODE.hdr.oid,
-    BTREE_NODE.hdr.xid,
-    BTREE_NODE.hdr.type,
-    BTREE_NODE.hdr.subtype,
-    BTREE_NODE.hdr.storage,
-    BTREE_NODE.flags,
-    BTREE_NODE.level,
-    BTREE_NODE.num_keys,
-    BTREE_NODE.is_root,
-    BTREE_NODE.is_leaf,
-    BTREE_NODE.is_fixed,
-    BTREE_NODE.table_space.ofs_data,
-    BTREE_NODE.table_space.len_data,
-    BTREE_NODE.free_space.ofs_data,
-    BTREE_NODE.free_space.len_data,
-    BTREE_NODE.key_free_list.len_data,
-    BTREE_NODE.val_free_list.len_data,
+HEAD_FIELDS: Final = tuple(
+    BTREE_NODE.column(name)
+    for name in (
+        *("hdr.cksum", "hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.storage"),
+        *("level", "num_keys", "is_root", "is_leaf", "is_fixed"),
+        *("table_space.ofs_data", "table_space.len_data", "free_space.ofs_data", "free_space.len_data"),
+        *("key_free_list.len_data", "val_free_list.len_data"),
+    )
 )
 
 LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIBLLLL")

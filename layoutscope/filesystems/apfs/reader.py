@@ -109,7 +109,7 @@ def list_states(request: VolumeRequest) -> list[ReadableState]:
 def read_container(request: VolumeRequest) -> ContainerContents:
     """Read a container with all its volumes, without comparing anything yet."""
     opened, swept = _open_or_salvage(request)
-    contents = read_container_parts(opened)
+    contents = replace(read_container_parts(opened), swept=swept)
     container, own = contents.container, request.options
     # Volumes that cannot be opened are opened again from what is left of them.
     found: dict[int, VolumeParts | None] = {}
@@ -120,7 +120,7 @@ def read_container(request: VolumeRequest) -> ContainerContents:
             found[number] = _read_state(container, open_volume(container, store, oid, number), request)
         except FormatError as error:
             broken.append((number, oid, store, error))
-    evidence = Evidence(container, contents.space, [item for item in found.values() if item is not None], swept)
+    evidence = Evidence(replace(contents, volumes=[item for item in found.values() if item is not None]))
     for number, oid, store, why in broken:
         store.log.survive(why, code="volume-unreadable")
         try:
@@ -144,7 +144,7 @@ def read_container(request: VolumeRequest) -> ContainerContents:
         value = int(state.superblock.incompatible_features)
         _report_features(grammar.ApfsVolume.VolumeIncompatibleFeature, value, state.at_superblock(field))
     slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(list_volumes(container))}
-    return replace(contents, volumes=volumes, slots=slots, swept=swept)
+    return replace(contents, volumes=volumes, slots=slots)
 
 
 _MISSING_FILES: Final = {

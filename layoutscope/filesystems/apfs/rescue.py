@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.container import Halves
-    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
@@ -70,31 +69,27 @@ SEARCHED_BYTES: Final = 1024**3
 """Limit for a search that the user did not request: a few seconds of reading."""
 
 
-class Evidence(Struct, frozen=True, dict=True):
+class Evidence:
     """Copies of lost objects, searched for at the first request."""
 
-    container: Container  # the container; its log records which blocks were checked
-    space: Space | None  # the space manager's contents, if it can be read
-    volumes: list[VolumeParts]  # volumes that could be opened; they know which blocks hold data
-    swept: Swept | None  # results of a full sweep, if one was requested
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every block is searched, because a sweep was requested."""
-        return self.swept is not None
+    def __init__(self, contents: ContainerContents) -> None:
+        """Take the volumes that could be opened: they know which blocks hold data."""
+        self._contents = contents
+        # Every block was searched if a sweep was requested.
+        self.is_complete = contents.swept is not None
 
     @cached_property
     def copies(self) -> Swept:
         """The objects that are left, possibly several versions of one object."""
-        if self.swept is not None:
-            return self.swept
-        container, block_size = self.container, self.container.blocks.block_size
-        data = [item.data_runs for item in self.volumes]
-        used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
+        if self._contents.swept is not None:
+            return self._contents.swept
+        container, volumes = self._contents.container, self._contents.volumes
+        block_size, data = container.blocks.block_size, [item.data_runs for item in volumes]
+        used = find_used_blocks(container.blocks, container.device_blocks, self._contents.space, data)
         is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
         # Blocks of the volumes' own maps: a map names an object even if the bitmap of its chunk is damaged.
-        places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
+        places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in volumes]
         one = np.array([block_size], np.int64)
         # Volume superblocks of earlier checkpoints, and their nodes if not all used blocks are searched.
         for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
@@ -261,8 +256,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     if shift is None:
         message = "addresses are uncertain: where the container starts is inferred, and no object is at its own number"
         store.log.at("container", 0).add("start-uncertain", "error", message)
-    left = _superblocks(store.blocks, swept)
-    paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
+    paddr, superblock = _newest_superblock(store.blocks, swept) or (0, _stand_in(store.blocks, volumes))
     xid, newest = int(superblock.hdr.xid), int(volumes.xid.max())
     known = _read_map(store, superblock) if xid >= newest else None
     message = f"the state of transaction {xid} is read, whose object map is left"
@@ -358,12 +352,11 @@ def _blocks(halves: Halves) -> Blocks:
     return Blocks(windows, tuple(start for _, start in given), size, num_claimed=claimed)
 
 
-def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
-    """Parse the remaining container superblocks, newest first; copies in block 0 come after the others."""
+def _newest_superblock(blocks: Blocks, swept: Swept) -> tuple[int, ApfsContainer.NxSuperblock] | None:
+    """Parse the newest container superblock that is left, preferably not a copy in block 0."""
     found = swept.take(swept.kind == int(KINDS.nx_superblock))
     # The second device of a Fusion set has a copy in its own block 0, whose address carries that device's mark.
     number = found.paddr % np.uint64(blocks.tier2_mark)
-    parsed = []
     for row in np.lexsort((number, found.xid))[::-1].tolist():
         paddr = int(found.paddr[row])
         try:
@@ -373,8 +366,8 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
         except FormatError:
             continue
         if superblock.len_block == blocks.block_size:
-            parsed.append((paddr, superblock))
-    return parsed
+            return paddr, superblock
+    return None
 
 
 def _read_map(

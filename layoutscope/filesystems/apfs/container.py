@@ -105,7 +105,9 @@ def open_container(
     """Open a container as a mount would."""
     # The copy in block 0 locates the ring. It is written at an unmount, so it may be older than those in the ring.
     first = find_superblock(*main, log)
-    store = Store.over(_blocks(main, first, second), log)
+    # For a Fusion set this is the size of both devices. A size that is too large is harmless: the image ends first.
+    blocks = address_blocks((main, second), _size_bytes(first), int(first.len_block), int(first.num_blocks))
+    store = Store.over(blocks, log)
     paddrs, trees = descriptor_paddrs(store, first)
     area = checkpoints.read_descriptor_area(store.blocks, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
@@ -153,15 +155,15 @@ def _open_state(
     return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
 
 
-def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
-    source, image_offset = main
-    # For a Fusion set this is the size of both devices. A size that is too large is harmless: the image ends first.
-    windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
-    offsets = [image_offset]
+def address_blocks(halves: Halves, main_bytes: int, block_size: int, num_claimed: int) -> Blocks:
+    """Address the blocks of a container: up to a size on the main device, and to the end of the second image."""
+    (source, start), second = halves
+    windows: list[Source | None] = [Window(source, start, main_bytes)]
+    offsets = [start]
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
-    return Blocks(tuple(windows), tuple(offsets), superblock.len_block, num_claimed=superblock.num_blocks)
+    return Blocks(tuple(windows), tuple(offsets), block_size, num_claimed=num_claimed)
 
 
 def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:

@@ -66,8 +66,6 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
     rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
-    if not len(rows):
-        return []
     # Objects that are encrypted or have no header have neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     heads = blocks.read(omap.paddr[rows], blocks.block_size)
@@ -209,9 +207,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
-    if block_size & (block_size - 1):
-        return first, -(-length // block_size)
-    # A power of two needs no division.
+    # The size of a block is a power of two, so no division is needed.
     blocks: NDArray[np.int64] = length >> (block_size.bit_length() - 1)
     blocks += (length & (block_size - 1)) != 0
     return first, blocks

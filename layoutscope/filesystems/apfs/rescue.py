@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
     OpenTree,
@@ -28,7 +27,13 @@ from layoutscope.filesystems.apfs.btree import (
     read_omap,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
-from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock, report_missing_half
+from layoutscope.filesystems.apfs.container import (
+    MIN_BLOCK_BYTES,
+    Container,
+    address_blocks,
+    find_superblock,
+    report_missing_half,
+)
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
     NO_LIMIT,
@@ -46,7 +51,6 @@ from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
-from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import match
 from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK, OMAP_PHYS
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.container import Halves
@@ -347,9 +352,8 @@ def _blocks(halves: Halves) -> Blocks:
     with suppress(FormatError):
         found = find_superblock(*halves[0], FindingLog())
         size, claimed = int(found.len_block), int(found.num_blocks)
-    given = [half for half in halves if half is not None]
-    windows = tuple(Window(source, start, source.size_bytes - start) for source, start in given)
-    return Blocks(windows, tuple(start for _, start in given), size, num_claimed=claimed)
+    (source, start), _ = halves
+    return address_blocks(halves, source.size_bytes - start, size, claimed)
 
 
 def _newest_superblock(blocks: Blocks, swept: Swept) -> tuple[int, ApfsContainer.NxSuperblock] | None:

@@ -168,8 +168,6 @@ def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -
     # Objects that are encrypted or have no header cannot be verified here, so they count as valid.
     plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
     near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
-    if not len(near):
-        return len(row), len(row) - len(plain)
     data = blocks.read(omap.paddr[near], blocks.block_size)
     head = decode_objects(OBJ_PHYS, data, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])

@@ -20,7 +20,14 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.nodes import DAMAGED, NO_SLOTS, SOUND, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
-from layoutscope.filesystems.apfs.source import TreeSource, drop_repeated_names, locate_nodes, low_keys, mapped_nodes
+from layoutscope.filesystems.apfs.source import (
+    OpenTree,
+    TreeSource,
+    drop_repeated_names,
+    locate_nodes,
+    low_keys,
+    mapped_nodes,
+)
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE, MAX_LEVELS
 from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_object
 from layoutscope.image.passes import read_alone
@@ -123,27 +130,6 @@ class ReadNodes(Struct, frozen=True):
         return (log or source.store.log).at(structure, int(self.rows.paddr[node]), plus=plus)
 
 
-class OpenTree(Struct, frozen=True):
-    """A tree whose root was read, with the properties that the root declares."""
-
-    source: TreeSource
-    node_bytes: int  # size of each node
-    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
-    level: int  # of the root
-    is_hashed: bool = False  # whether index nodes hold the hashes of their children
-    hash_type: int = 0  # 0 if that is unknown
-    is_noheader: bool = False
-    num_keys: int = 0
-    num_nodes: int = 0
-    longest_key: int = 0
-    paddr: int = 0  # of the root
-
-    @property
-    def has_headers(self) -> bool:
-        """Whether nodes have headers; those without are verified by the hashes in their parents."""
-        return not (self.is_hashed or self.is_noheader)
-
-
 def read_root(source: TreeSource) -> tuple[OpenTree, NodeRows] | None:
     """Find and read the root of a tree; if it cannot be used, report a finding and return None."""
     root = locate_nodes(source, np.array([source.root_oid], np.uint64))
@@ -229,15 +215,7 @@ def take_apart(
     """Verify nodes of one level that were already read and decrypted, and locate their records."""
     source, size = tree.source, tree.node_bytes
     head = nodes.node_heads(buffer, np.arange(len(places), dtype=np.int64) * size)
-    valid, is_sound, is_damaged = check_nodes(
-        source,
-        places,
-        head,
-        buffer.reshape(-1, size),
-        level_wanted=level,
-        hash_type=tree.hash_type,
-        is_noheader=tree.is_noheader,
-    )
+    valid, is_sound, is_damaged = check_nodes(tree, places, head, buffer.reshape(-1, size), level)
     usable = {"num_keys": np.where(is_sound, head["num_keys"], 0)}
     slots, torn, strays = nodes.slots(buffer, head | usable, size, tree.entry_bytes)
     torn &= is_sound

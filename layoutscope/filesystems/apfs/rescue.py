@@ -20,7 +20,6 @@ from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
-    OpenTree,
     open_omap,
     read_batch,
     read_levels,
@@ -45,7 +44,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import DAMAGED, NodeRows, find_unusable, join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import Store, mapped_nodes
+from layoutscope.filesystems.apfs.source import OpenTree, Store, mapped_nodes
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object

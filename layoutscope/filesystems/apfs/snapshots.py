@@ -94,7 +94,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
         listed = read_snapshots(container, volume)
         for item in listed:
             found = _count_mapped_nodes(container, volume.omap, item.xid)
-            is_complete = _is_whole(volume.omap) and _is_open(volume, item)
+            is_complete = _is_whole(volume.omap) and bool(open_all(volume, [item]))
             rows.append(
                 ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
             )
@@ -103,13 +103,6 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
         if lost > 0:
             rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
     return rows
-
-
-def _is_open(volume: Volume, snapshot: Snapshot) -> bool:
-    with suppress(FormatError):
-        open_snapshot(volume, snapshot)
-        return True
-    return False
 
 
 def _is_whole(omap: omaps.ObjectMap | None) -> bool:

@@ -98,6 +98,27 @@ class TreeSource(Struct, frozen=True):
         return self.store.log.at(f"{self.tree} tree, node {node_id}", paddr)
 
 
+class OpenTree(Struct, frozen=True):
+    """A tree whose root was read, with the properties that the root declares."""
+
+    source: TreeSource
+    node_bytes: int  # size of each node
+    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
+    level: int  # of the root
+    is_hashed: bool = False  # whether index nodes hold the hashes of their children
+    hash_type: int = 0  # 0 if that is unknown
+    is_noheader: bool = False
+    num_keys: int = 0
+    num_nodes: int = 0
+    longest_key: int = 0
+    paddr: int = 0  # of the root
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether nodes have headers; those without are verified by the hashes in their parents."""
+        return not (self.is_hashed or self.is_noheader)
+
+
 def mapped_nodes(
     tree: str, omap: ObjectMap, rows: NDArray[np.int64], condition: NDArray[np.integer[Any]] | int = SOUND
 ) -> NodeRows:

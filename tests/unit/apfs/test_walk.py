@@ -19,7 +19,7 @@ from layoutscope.filesystems.apfs.btree import (
 )
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNREAD
 from layoutscope.filesystems.apfs.omap import view_at
-from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
+from layoutscope.filesystems.apfs.source import OpenTree, Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, check_nodes, hash_objects, hash_size
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
@@ -240,11 +240,11 @@ def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, ha
     source = TreeSource(store, "omap", 2, 7)
     places = locate_nodes(source, np.array([2], np.uint64))
     places = replace(places, child_hash=want if has_hash else np.empty((1, 0), np.uint8))
+    tree = OpenTree(source, BLOCK, (16, 16, 8), 0, is_hashed=True, hash_type=SHA256, is_noheader=True)
 
     def check(level):
         head, data = {"level": np.zeros(1, np.uint16)}, np.frombuffer(block, np.uint8)[None]
-        told = check_nodes(source, places, head, data, level_wanted=level, hash_type=SHA256, is_noheader=True)
-        return [each.tolist() for each in told]
+        return [each.tolist() for each in check_nodes(tree, places, head, data, level)]
 
     valid, is_sound, _ = check(0)
     assert (valid, is_sound) == ([expected], [expected > 0])

@@ -30,7 +30,7 @@ from fixtures.apfs.structures import records as disk
 from fixtures.apfs.structures.volume import FS_SUPERBLOCK
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.btree import Pool, read_levels, to_node_rows, walk_tree
+from layoutscope.filesystems.apfs.btree import Pool, read_levels, walk_tree
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.fsrecords import walk_record_tree
 from layoutscope.filesystems.apfs.nodes import join
@@ -130,7 +130,7 @@ def test_a_shared_node_is_read_once(written):
             assert cost == (len(new) + 1) * 4096
             seen |= new
             tree = fs_source(container.store, state, None)
-            alone = join("fs", [to_node_rows(batch) for batch in read_levels(tree)])
+            alone = join("fs", [batch.rows for batch in read_levels(tree)])
             for column in alone.__struct_fields__[1:]:
                 assert getattr(alone, column).tolist() == getattr(nodes, column).tolist()
     assert len(kept) == NUM_SNAPSHOTS

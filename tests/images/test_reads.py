@@ -284,8 +284,14 @@ def test_tables_are_those_of_reading_level_by_level(written, name, level, damage
     path = tmp_path / "changed.img"
     path.write_bytes(data)
     ahead = []
-    leaves = btree.Ahead.leaves
-    monkeypatch.setattr(btree.Ahead, "leaves", lambda *words: ahead.append(leaves(*words)) or ahead[-1])
+    find_leaves = btree.Ahead.find_leaves
+
+    def find(*words):
+        found = find_leaves(*words)
+        ahead.extend([] if found is None else [found])
+        return found
+
+    monkeypatch.setattr(btree.Ahead, "find_leaves", find)
     monkeypatch.setattr(btree, "MAX_KEPT_BYTES", room_bytes)
     found = read(path)
     monkeypatch.setattr(btree.Ahead, "read", lambda *_: iter(()))

@@ -18,8 +18,8 @@ from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.fsrecords import find_losses, find_tail, records_plan, report_found_losses
-from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
+from layoutscope.filesystems.apfs.fsrecords import find_losses, find_tail, records_plan, report_losses
+from layoutscope.filesystems.apfs.omap import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import fs_source, list_volumes
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.mapped import Mapped
-    from layoutscope.filesystems.apfs.omap import ObjectMap
+    from layoutscope.filesystems.apfs.omap import Mapped, ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
@@ -135,7 +134,7 @@ def make_longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
 def _check_nodes(subject: Subject, batch: ReadNodes, before: NDArray[np.uint64]) -> None:
     """Check the nodes of a batch; `before` has the transactions of all nodes of the tree before them."""
     # Drivers free empty nodes; only a root may be empty.
-    is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    is_empty = batch.is_sound & (batch.head["num_keys"] == 0) & (batch.rows.parent >= 0)
     _table_of_nodes(subject, batch, NODE.num_keys, "error").report(is_empty, "a node that is not a root is empty")
     starts = np.flatnonzero(batch.is_sound) * batch.size_bytes
     at = lambda _, byte: locate_byte(subject, batch, byte)  # noqa: E731
@@ -145,7 +144,7 @@ def _check_nodes(subject: Subject, batch: ReadNodes, before: NDArray[np.uint64])
     if len(starts):
         _check_room(subject, batch)
     # A change moves a physical node and so changes its parents: none of them is older.
-    xids, parent = batch.head["hdr.xid"], batch.places.parent
+    xids, parent = batch.head["hdr.xid"], batch.rows.parent
     if batch.tree.source.view is None and parent[0] >= 0:
         limit, table = before[parent], _table_of_nodes(subject, batch, NODE.hdr.xid)
         wrong, message = batch.is_sound & (xids > limit), f"{NODE.hdr.xid}: younger than the node that leads to it"
@@ -160,7 +159,7 @@ def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
     """Check that the free space is between keys and values, and that the free lists match the free bytes of both."""
     size = batch.size_bytes
-    starts = np.arange(len(batch.places), dtype=np.int64) * size
+    starts = np.arange(len(batch.rows), dtype=np.int64) * size
     spans = NODE.table_space, NODE.free_space, NODE.key_free_list, NODE.val_free_list
     found = decode_columns(NODE, batch.buffer, starts, [field for span in spans for field in span.fields()])
     head = {name: values.astype(np.int64) for name, values in found.items()}
@@ -283,17 +282,17 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-        report_found_losses(losses, source, parts.fs if source.tree == "fs" else None, subject.log)
+        report_losses(losses, source, parts.fs if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
     """Check the nodes, the object map and the keys of the container's own trees."""
     container, sources = subject.container, list(list_container_sources(subject))
     for source in sources:
-        report_found_losses(find_losses(source)[0], source, None, subject.log)
+        report_losses(find_losses(source)[0], source, None, subject.log)
     for source in sources:
         if source.tree == "container-omap":
-            _check_map(subject, source, container.omap, read_mapped(container.omap, container.store))
+            _check_map(subject, source, container.omap, read_mapped(container.omap, container.blocks))
     for source in sources:
         check_tree(subject, source)
 
@@ -318,7 +317,7 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     """Compare every entry of a volume's object map with its object."""
     state = parts.state
     known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
-    mapped = read_mapped(state.omap, state.store, known, parts.key)
+    mapped = read_mapped(state.omap, state.store.blocks, known, parts.key)
     source = TreeSource(subject.silent_store, "omap", state.omap_header.tree_oid, subject.container.xid)
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
@@ -481,10 +480,10 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     elif source.tree in SECOND:
         second = batch.column("key", source.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
+    where = source.blocks.image_offset(batch.rows.paddr[slots.node]) + within
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
-        child[slots.val_len >= batch.tree.entry_bytes[2]] = decode_children(batch)[1]
+        child[slots.val_len >= batch.tree.entry_bytes[2]] = decode_children(batch)["oid"]
     return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
@@ -528,8 +527,8 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
     """Check that the first key of a node is not before the key that leads to it."""
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
-    entry, known = children.find(batch.places.node_id[node])
-    known &= above.lead[entry] == batch.places.low_key[node]
+    entry, known = children.find(batch.rows.node_id[node])
+    known &= above.lead[entry] == batch.rows.low_key[node]
     first, node, entry = keys.take(firsts[known]), node[known], entry[known]
     lead, second, where = above.lead[entry], above.second[entry], above.image_offset[entry].tolist()
     wrong = (first.lead < lead) | ((first.lead == lead) & (first.second < second))

@@ -552,9 +552,11 @@ def _find_shared_runs(parts: VolumeParts) -> I64:
 def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
     balance = account(subject.contents)
-    _report_bits(subject, balance.disputed, "block-claimed-free", "used, but free in the bitmap")
+    _report_bits(subject, balance["claimed but free blocks"], "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
-        _report_bits(subject, balance.unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")
+        _report_bits(
+            subject, balance["unclaimed blocks"], "block-unclaimed", "used in the bitmap, but belong to nothing"
+        )
 
 
 def _report_bits(subject: Subject, runs: I64, code: str, message: str) -> None:
@@ -602,5 +604,5 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: I64, owner: str) -
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])
             plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + QUEUE_KEY.paddr.offset
-            log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
+            log = subject.log.at(f"free queue of the {owner}", int(batch.rows.paddr[node]), plus=plus)
             log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

@@ -10,7 +10,7 @@ the trees that lead to them.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,26 +18,22 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
-from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNREAD, NodeRows, join, rows_of
+from layoutscope.filesystems.apfs.nodes import DAMAGED, NO_SLOTS, SOUND, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
 from layoutscope.filesystems.apfs.source import (
-    NO_PLACES,
-    Places,
+    OpenTree,
     TreeSource,
     drop_repeated_names,
     locate_nodes,
     low_keys,
-    object_of,
-    places_of,
-    unknown_nodes,
+    mapped_nodes,
 )
-from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
+from layoutscope.filesystems.apfs.sweep import LARGEST_NODE, MAX_LEVELS
 from layoutscope.filesystems.apfs.verify import check_nodes, hash_size, read_object
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     GrowingTable,
-    Rows,
     concatenate,
     distinct,
     heads,
@@ -47,7 +43,7 @@ from layoutscope.structs.arrays import (
     ranges,
 )
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, CHILD_VAL, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,30 +60,15 @@ if TYPE_CHECKING:
 
 
 BATCH_NODES: Final = 1024
-MAX_LEVELS: Final = 16
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 STRAY: Final = "the record's key or value leaves the node; it was left out"
-INFO_FIELDS: Final = (
-    BTREE_INFO.fixed.len_node,
-    BTREE_INFO.fixed.len_key,
-    BTREE_INFO.fixed.len_val,
-    BTREE_INFO.fixed.is_hashed,
-    BTREE_INFO.fixed.is_noheader,
-    BTREE_INFO.num_keys,
-    BTREE_INFO.num_nodes,
-    BTREE_INFO.longest_key,
+INFO_FIELDS: Final = tuple(
+    BTREE_INFO.column(name)
+    for name in (
+        *("fixed.len_node", "fixed.len_key", "fixed.len_val", "fixed.is_hashed", "fixed.is_noheader"),
+        *("num_keys", "num_nodes", "longest_key"),
+    )
 )
-
-
-class Ends(Rows, frozen=True):
-    """Per-node data for checking the key order of a tree; arrays of one length, one row per node."""
-
-    num_records: NDArray[np.int64]
-    # low, high: sort numbers of the first and the last key, see `low_keys`; 0 in empty nodes
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    longest_key: NDArray[np.int32]  # in bytes
-    is_disordered: NDArray[np.bool_]  # whether a key is lower than the one before it in its node
 
 
 class ReadNodes(Struct, frozen=True):
@@ -96,16 +77,16 @@ class ReadNodes(Struct, frozen=True):
     tree: OpenTree  # the tree that they belong to
     level: int  # 0 for leaves
     numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which are ordered by level, then by key
-    places: Places  # their addresses
+    rows: NodeRows  # ``key_rank`` is set when the batches of a tree are joined
     head: dict[str, NDArray[Any]]  # fields of their headers
-    valid: NDArray[np.uint8]  # how each node was verified, as a position in `VALID_NAMES`
     is_sound: Mask  # whether the records of a node can be used
-    is_damaged: Mask  # whether anything is wrong with a node; its sound records are used nevertheless
     buffer: NDArray[np.uint8]  # their bytes, contiguous
     slots: nodes.Slots  # records of the sound nodes; `node` counts within this batch
     keys: NDArray[np.uint64]  # sort number of each record's key, see `low_keys`
-    ends: Ends  # key range of each node's records
     num_after: int = 0  # number of nodes of the same level after this batch
+    # of leaves that were decoded before their tree led to them: position of each among the nodes that were read ahead;
+    # such a batch has neither bytes nor records
+    ahead: I64 | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -115,12 +96,18 @@ class ReadNodes(Struct, frozen=True):
     @property
     def to_come(self) -> float:
         """Number of nodes after this batch in its level, as a multiple of the batch's own number."""
-        return self.num_after / len(self.places)
+        return self.num_after / len(self.rows)
 
     @property
     def node(self) -> NDArray[np.int64]:
         """Position of each record's node among all nodes of the tree."""
         return self.numbers[self.slots.node]
+
+    def find_disorder(self) -> I64:
+        """Return the nodes in which a key is lower than the one before it."""
+        # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
+        descends, node = np.flatnonzero(self.keys[1:] < self.keys[:-1]), self.slots.node
+        return distinct(node[descends[node[descends] == node[descends + 1]]])
 
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
@@ -137,40 +124,19 @@ class ReadNodes(Struct, frozen=True):
         self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
     ) -> FindingLog:
         """Bind a log to a node, or to a byte within it."""
-        source, node_id = self.tree.source, self.places.node_id[node]
+        source, node_id = self.tree.source, self.rows.node_id[node]
         plus = 0 if position is None else position - node * self.size_bytes
         structure = f"{source.tree} tree, {name or f'node {node_id}'}"
-        return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
+        return (log or source.store.log).at(structure, int(self.rows.paddr[node]), plus=plus)
 
 
-class OpenTree(Struct, frozen=True):
-    """A tree whose root was read, with the properties that the root declares."""
-
-    source: TreeSource
-    node_bytes: int  # size of each node
-    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
-    level: int  # of the root
-    is_hashed: bool = False  # whether index nodes hold the hashes of their children
-    hash_type: int = 0  # 0 if that is unknown
-    is_noheader: bool = False
-    num_keys: int = 0
-    num_nodes: int = 0
-    longest_key: int = 0
-    paddr: int = 0  # of the root
-
-    @property
-    def has_headers(self) -> bool:
-        """Whether nodes have headers; those without are verified by the hashes in their parents."""
-        return not (self.is_hashed or self.is_noheader)
-
-
-def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
+def read_root(source: TreeSource) -> tuple[OpenTree, NodeRows] | None:
     """Find and read the root of a tree; if it cannot be used, report a finding and return None."""
     root = locate_nodes(source, np.array([source.root_oid], np.uint64))
     if not len(root):
         return None
     try:
-        tree = None if root.is_unread[0] else _open_tree(source, root)
+        tree = None if root.condition[0] == UNREAD else _open_tree(source, root)
     except FormatError as error:
         source.store.log.survive(error, code="tree-unreadable")
         tree = None
@@ -178,15 +144,16 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
         # Address, size and transaction are those of the reference to the root.
         size, block = int(root.size_bytes[0]), source.blocks.block_size
         is_possible = block <= size <= LARGEST_NODE and size % block == 0
-        root = replace(root, size_bytes=np.array([size if is_possible else block]))
-        source.store.lost.append(unknown_nodes(source.tree, root, np.where(root.is_unread, UNREAD, DAMAGED)))
+        size_bytes = np.array([size if is_possible else block])
+        condition = np.where(root.condition == UNREAD, UNREAD, DAMAGED).astype(np.uint8)
+        source.store.lost.append(replace(root, size_bytes=size_bytes, condition=condition))
         return None
     if source.root_hash:
         root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
     return tree, root
 
 
-def _open_tree(source: TreeSource, root: Places) -> OpenTree:
+def _open_tree(source: TreeSource, root: NodeRows) -> OpenTree:
     """Read the tree information at the end of a root."""
     size, paddr = int(root.size_bytes[0]), int(root.paddr[0])
     structure, address = f"{source.tree} tree, node {source.root_oid}", source.blocks.at(paddr)
@@ -226,36 +193,29 @@ def _open_tree(source: TreeSource, root: Places) -> OpenTree:
     )
 
 
-def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
+def _fetch(source: TreeSource, places: NodeRows, size_bytes: int) -> NDArray[np.uint8]:
     """Read and decrypt nodes into one buffer; nodes that cannot be read are zeros."""
-    if places.is_unread.any():
+    is_unread = places.condition == UNREAD
+    if is_unread.any():
         whole = np.zeros((len(places), size_bytes), np.uint8)
-        there = np.flatnonzero(~places.is_unread)
+        there = np.flatnonzero(~is_unread)
         whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
         return whole.reshape(-1)
     return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes)).reshape(-1)
 
 
-def read_batch(tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
+def read_batch(tree: OpenTree, places: NodeRows, level: int, numbers: NDArray[np.int64]) -> ReadNodes:
     """Read and verify nodes of one level, and locate their records."""
     return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.node_bytes))
 
 
 def take_apart(
-    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
+    tree: OpenTree, places: NodeRows, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
 ) -> ReadNodes:
     """Verify nodes of one level that were already read and decrypted, and locate their records."""
     source, size = tree.source, tree.node_bytes
     head = nodes.node_heads(buffer, np.arange(len(places), dtype=np.int64) * size)
-    valid, is_sound, is_damaged = check_nodes(
-        source,
-        places,
-        head,
-        buffer.reshape(-1, size),
-        level_wanted=level,
-        hash_type=tree.hash_type,
-        is_noheader=tree.is_noheader,
-    )
+    valid, is_sound, is_damaged = check_nodes(tree, places, head, buffer.reshape(-1, size), level)
     usable = {"num_keys": np.where(is_sound, head["num_keys"], 0)}
     slots, torn, strays = nodes.slots(buffer, head | usable, size, tree.entry_bytes)
     torn &= is_sound
@@ -271,26 +231,48 @@ def take_apart(
     torn_or_short[strays[0]] = True
     valid[torn_or_short], is_damaged[torn_or_short], is_sound[torn] = 0, True, False
     keys = low_keys(source, buffer, slots.key_start)
-    bounds = np.searchsorted(slots.node, np.arange(len(places) + 1))
+    condition = np.where(places.condition == UNREAD, UNREAD, np.where(is_damaged, DAMAGED, SOUND))
+    # Nodes of sealed volumes have no header; only the object map records their transaction.
+    has_header = (head["hdr.xid"] != 0) & is_sound
+    known: dict[str, Any] = {
+        "node_id": places.node_id,
+        "xid": np.where(has_header, head["hdr.xid"], places.xid),
+        "paddr": places.paddr,
+        "size_bytes": np.full(len(places), size, np.int64),
+        "level": np.full(len(places), level, np.uint8),
+        "num_records": np.where(is_sound, head["num_keys"], 0),
+        "free_bytes": sum(head[name].astype(np.int64) for name in _FREE_FIELDS),
+        "parent": places.parent,
+        "omap_leaf": places.omap_leaf,
+        "low_key": places.low_key,
+        "valid": valid,
+        "condition": condition,
+        "is_encrypted": places.is_encrypted,
+    }
+    rows = rows_of(source.tree, known | _measure_records(len(places), slots, keys))
+    return ReadNodes(tree, level, numbers, rows, head, is_sound, buffer, slots, keys)
+
+
+_FREE_FIELDS: Final = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
+
+
+def _measure_records(num_nodes: int, slots: nodes.Slots, keys: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
+    """Return columns of nodes that follow from their records; 0 in empty nodes."""
+    bounds = np.searchsorted(slots.node, np.arange(num_nodes + 1))
+    lengths = np.append(0, np.cumsum(slots.key_len + slots.val_len, dtype=np.int64))
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)
-    low, high = np.zeros((2, len(places)), np.uint64)
-    low[filled], high[filled] = keys[first[filled]], keys[stop[filled] - 1]
-    longest_key = np.zeros(len(places), np.int32)
+    first_key, last_key = np.zeros((2, num_nodes), np.uint64)
+    longest_key = np.zeros(num_nodes, np.int32)
     if len(filled):
+        first_key[filled], last_key[filled] = keys[first[filled]], keys[stop[filled] - 1]
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
-    # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
-    descends = np.flatnonzero(keys[1:] < keys[:-1])
-    is_disordered = np.zeros(len(places), np.bool_)
-    is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
-    ends = Ends(stop - first, low, high, longest_key, is_disordered)
-    return ReadNodes(tree, level, numbers, places, head, valid, is_sound, is_damaged, buffer, slots, keys, ends)
+    used = np.diff(lengths[bounds])
+    return {"used_bytes": used, "first_key": first_key, "last_key": last_key, "longest_key": longest_key}
 
 
-def decode_children(
-    batch: ReadNodes,
-) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
-    """Decode the records of a batch of index nodes: node position in the batch, child, low key and hash."""
+def decode_children(batch: ReadNodes) -> dict[str, NDArray[Any]]:
+    """Decode the records of index nodes: the node in the batch, and number, low key and hash of the child."""
     tree, size = batch.tree, batch.tree.entry_bytes[2]
     rows = np.flatnonzero(batch.slots.val_len >= size)
     slots, low = batch.slots.take(rows), batch.keys[rows]
@@ -300,42 +282,7 @@ def decode_children(
     if tree.is_hashed:
         # In sealed volumes, child identifiers are relative to the root's.
         oids = oids + np.uint64(tree.source.root_oid)
-    return slots.node, oids, low, hashes
-
-
-def to_node_rows(batch: Batch) -> NodeRows:
-    """Turn a batch of nodes into rows; ``key_rank`` is set when the batches of a tree are joined."""
-    if isinstance(batch, AheadLeaves):
-        return batch.rows
-    places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
-    first_key, last_key = ends.low, ends.high
-    if batch.tree.source.key_type is J_KEY:
-        first_key, last_key = object_of(first_key), object_of(last_key)
-    bounds = np.append(0, np.cumsum(ends.num_records))
-    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
-    # Nodes of sealed volumes have no header; only the object map records their transaction.
-    has_header = (head["hdr.xid"] != 0) & batch.is_sound
-    known = {
-        "node_id": places.node_id,
-        "xid": np.where(has_header, head["hdr.xid"], places.xid),
-        "paddr": places.paddr,
-        "size_bytes": np.full(count, batch.size_bytes, np.int64),
-        "level": np.full(count, batch.level, np.uint8),
-        "num_records": np.where(batch.is_sound, head["num_keys"], 0),
-        "used_bytes": np.diff(lengths[bounds]),
-        "free_bytes": sum(head[name].astype(np.int64) for name in _FREE_FIELDS),
-        "parent": places.parent,
-        "omap_leaf": places.omap_leaf,
-        "low_key": places.low_key,
-        "first_key_id": first_key,
-        "last_key_id": last_key,
-        "valid": batch.valid,
-        "condition": np.where(places.is_unread, UNREAD, np.where(batch.is_damaged, DAMAGED, SOUND)),
-    }
-    return rows_of(batch.tree.source.tree, known)
-
-
-_FREE_FIELDS: Final = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
+    return {"node": slots.node, "oid": oids, "low_key": low, "hash": hashes}
 
 
 class Pool:
@@ -348,23 +295,23 @@ class Pool:
         # describe the child
         self.children: list[dict[str, NDArray[Any]]] = []
         # addresses, numbers and levels of the nodes, by address, and their rows
-        self._known = _no_nodes()
+        self._known: tuple[NDArray[Any], ...] = ()
         self._order = np.empty(0, np.int64)
-        # the same of the nodes that were requested; not all of them may be read yet
-        self._requested = _no_nodes()
+        # levels, addresses and numbers of the nodes that were requested; not all of them may be read yet
+        self._requested: set[tuple[int, int, int]] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Add nodes, and the children of index nodes."""
         base = len(self)
-        self.parts.append(to_node_rows(batch))
-        if isinstance(batch, ReadNodes) and batch.level:
-            owner, oid, low_key, child_hash = decode_children(batch)
-            self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
+        self.parts.append(batch.rows)
+        if batch.level:
+            children = decode_children(batch)
+            self.children.append(children | {"node": children["node"] + base})
 
-    def find(self, places: Places, level: int) -> NDArray[np.int64]:
+    def find(self, places: NodeRows, level: int) -> NDArray[np.int64]:
         """Return rows of nodes by address, number and level; -1 for nodes that were not read."""
         if not self.parts:
             return np.full(len(places), -1, np.int64)
@@ -376,15 +323,11 @@ class Pool:
         spot = _find_nodes(self._known, places, level)
         return np.where(spot >= 0, self._order[spot], -1)
 
-    def request(self, places: Places, level: int) -> Mask:
+    def request(self, places: NodeRows, level: int) -> Mask:
         """Return which nodes of a level nobody requested before, and note that they are requested now."""
-        is_new: Mask = _find_nodes(self._requested, places, level) < 0
-        if is_new.any():
-            paddr, node_id, levels = self._requested
-            paddr, node_id = np.append(paddr, places.paddr[is_new]), np.append(node_id, places.node_id[is_new])
-            levels = np.append(levels, np.full(int(is_new.sum()), level, np.uint8))
-            order = np.argsort(paddr, kind="stable")
-            self._requested = paddr[order], node_id[order], levels[order]
+        named = [(level, *node) for node in zip(places.paddr.tolist(), places.node_id.tolist(), strict=True)]
+        is_new = np.array([node not in self._requested for node in named], np.bool_)
+        self._requested.update(named)
         return is_new
 
     def find_children(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -398,11 +341,7 @@ class Pool:
         return owners(counts), {name: values[record] for name, values in columns.items()}
 
 
-def _no_nodes() -> tuple[NDArray[Any], ...]:
-    return np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8)
-
-
-def _find_nodes(known: tuple[NDArray[Any], ...], places: Places, level: int) -> I64:
+def _find_nodes(known: tuple[NDArray[Any], ...], places: NodeRows, level: int) -> I64:
     """Return the positions of nodes of a level among addresses, numbers and levels; -1 for those that are absent."""
     paddr, node_id, levels = known
     spot, is_known = match(paddr, places.paddr)
@@ -427,28 +366,25 @@ class Descent:
         opened = read_root(source)
         self.source, self.pool = source, Pool() if pool is None else pool
         self._num_findings = len(source.store.log.findings)
-        self.places = NO_PLACES
+        self.places = rows_of(source.tree)
         if opened is not None:
             self.tree, self.places = opened
             self.level = self.tree.level
         self.first = 0  # position of the level's first node among all nodes of the tree
-        self._num_keys = self._longest_key = 0
         # for the current level: nodes whose own keys do not ascend; nodes with records, and their first and last keys
         self._disordered: list[I64] = []
         self._ends: list[tuple[I64, NDArray[np.uint64], NDArray[np.uint64]]] = []
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Take nodes of the level, and compare the order of their keys."""
         self.pool.add(batch)
-        number, ends = batch.numbers, batch.ends
-        filled = np.flatnonzero(ends.num_records)
+        number, rows = batch.numbers, batch.rows
+        filled = np.flatnonzero(rows.num_records)
         if len(filled):
-            # The tree information gives the longest key of all levels, but counts only the keys of leaves.
-            self._longest_key = max(self._longest_key, int(ends.longest_key.max()))
             # Records may precede the key in their parent's entry.
-            early = filled[ends.low[filled] < batch.places.low_key[filled]]
-            self._disordered += [number[ends.is_disordered], number[early]]
-            self._ends.append((number[filled], ends.low[filled], ends.high[filled]))
+            early = filled[rows.first_key[filled] < rows.low_key[filled]]
+            self._disordered += [number[batch.find_disorder()], number[early]]
+            self._ends.append((number[filled], rows.first_key[filled], rows.last_key[filled]))
 
     def go_down(self) -> NodeRows:
         """Move to the level below, if it has nodes; return the nodes of the level above it, all of which were read."""
@@ -465,7 +401,7 @@ class Descent:
         places, rows = self.places, self.pool.find(self.places, self.level)
         level = self.pool.parts[0].take(rows)
         level = replace(level, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key)
-        self.places = NO_PLACES
+        self.places = rows_of(self.source.tree)
         if self.level:
             owner, found = self.pool.find_children(rows)
             origin = (owner + self.first, found["low_key"], found["hash"])
@@ -488,9 +424,11 @@ class Descent:
             elif found > declared:
                 message = f"the tree information counts fewer {what} than the tree holds"
                 log.add("count-differs", "warning", message, expected=found, found=declared)
-        if self._longest_key > tree.longest_key:
+        # The tree information gives the longest key of all levels, but counts only the keys of leaves.
+        longest_key = int(rows.longest_key.max(initial=0))
+        if longest_key > tree.longest_key:
             message = "a key is longer than the tree information says"
-            log.add("count-differs", "warning", message, expected=self._longest_key, found=tree.longest_key)
+            log.add("count-differs", "warning", message, expected=longest_key, found=tree.longest_key)
 
 
 def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) -> Iterator[ReadNodes]:
@@ -519,7 +457,7 @@ def read_levels(source: TreeSource, *, known: NDArray[np.uint64] | None = None) 
 
 def walk_tree(
     source: TreeSource,
-    take: Callable[[Batch], None] | None = None,
+    take: Callable[[ReadNodes], None] | None = None,
     *,
     pool: Pool | None = None,
     ahead: Ahead | None = None,
@@ -534,7 +472,7 @@ def walk_tree(
     apart, levels = source.apart(), list[NodeRows]()
     at = Descent(apart, pool if take is None else None)
 
-    def add(batch: Batch) -> None:
+    def add(batch: ReadNodes) -> None:
         at.add(batch)
         if take is not None:
             take(batch)
@@ -554,7 +492,7 @@ def walk_tree(
     return join(source.tree, levels)
 
 
-def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahead | None = None) -> list[Want]:
+def list_wants(at: Descent, rows: I64, take: Callable[[ReadNodes], None], ahead: Ahead | None = None) -> list[Want]:
     """List the reads needed for nodes of a level; pass nodes to `take` as they arrive, available ones immediately."""
     tree, places, level, left = at.tree, at.places, at.level, len(rows)
     first, size = at.first, tree.node_bytes
@@ -565,14 +503,15 @@ def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahe
         batch = take_apart(tree, some, level, first + chosen, _decrypt(tree.source, some, data).reshape(-1))
         take(replace(batch, num_after=left))
 
-    unread, rows = rows[places.is_unread[rows]], rows[~places.is_unread[rows]]
+    is_unread = places.condition[rows] == UNREAD
+    unread, rows = rows[is_unread], rows[~is_unread]
     if ahead is not None and ahead.is_of(tree):
         if not level:
-            found, numbers = ahead.find_leaves(places, rows)
-            if len(found):
-                left -= len(found)
-                take(ahead.leaves(first + found, places.take(found), numbers))
-                rows = np.setdiff1d(rows, found, assume_unique=True)
+            leaves = ahead.find_leaves(at, rows)
+            if leaves is not None:
+                left -= len(leaves.rows)
+                take(leaves)
+                rows = np.setdiff1d(rows, leaves.numbers - first, assume_unique=True)
         found, data = ahead.find_others(places, rows)
         if len(found):
             add(found, data)
@@ -582,24 +521,11 @@ def list_wants(at: Descent, rows: I64, take: Callable[[Batch], None], ahead: Ahe
     return tree.source.blocks.wants(places.paddr[rows], size, lambda some, data: add(rows[some], data), level)
 
 
-def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
+def _decrypt(source: TreeSource, places: NodeRows, data: U8) -> U8:
     if source.key is None or not places.is_encrypted.any():
         return data
     return source.blocks.decrypt(source.key, data, places.paddr, places.is_encrypted)
 
-
-class AheadLeaves(Struct, frozen=True):
-    """Leaves that were decoded before their tree led to them."""
-
-    level: ClassVar[int] = 0
-    numbers: I64  # position of each among all nodes of the tree
-    places: Places
-    rows: NodeRows
-    ends: Ends
-    ahead: I64  # position of each among the nodes that were read ahead
-
-
-Batch: TypeAlias = ReadNodes | AheadLeaves
 
 MAX_KEPT_BYTES: Final = 1 << 27
 """Limit for nodes that were read ahead and are not sound leaves: enough for the index nodes of 30 million files."""
@@ -631,9 +557,9 @@ class Ahead:
         order = order[heads(omap.paddr[rows[order]])]
         order = order[omap.size_bytes[rows[order]] == size]
         order = order[blocks.readable(omap.paddr[rows[order]], size)]
-        places, is_own = places_of(omap, rows[order]), order < len(source.view.row)
+        places, is_own = mapped_nodes(source.tree, omap, rows[order]), order < len(source.view.row)
         own, rest = np.flatnonzero(is_own), np.flatnonzero(~is_own)
-        leaves: list[tuple[I64, NodeRows, Ends]] = []
+        leaves: list[tuple[I64, NodeRows]] = []
         others: list[tuple[I64, U8]] = []
         room = MAX_KEPT_BYTES // size
 
@@ -644,11 +570,13 @@ class Ahead:
             plain = _decrypt(source, some, data).reshape(-1)
             level = decode_column(BTREE_NODE, plain, np.arange(len(rows), dtype=np.int64) * size, BTREE_NODE.level)
             # Nodes that are marked as unread are not verified.
-            batch = take_apart(tree, replace(some, is_unread=level > 0), 0, chosen, plain)
-            is_sound = batch.is_sound & ~batch.is_damaged & ~batch.ends.is_disordered
+            some = replace(some, condition=np.where(level > 0, UNREAD, SOUND).astype(np.uint8))
+            batch = take_apart(tree, some, 0, chosen, plain)
+            is_sound = batch.rows.condition == SOUND
+            is_sound[batch.find_disorder()] = False
             if numbers is own:
                 is_sound[self._decode(replace(batch, num_after=to_come), len(places))] = False
-            leaves.append((chosen[is_sound], to_node_rows(batch).take(is_sound), batch.ends.take(is_sound)))
+            leaves.append((chosen[is_sound], batch.rows.take(is_sound)))
             kept = np.flatnonzero(~is_sound)[:room]
             others.append((chosen[kept], data[kept]))
             room -= len(kept)
@@ -657,9 +585,8 @@ class Ahead:
         if not leaves:
             return
         self._tree, self._places = tree, places
-        numbers, rows_of_leaves, ends = zip(*leaves, strict=True)
+        numbers, rows_of_leaves = zip(*leaves, strict=True)
         self._leaf, self._rows = _positions(len(places), numbers), join(source.tree, rows_of_leaves)
-        self._ends = Ends.join(ends)
         numbers, data = zip(*others, strict=True)
         self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
 
@@ -670,33 +597,35 @@ class Ahead:
             return False
         return (tree.node_bytes, tree.entry_bytes) == (own.node_bytes, own.entry_bytes)
 
-    def find_leaves(self, places: Places, rows: I64) -> tuple[I64, I64]:
-        """Return which of some leaves were read ahead and are sound, and their numbers."""
-        number, is_known = self._find(places.take(rows))
+    def find_leaves(self, at: Descent, rows: I64) -> ReadNodes | None:
+        """Return those of some leaves of a level that were read ahead and are sound; None if there are none."""
+        number, is_known = self._find(at.places, rows)
         found = np.flatnonzero(is_known & (self._leaf[number] >= 0))
-        ends = self._ends.take(self._leaf[number[found]])
-        # Records may precede the key in their parent's entry: the tree reports it.
-        found = found[(ends.low >= places.low_key[rows[found]]) | (ends.num_records == 0)]
-        return rows[found], number[found]
-
-    def leaves(self, numbers: I64, places: Places, ahead: I64) -> AheadLeaves:
-        """Return leaves that were read ahead, with the parents and low keys that their tree gives."""
-        leaf = self._leaf[ahead]
+        number, places = number[found], at.places.take(rows[found])
+        # The tree gives their parents and low keys.
         origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
-        return AheadLeaves(numbers, places, replace(self._rows.take(leaf), **origin), self._ends.take(leaf), ahead)
+        leaves = replace(self._rows.take(self._leaf[number]), **origin)
+        # Records may precede the key in their parent's entry: the tree reports it.
+        kept = np.flatnonzero((leaves.first_key >= leaves.low_key) | (leaves.num_records == 0))
+        if not len(kept):
+            return None
+        numbers, is_sound = at.first + rows[found[kept]], np.ones(len(kept), np.bool_)
+        no_bytes, no_keys = np.empty(0, np.uint8), np.empty(0, np.uint64)
+        own, ahead = leaves.take(kept), number[kept]
+        return ReadNodes(at.tree, 0, numbers, own, {}, is_sound, no_bytes, NO_SLOTS, no_keys, ahead=ahead)
 
-    def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
+    def find_others(self, places: NodeRows, rows: I64) -> tuple[I64, U8]:
         """Return which of some nodes were kept, and their bytes, in the address order of a pass."""
-        number, is_known = self._find(places.take(rows))
+        number, is_known = self._find(places, rows)
         found = np.flatnonzero(is_known & (self._other[number] >= 0))
         found = found[np.argsort(number[found])]
         return rows[found], self._data[self._other[number[found]]]
 
-    def _find(self, places: Places) -> tuple[I64, Mask]:
-        known = self._places
-        number = np.minimum(np.searchsorted(known.paddr, places.paddr), len(known) - 1)
-        is_same = (known.paddr[number] == places.paddr) & (known.node_id[number] == places.node_id)
-        return number, is_same & (known.xid[number] == places.xid)
+    def _find(self, places: NodeRows, rows: I64) -> tuple[I64, Mask]:
+        known, paddr = self._places, places.paddr[rows]
+        number = np.minimum(np.searchsorted(known.paddr, paddr), len(known) - 1)
+        is_same = (known.paddr[number] == paddr) & (known.node_id[number] == places.node_id[rows])
+        return number, is_same & (known.xid[number] == places.xid[rows])
 
 
 def _positions(count: int, parts: Sequence[I64]) -> I64:
@@ -709,7 +638,7 @@ def _positions(count: int, parts: Sequence[I64]) -> I64:
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
     """Read a whole small tree; return its nodes and the batches of its leaves."""
     batches = list(read_levels(source))
-    nodes = join(source.tree, [to_node_rows(batch) for batch in batches])
+    nodes = join(source.tree, [batch.rows for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
@@ -741,8 +670,8 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
     """Read an object map's tree."""
     columns = GrowingTable(_DTYPES)
 
-    def take(batch: Batch) -> None:
-        if isinstance(batch, ReadNodes) and not batch.level:
+    def take(batch: ReadNodes) -> None:
+        if not batch.level:
             keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
             values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
             found = {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}

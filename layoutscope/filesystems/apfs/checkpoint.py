@@ -39,14 +39,7 @@ MAX_RING_BLOCKS: Final = 2**20
 MAX_OBJECT_BYTES: Final = 64 * 1024**2
 """The largest ephemeral object, the space manager, holds eight bytes per 16 GB or so of the container."""
 
-_MAPPING_FIELDS = (
-    CHECKPOINT_MAPPING.oid,
-    CHECKPOINT_MAPPING.type,
-    CHECKPOINT_MAPPING.subtype,
-    CHECKPOINT_MAPPING.fs_oid,
-    CHECKPOINT_MAPPING.paddr,
-    CHECKPOINT_MAPPING.len_object,
-)
+_MAPPING_FIELDS = tuple(map(CHECKPOINT_MAPPING.column, ("oid", "type", "subtype", "fs_oid", "paddr", "len_object")))
 
 
 class Ephemeral(Struct, frozen=True):

@@ -105,7 +105,9 @@ def open_container(
     """Open a container as a mount would."""
     # The copy in block 0 locates the ring. It is written at an unmount, so it may be older than those in the ring.
     first = find_superblock(*main, log)
-    store = Store.over(_blocks(main, first, second), log)
+    # For a Fusion set this is the size of both devices. A size that is too large is harmless: the image ends first.
+    blocks = address_blocks((main, second), _size_bytes(first), int(first.len_block), int(first.num_blocks))
+    store = Store.over(blocks, log)
     paddrs, trees = descriptor_paddrs(store, first)
     area = checkpoints.read_descriptor_area(store.blocks, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
@@ -149,18 +151,19 @@ def _open_state(
     view = omaps.view_at(omap, checkpoint.xid)
     sizes = device_blocks(store, checkpoint)
     _report_truncation(store, sizes)
+    report_missing_half(store, superblock)
     return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
 
 
-def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
-    source, image_offset = main
-    # For a Fusion set this is the size of both devices. A size that is too large is harmless: the image ends first.
-    windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
-    offsets = [image_offset]
+def address_blocks(halves: Halves, main_bytes: int, block_size: int, num_claimed: int) -> Blocks:
+    """Address the blocks of a container: up to a size on the main device, and to the end of the second image."""
+    (source, start), second = halves
+    windows: list[Source | None] = [Window(source, start, main_bytes)]
+    offsets = [start]
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
-    return Blocks(tuple(windows), tuple(offsets), superblock.len_block, num_claimed=superblock.num_blocks)
+    return Blocks(tuple(windows), tuple(offsets), block_size, num_claimed=num_claimed)
 
 
 def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
@@ -173,6 +176,13 @@ def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
             log = store.log.at("container superblock", mark)
             message = f"{name} is larger than the rest of the image"
             log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
+
+
+def report_missing_half(store: Store, superblock: ApfsContainer.NxSuperblock) -> None:
+    """Report that the second device of a Fusion set is missing."""
+    if superblock.is_fusion and len(store.blocks.sources) < 2:
+        message = "the second device's image was not given; its data is not read"
+        store.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
 def find_superblock(

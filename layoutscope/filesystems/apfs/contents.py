@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import field
@@ -66,8 +66,6 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
     rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
-    if not len(rows):
-        return []
     # Objects that are encrypted or have no header have neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     heads = blocks.read(omap.paddr[rows], blocks.block_size)
@@ -207,9 +205,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
-    if block_size & (block_size - 1):
-        return first, -(-length // block_size)
-    # A power of two needs no division.
+    # The size of a block is a power of two, so no division is needed.
     blocks: NDArray[np.int64] = length >> (block_size.bit_length() - 1)
     blocks += (length & (block_size - 1)) != 0
     return first, blocks
@@ -390,26 +386,17 @@ def read_container_parts(container: Container) -> ContainerContents:
     lost = list(container.store.lost)
     regions = inside([*regions, *_checkpoint_regions(container, [*trees, *lost])], container.store)
     if space:
-        regions = _mark_pending_blocks(regions, space) + _pending(space, regions)
+        regions = _mark_pending_blocks(regions, space)
     return ContainerContents(use_cache(container, dirty), space, trees, regions, details | moves | cached | held, lost)
 
 
 def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
-    """Show blocks of the internal pool that are in its free queue as waiting."""
-    pending = to_runs(space.pending)
-    kept = [item for item in regions if item.type != "internal-pool"]
-    pool = to_runs([item for item in regions if item.type == "internal-pool"])
-    return kept + rest("internal-pool", "space manager", pool, pending)
-
-
-def _pending(space: Space, regions: list[Region]) -> list[Region]:
-    """Return blocks that wait to become free and hold no current data."""
-    taken = to_runs([item for item in regions if item.type != "internal-pool"])
-    waiting = []
-    for item in space.pending:
-        runs = np.array([[item.paddr, item.num_blocks]], np.int64)
-        waiting += rest(item.type, item.owner, runs, taken)
-    return waiting
+    """Show blocks that wait to become free as waiting, unless they hold current data; the internal pool holds none."""
+    pool = [item for item in regions if item.type == "internal-pool"]
+    others = [item for item in regions if item.type != "internal-pool"]
+    taken = to_runs(others)
+    waiting = [region for item in space.pending for region in rest(item.type, item.owner, to_runs([item]), taken)]
+    return [*others, *rest("internal-pool", "space manager", to_runs(pool), to_runs(space.pending)), *waiting]
 
 
 def _superblock_regions(container: Container) -> list[Region]:
@@ -506,24 +493,16 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
 MAX_LISTED: Final = 100
 
 
-class Account(NamedTuple):
-    """Blocks of a container by the claims and the bitmaps."""
-
-    # free, unclaimed, disputed: runs that are free in the bitmaps, used in the bitmaps but not claimed by any structure
-    # that was read, and claimed but free in the bitmaps; shape (n, 2): first block and number of blocks
-    free: NDArray[np.int64]
-    unclaimed: NDArray[np.int64]
-    disputed: NDArray[np.int64]
-    details: Details  # numbers for a report, in blocks
-
-
 def balance(
     devices: NDArray[np.int64],  # blocks of each device
     free: NDArray[np.int64],
     claims: Sequence[NDArray[np.int64]],
     log: FindingLog,
-) -> Account:
-    """Compare claims with the bitmaps."""
+) -> dict[str, NDArray[np.int64]]:
+    """Compare claims with the bitmaps; return sets of blocks by their names in a report.
+
+    Unclaimed blocks are used in the bitmaps, but belong to no structure that was read.
+    """
     free = arrays.intersect(free, devices)
     claimed = arrays.intersect(arrays.union(claims), devices)
     used = arrays.subtract(devices, free)
@@ -534,23 +513,21 @@ def balance(
     if len(disputed) > MAX_LISTED:
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         log.at("space manager").add("block-claimed-free", "warning", message)
-    unclaimed = arrays.subtract(used, claimed)
-    details: Details = {
-        "blocks": arrays.total(devices),
-        "used blocks": arrays.total(used),
-        "free blocks": arrays.total(free),
-        "claimed blocks": arrays.total(claimed),
-        "unclaimed blocks": arrays.total(unclaimed),
-        "claimed but free blocks": arrays.total(disputed),
+    return {
+        "blocks": devices,
+        "used blocks": used,
+        "free blocks": free,
+        "claimed blocks": claimed,
+        "unclaimed blocks": arrays.subtract(used, claimed),
+        "claimed but free blocks": disputed,
     }
-    return Account(free, unclaimed, disputed, details)
 
 
 NO_RUNS = np.empty((0, 2), np.int64)
 
 
-def account(contents: ContainerContents) -> Account:
-    """Compare all claimed blocks with the bitmaps."""
+def account(contents: ContainerContents) -> dict[str, NDArray[np.int64]]:
+    """Compare all claimed blocks with the bitmaps, see :func:`balance`."""
     block_size = contents.container.blocks.block_size
     claims = [node_runs([*contents.trees, *contents.lost], block_size), to_runs(contents.regions)]
     claims += [volume.claimed for volume in contents.volumes]

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
 from layoutscope.filesystems.apfs.fsrecords import no_records, to_text
-from layoutscope.filesystems.apfs.source import order_key
+from layoutscope.filesystems.apfs.nodes import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     Index,

@@ -13,14 +13,8 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.btree import (
-    Ahead,
-    AheadLeaves,
-    read_levels,
-    walk_tree,
-)
-from layoutscope.filesystems.apfs.nodes import NodeRows, rows_of
-from layoutscope.filesystems.apfs.source import object_of, type_of
+from layoutscope.filesystems.apfs.btree import Ahead, read_levels, walk_tree
+from layoutscope.filesystems.apfs.nodes import NodeRows, object_of, rows_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
     GrowingTable,
@@ -49,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.btree import Batch, Pool, ReadNodes
+    from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
@@ -61,26 +55,29 @@ def _shape(
     name: str,  # of the grammar's ``record_type``
     key_type: RecordType,
     val_type: RecordType,
-    fields: tuple[RecordColumn, ...],
-    key_fields: tuple[RecordColumn, ...] = (),
+    fields: tuple[str, ...],  # of the value
+    key_fields: tuple[str, ...] = (),
     *,
     text: Text | None = None,  # the name in the key or value
     checked: tuple[Text, ...] = (),
     cases: Mapping[int, ItemCase] | None = None,
 ) -> Leaf:
     """Describe a record type: the fixed parts of key and value, and the fields that become columns."""
-    obj_id = key_type.column({records.J_KEY: "obj_id", records.FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id"))
-    keys = {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in key_fields}}
-    columns = {column.removeprefix("fixed."): column for column in fields}
+    obj_id = {records.J_KEY: "obj_id", records.FEXT_KEY: "private_id"}.get(key_type, "hdr.obj_id")
+    keys = {"obj_id": key_type.column(obj_id), **_columns(key_type, key_fields)}
     texts, number = {} if text is None else {"name": text}, int(grammar.ApfsRecord.RecordType[name])
-    return Leaf(number, name, key_type, val_type, columns, keys, texts, checked, cases=cases or {})
+    return Leaf(number, name, key_type, val_type, _columns(val_type, fields), keys, texts, checked, cases=cases or {})
 
 
-def _directory_record(key_type: RecordType, *key_fields: RecordColumn) -> Leaf:
-    val = records.DREC_VAL_FIXED
+def _columns(record_type: RecordType, fields: tuple[str, ...]) -> dict[str, RecordColumn]:
+    return {field.removeprefix("fixed."): record_type.column(field) for field in fields}
+
+
+def _directory_record(key_type: RecordType, *key_fields: str) -> Leaf:
     text = Text("key", key_type.column("len_name"))
-    sibling = {int(_FIELDS.DrecField.sibling_id): (records.SIBLING_ID, {"sibling_id": records.SIBLING_ID.sibling_id})}
-    return _shape("dir_rec", key_type, val, (val.file_id, val.entry_type), key_fields, text=text, cases=sibling)
+    sibling = {int(_FIELDS.DrecField.sibling_id): (records.SIBLING_ID, _columns(records.SIBLING_ID, ("sibling_id",)))}
+    fields = ("file_id", "entry_type")
+    return _shape("dir_rec", key_type, records.DREC_VAL_FIXED, fields, key_fields, text=text, cases=sibling)
 
 
 _FIELDS: Final = grammar.ApfsXfields
@@ -99,42 +96,22 @@ SHAPES: Final = {
             "snap_metadata",
             records.J_KEY,
             records.SNAP_METADATA_VAL,
-            (
-                records.SNAP_METADATA_VAL.fixed.extentref_tree_oid,
-                records.SNAP_METADATA_VAL.fixed.sblock_oid,
-                records.SNAP_METADATA_VAL.fixed.create_time,
-                records.SNAP_METADATA_VAL.fixed.inum,
-                records.SNAP_METADATA_VAL.fixed.flags,
-            ),
+            ("fixed.extentref_tree_oid", "fixed.sblock_oid", "fixed.create_time", "fixed.inum", "fixed.flags"),
             text=Text("val", records.SNAP_METADATA_VAL.fixed.len_name),
         ),
         _shape(
             "extent",
             records.J_KEY,
             records.PHYS_EXT_VAL,
-            (
-                records.PHYS_EXT_VAL.num_blocks,
-                records.PHYS_EXT_VAL.kind,
-                records.PHYS_EXT_VAL.owning_obj_id,
-                records.PHYS_EXT_VAL.has_owner,
-                records.PHYS_EXT_VAL.refcnt,
-            ),
+            ("num_blocks", "kind", "owning_obj_id", "has_owner", "refcnt"),
         ),
         _shape(
             "inode",
             records.J_KEY,
             records.INODE_VAL_FIXED,
             (
-                records.INODE_VAL_FIXED.parent_id,
-                records.INODE_VAL_FIXED.private_id,
-                records.INODE_VAL_FIXED.create_time,
-                records.INODE_VAL_FIXED.mod_time,
-                records.INODE_VAL_FIXED.num_children_or_links,
-                records.INODE_VAL_FIXED.format,
-                records.INODE_VAL_FIXED.len_uncompressed,
-                records.INODE_VAL_FIXED.has_uncompressed_size,
-                records.INODE_VAL_FIXED.is_compressed,
-                records.INODE_VAL_FIXED.is_dataless,
+                *("parent_id", "private_id", "create_time", "mod_time", "num_children_or_links", "format"),
+                *("len_uncompressed", "has_uncompressed_size", "is_compressed", "is_dataless"),
             ),
             cases={int(_FIELDS.InodeField.dstream): (records.DSTREAM, _STREAM)},
         ),
@@ -142,7 +119,7 @@ SHAPES: Final = {
             "xattr",
             records.XATTR_KEY,
             records.XATTR_VAL,
-            (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
+            ("fixed.is_stream", "fixed.is_embedded", "fixed.len_xdata"),
             text=Text("key", records.XATTR_KEY.len_name),
             checked=(Text("val", records.XATTR_VAL.fixed.len_xdata),),
         ),
@@ -150,41 +127,37 @@ SHAPES: Final = {
             "sibling_link",
             records.SIBLING_KEY,
             records.SIBLING_VAL,
-            (records.SIBLING_VAL.fixed.parent_id,),
-            (records.SIBLING_KEY.sibling_id,),
+            ("fixed.parent_id",),
+            ("sibling_id",),
             text=Text("val", records.SIBLING_VAL.fixed.len_name),
         ),
-        _shape("dstream_id", records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
+        _shape("dstream_id", records.J_KEY, records.DSTREAM_ID_VAL, ("refcnt",)),
         _shape(
             "crypto_state",
             records.J_KEY,
             records.CRYPTO_VAL,
-            (records.CRYPTO_VAL.fixed.persistent_class,),
+            ("fixed.persistent_class",),
             checked=(Text("val", records.CRYPTO_VAL.fixed.len_key),),
         ),
         _shape(
-            "file_extent",
-            records.FILE_EXTENT_KEY,
-            records.FILE_EXTENT_VAL,
-            (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
-            (records.FILE_EXTENT_KEY.logical_addr,),
+            "file_extent", records.FILE_EXTENT_KEY, records.FILE_EXTENT_VAL, ("len_extent", "paddr"), ("logical_addr",)
         ),
         _directory_record(records.DREC_KEY),
-        _shape("dir_stats", records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
+        _shape("dir_stats", records.J_KEY, records.DIR_STATS_VAL, ("num_children",)),
         _shape(
             "snap_name",
             records.SNAP_NAME_KEY,
             records.SNAP_NAME_VAL,
-            (records.SNAP_NAME_VAL.snap_xid,),
+            ("snap_xid",),
             text=Text("key", records.SNAP_NAME_KEY.len_name),
         ),
-        _shape("sibling_map", records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
+        _shape("sibling_map", records.J_KEY, records.SIBLING_MAP_VAL, ("file_id",)),
         _shape(
             "file_info",
             records.FILE_INFO_KEY,
             records.FILE_INFO_VAL,
-            (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),
-            (records.FILE_INFO_KEY.lba,),
+            ("fixed.num_hashed_blocks",),
+            ("lba",),
             checked=(Text("val", records.FILE_INFO_VAL.fixed.len_hash),),
         ),
     )
@@ -192,7 +165,7 @@ SHAPES: Final = {
 """Shapes by the name of the grammar's ``record_type``."""
 
 # Volumes that fold case or normalize names store a hash between parent and name; others sort by the names only.
-HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+HASHED_DREC: Final = _directory_record(records.DREC_HASHED_KEY, "name_hash")
 
 
 def find_tail(shape: Leaf, part: Literal["key", "val"]) -> RecordColumn | None:
@@ -257,13 +230,7 @@ _OF_STREAMS: Final = {"stream_id": np.uint64, "stream_size": np.uint64, "expande
 """Columns of attributes that come from their data."""
 
 # The extents of a sealed volume, with the same columns as for other volumes.
-_FEXT: Final = _shape(
-    "file_extent",
-    records.FEXT_KEY,
-    records.FEXT_VAL,
-    (records.FEXT_VAL.len_extent, records.FEXT_VAL.paddr),
-    (records.FEXT_KEY.logical_addr,),
-)
+_FEXT: Final = _shape("file_extent", records.FEXT_KEY, records.FEXT_VAL, ("len_extent", "paddr"), ("logical_addr",))
 COMPRESSED: Final = b"com.apple.decmpfs"
 
 
@@ -314,19 +281,13 @@ class RecordTree(Struct):
 
 
 @cache
-def records_plan(*, hashed_names: bool) -> LeafPlan:
-    """Return the decoding plan for the records of a tree, from the shapes of their types."""
-    shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
-    return _plan(tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type))
-
-
-@cache
-def fext_plan() -> LeafPlan:
-    """Return the decoding plan for the extents of a sealed volume."""
-    return _plan((_FEXT._replace(kind=0),), None)
-
-
-def _plan(leaves: tuple[Leaf, ...], kind: Kind | None) -> LeafPlan:
+def records_plan(*, hashed_names: bool = False, is_fext: bool = False) -> LeafPlan:
+    """Return the plan to decode the records of a tree, or the extents of a sealed volume, from their shapes."""
+    leaves: tuple[Leaf, ...] = (_FEXT._replace(kind=0),)
+    kind: Kind | None = None
+    if not is_fext:
+        shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
+        leaves, kind = tuple(shapes.values()), ("key", records.J_KEY, records.J_KEY.record_type)
     return LeafPlan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
 
 
@@ -366,18 +327,17 @@ class RecordReader:
         # for leaves that were decoded before their tree led to them: position in the tree, by their number
         self._number = np.empty(0, np.int64)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Decode the records of a batch of leaves; report invalid and unknown records as findings."""
-        num_records = int(batch.ends.num_records.sum())
-        self._num_records += num_records
-        self._num_decoded += num_records
-        if isinstance(batch, AheadLeaves):
+        if batch.ahead is not None:
+            num_records = num_decoded = int(batch.rows.num_records.sum())
             self._number[batch.ahead] = batch.numbers
-            return
-        wrong = self._decode(batch, batch.numbers + len(self._number))
-        self._num_decoded -= len(wrong)
-        if len(wrong):
+        else:
+            wrong = self._decode(batch, batch.numbers + len(self._number))
+            num_records, num_decoded = len(batch.slots), len(batch.slots) - len(wrong)
             self._report(batch, wrong)
+        self._num_records += num_records
+        self._num_decoded += num_decoded
 
     def decode_ahead(self, batch: ReadNodes, count: int) -> NDArray[np.int64]:
         """Decode leaves before their tree leads to them; return those with invalid or unknown records.
@@ -487,10 +447,10 @@ def walk_record_tree(
     """
     if not source.root_oid and source.tree != "fs":
         return RecordTree(nodes=rows_of(source.tree))
-    plan = fext_plan() if source.tree == "fext" else records_plan(hashed_names=hashed_names)
+    plan = records_plan(hashed_names=hashed_names, is_fext=source.tree == "fext")
     reader = RecordReader(plan) if ahead is None else ahead.records
 
-    def take(batch: Batch) -> None:
+    def take(batch: ReadNodes) -> None:
         if not batch.level:
             reader.add(batch)
 
@@ -522,13 +482,13 @@ def find_losses(source: TreeSource) -> tuple[Columns, bool]:
         if batch.level != level:
             losses.append(_missing(above, sound, level))
             above, own, sound, level = own, [], [], batch.level
-        sound.append(batch.places.node_id[batch.is_sound])
+        sound.append(batch.rows.node_id[batch.is_sound])
         if batch.level:
             # The first key of each child's subtree, the child, and the address of its index record.
             blocks, slots = source.blocks, batch.slots
             child = batch.column("val", records.CHILD_VAL, records.CHILD_VAL.oid)
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
-            device, where = blocks.locate(batch.places.paddr[slots.node])
+            device, where = blocks.locate(batch.rows.paddr[slots.node])
             at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
             own.append({"node_id": child, "low": batch.keys.view(np.uint64), "at": at, "device": device})
     losses.append(_missing(above, sound, level))
@@ -559,13 +519,8 @@ def _name_entries_in_range(low: int, high: int, drecs: Columns) -> str:
     return f"; entries elsewhere name {len(directories)} directories{numbers} and {others} other files there"
 
 
-def report_losses(source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
+def report_losses(losses: Columns, source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
     """Report the lost contents of each missing subtree of a tree."""
-    report_found_losses(find_losses(source)[0], source, tree, log)
-
-
-def report_found_losses(losses: Columns, source: TreeSource, tree: RecordTree | None, log: FindingLog) -> None:
-    """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     # The low bits of the sort number of a record are the number of its type.
     shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
     drecs = (tree if tree is not None and source.key_type is records.J_KEY else RecordTree()).get("dir_rec")

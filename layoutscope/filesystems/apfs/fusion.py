@@ -79,13 +79,6 @@ def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
     return bytes([*shared, last & ~1])
 
 
-def report_missing(container: Container) -> None:
-    """Report that the second device is missing."""
-    if container.superblock.is_fusion and len(container.blocks.sources) < 2:
-        message = "the second device's image was not given; its data is not read"
-        container.log.at("container superblock", 0).add("fusion-half", "error", message)
-
-
 def list_second_regions(container: Container) -> list[Region]:
     """Return the regions at fixed addresses on the second device."""
     if not container.superblock.is_fusion:

@@ -17,8 +17,9 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_plan, records_plan
+from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, records_plan
 from layoutscope.filesystems.apfs.keybag import unlock
+from layoutscope.filesystems.apfs.nodes import KINDS
 from layoutscope.filesystems.apfs.verify import checksum_of, object_header
 from layoutscope.filesystems.apfs.volume import format_disk_time
 from layoutscope.filesystems.contract import InodeStats
@@ -41,17 +42,7 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordType
     from layoutscope.tables import VolumeLayout
 
-_FIXED: Final[dict[str, tuple[RecordType, RecordType]]] = {
-    "omap": (records.OMAP_KEY, records.OMAP_VAL),
-    "container-omap": (records.OMAP_KEY, records.OMAP_VAL),
-    "spaceman": (records.FREE_QUEUE_KEY, records.FREE_QUEUE_VAL),
-    "fext": (records.FEXT_KEY, records.FEXT_VAL),
-    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, records.OMAP_SNAPSHOT),
-    "fusion-middle": (records.FUSION_MT_KEY, records.FUSION_MT_VAL),
-    "gbitmap": (records.GBITMAP_KEY, records.GBITMAP_VAL),
-    "evict-mapping": (records.EVICT_MAPPING_KEY, records.EVICT_MAPPING_VAL),
-    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, records.PRANGE),
-}
+_FIXED: Final = {tree: (key, val) for tree, (key, val, _) in KINDS.items() if val is not None}
 """Types of key and value, for trees with one kind of record."""
 
 _WHOLE: Final[dict[RecordType, RecordType]] = {
@@ -268,7 +259,7 @@ class ContainerView(Struct, frozen=True):
             starts = np.array([start for _, start in spots], np.int64)
             differences += compare_fields(record_type, buffer, starts, [titles[number] for number, _ in spots])
         if is_leaf and (tree not in _FIXED or tree == "fext"):
-            plan = fext_plan() if tree == "fext" else records_plan(hashed_names=is_hashed)
+            plan = records_plan(hashed_names=is_hashed, is_fext=tree == "fext")
             columns = (found.node, found.key_start, found.key_len, found.val_start, found.val_len)
             differences += compare_leaves(plan, LeafBatch(buffer, len(data), zero, *columns), titles, _extended_fields)
         return len(titles), differences

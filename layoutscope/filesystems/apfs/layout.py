@@ -477,7 +477,7 @@ def build_container_layout(contents: ContainerContents, stack: tuple[str, ...], 
     blocks = container.blocks
     is_known = space is not None and space.is_free_known
     balance = account(contents)
-    unclaimed = rest("unclaimed", "space manager", balance.unclaimed, NO_RUNS) if is_known else []
+    unclaimed = rest("unclaimed", "space manager", balance["unclaimed blocks"], NO_RUNS) if is_known else []
     trees = [*contents.trees, *drop_known_nodes(contents.lost, contents.trees)]
     nodes = nodes_table(trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in trees])
     sizes = nodes["size_bytes"].data
@@ -501,11 +501,11 @@ def build_container_layout(contents: ContainerContents, stack: tuple[str, ...], 
         **device_facts(container),
         **{group: " + ".join(members) for group, members in groups.items()},
         **contents.details,
-        **(balance.details if is_known else {"free space": "unknown"}),
+        **({name: arrays.total(runs) for name, runs in balance.items()} if is_known else {"free space": "unknown"}),
         "pending-free blocks": waiting,
         **condition_details(nodes),
     }
-    free = balance.free if is_known else NO_RUNS
+    free = balance["free blocks"] if is_known else NO_RUNS
     free_paddr = free[:, 0].astype(np.uint64)
     facts = replace(
         container_facts(superblock, blocks, stack, details),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Rows, match, ranks_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
@@ -18,15 +19,57 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.structs.recordtypes import RecordType
+
 
 SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
 
 UNKNOWN_LEVEL: Final = 255
 """Level of nodes with unknown contents; null in the tables."""
 
+_TYPES = grammar.ApfsObject.ObjectType
+KINDS: Final[dict[str, tuple[RecordType, RecordType | None, _TYPES]]] = {
+    "container-omap": (records.OMAP_KEY, records.OMAP_VAL, _TYPES.omap),
+    "omap": (records.OMAP_KEY, records.OMAP_VAL, _TYPES.omap),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, records.OMAP_SNAPSHOT, _TYPES.omap_snapshot),
+    "fs": (records.J_KEY, None, _TYPES.fstree),
+    "extentref": (records.J_KEY, None, _TYPES.blockreftree),
+    "snapmeta": (records.J_KEY, None, _TYPES.snapmetatree),
+    "fext": (records.FEXT_KEY, records.FEXT_VAL, _TYPES.fext_tree),
+    "spaceman": (records.FREE_QUEUE_KEY, records.FREE_QUEUE_VAL, _TYPES.spaceman_free_queue),
+    "fusion-middle": (records.FUSION_MT_KEY, records.FUSION_MT_VAL, _TYPES.fusion_middle_tree),
+    # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, records.PRANGE, _TYPES.invalid),
+    "gbitmap": (records.GBITMAP_KEY, records.GBITMAP_VAL, _TYPES.gbitmap_tree),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, records.EVICT_MAPPING_VAL, _TYPES.invalid),
+}
+"""Types of the fixed parts of keys and values and of the nodes' contents, by the names of trees in the tables; trees of
+file-system records have a type of value for each type of record."""
+
+TYPE_BITS: Final = 4
+"""Number of bits for the record type in the sort number of a key."""
+
+
+def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
+    """Combine object and record type into one number that sorts like the tree."""
+    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
+
+
+def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the object in keys of :func:`order_key`."""
+    return order_keys >> np.uint64(TYPE_BITS)
+
+
+def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the record type in keys of :func:`order_key`."""
+    return (order_keys & np.uint64(15)).astype(np.uint8)
+
 
 class NodeRows(Rows, frozen=True):
-    """Nodes of one tree, root first, then level by level in key order; one row per node."""
+    """Nodes of one tree, root first, then level by level in key order; one row per node.
+
+    Before a node is read, its columns are those that the references to it give: its index entry and the object map.
+    """
 
     tree: str  # name in the tables
     # node_id, xid, paddr: identifier, transaction and first block
@@ -44,16 +87,35 @@ class NodeRows(Rows, frozen=True):
     omap_leaf: NDArray[np.int64]
     key_rank: NDArray[np.uint32]  # position in key order within the level
     low_key: NDArray[np.uint64]  # lower bound of its keys, from the parent (see `order_key`)
-    # first_key_id, last_key_id: leading number of the first and last key
-    first_key_id: NDArray[np.uint64]
-    last_key_id: NDArray[np.uint64]
+    # first_key, last_key: sort numbers of the first and the last key, see `low_keys`; 0 in empty nodes
+    first_key: NDArray[np.uint64]
+    last_key: NDArray[np.uint64]
+    longest_key: NDArray[np.int32]  # in bytes
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
-    condition: NDArray[np.uint8]  # position in `CONDITIONS`
+    # position in `CONDITIONS`; unread nodes have a known address, but no image contains their bytes
+    condition: NDArray[np.uint8]
+    is_encrypted: NDArray[np.bool_]  # whether the object map says so
+    # hash of each node in its parent, shape (n, size); without size if there is none, or after it was verified
+    child_hash: NDArray[np.uint8]
 
     @property
     def leaves(self) -> NDArray[np.int64]:
         """Positions of the leaves, in key order."""
         return np.flatnonzero(self.level == 0)
+
+    @property
+    def first_key_id(self) -> NDArray[np.uint64]:
+        """Leading number of the first key of each node: an object in trees of file-system records."""
+        return self._leading(self.first_key)
+
+    @property
+    def last_key_id(self) -> NDArray[np.uint64]:
+        """Leading number of the last key of each node."""
+        return self._leading(self.last_key)
+
+    def _leading(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        # Nodes that a sweep found may be of an unknown tree.
+        return object_of(keys) if self.tree in KINDS and KINDS[self.tree][0] is records.J_KEY else keys
 
 
 _COLUMNS = NodeRows.__struct_fields__[1:]
@@ -66,8 +128,11 @@ _DTYPES = {
     "parent": np.int64,
     "omap_leaf": np.int64,
     "key_rank": np.uint32,
+    "longest_key": np.int32,
     "valid": np.uint8,
     "condition": np.uint8,
+    "is_encrypted": np.bool_,
+    "child_hash": np.uint8,
 }
 _POSITIONS = ("parent", "omap_leaf")
 
@@ -76,7 +141,8 @@ def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeR
     """Make rows from known columns of nodes; other positions are -1, other numbers 0."""
     known = known or {}
     count = len(next(iter(known.values()), ()))
-    columns = {
+    known = {"child_hash": np.empty((count, 0), np.uint8), **known}
+    columns: dict[str, NDArray[Any]] = {
         name: np.full(count, -1 if name in _POSITIONS else 0, _DTYPES.get(name, np.uint64))
         if name not in known
         else known[name].astype(_DTYPES.get(name, np.uint64), copy=False)
@@ -106,25 +172,14 @@ def take_nodes(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     return replace(taken, parent=np.where(is_taken, position, -1))
 
 
-HEAD_FIELDS: Final = (
-    BTREE_NODE.hdr.cksum,
-    BTREE_NODE.hdr.oid,
-    BTREE_NODE.hdr.xid,
-    BTREE_NODE.hdr.type,
-    BTREE_NODE.hdr.subtype,
-    BTREE_NODE.hdr.storage,
-    BTREE_NODE.flags,
-    BTREE_NODE.level,
-    BTREE_NODE.num_keys,
-    BTREE_NODE.is_root,
-    BTREE_NODE.is_leaf,
-    BTREE_NODE.is_fixed,
-    BTREE_NODE.table_space.ofs_data,
-    BTREE_NODE.table_space.len_data,
-    BTREE_NODE.free_space.ofs_data,
-    BTREE_NODE.free_space.len_data,
-    BTREE_NODE.key_free_list.len_data,
-    BTREE_NODE.val_free_list.len_data,
+HEAD_FIELDS: Final = tuple(
+    BTREE_NODE.column(name)
+    for name in (
+        *("hdr.cksum", "hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.storage"),
+        *("level", "num_keys", "is_root", "is_leaf", "is_fixed"),
+        *("table_space.ofs_data", "table_space.len_data", "free_space.ofs_data", "free_space.len_data"),
+        *("key_free_list.len_data", "val_free_list.len_data"),
+    )
 )
 
 LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIBLLLL")
@@ -143,6 +198,10 @@ class Slots(Rows, frozen=True):
     key_len: NDArray[np.int32]
     val_start: NDArray[np.int64]
     val_len: NDArray[np.int32]
+
+
+_NOWHERE, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.int32)
+NO_SLOTS: Final = Slots(_NOWHERE, _NOWHERE, _NO_LENGTHS, _NOWHERE, _NO_LENGTHS)
 
 
 def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -15,20 +15,20 @@ from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
-from layoutscope.filesystems.apfs.fsrecords import report_losses
-from layoutscope.filesystems.apfs.fusion import order_halves, report_missing
+from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses
+from layoutscope.filesystems.apfs.fusion import order_halves
 from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
     build_volume_layout,
     lone_half_layout,
 )
-from layoutscope.filesystems.apfs.mapped import report_unreached
 from layoutscope.filesystems.apfs.rescue import (
     Evidence,
     rebuild_volume,
     reopen_container,
     reopen_volume,
+    report_unreached,
     salvage_container,
 )
 from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import IntEnum
 
-    from layoutscope.filesystems.apfs.container import Container, Halves
+    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
@@ -72,8 +72,9 @@ def read_layouts(
         state, log = volume.state, volume.log
         is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
         if log.has_errors and not volume.is_locked and not is_rebuilt:
-            report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid), None, log)
-            report_losses(fs_source(state.store, state, volume.key), volume.fs, log)
+            object_map = TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid)
+            for source, tree in ((object_map, None), (fs_source(state.store, state, volume.key), volume.fs)):
+                report_losses(find_losses(source)[0], source, tree, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
             tree.drop_check_columns()
     report_changes(container)
@@ -109,7 +110,7 @@ def list_states(request: VolumeRequest) -> list[ReadableState]:
 def read_container(request: VolumeRequest) -> ContainerContents:
     """Read a container with all its volumes, without comparing anything yet."""
     opened, swept = _open_or_salvage(request)
-    contents = read_container_parts(opened)
+    contents = replace(read_container_parts(opened), swept=swept)
     container, own = contents.container, request.options
     # Volumes that cannot be opened are opened again from what is left of them.
     found: dict[int, VolumeParts | None] = {}
@@ -120,7 +121,7 @@ def read_container(request: VolumeRequest) -> ContainerContents:
             found[number] = _read_state(container, open_volume(container, store, oid, number), request)
         except FormatError as error:
             broken.append((number, oid, store, error))
-    evidence = Evidence(container, contents.space, [item for item in found.values() if item is not None], swept)
+    evidence = Evidence(replace(contents, volumes=[item for item in found.values() if item is not None]))
     for number, oid, store, why in broken:
         store.log.survive(why, code="volume-unreadable")
         try:
@@ -144,7 +145,7 @@ def read_container(request: VolumeRequest) -> ContainerContents:
         value = int(state.superblock.incompatible_features)
         _report_features(grammar.ApfsVolume.VolumeIncompatibleFeature, value, state.at_superblock(field))
     slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(list_volumes(container))}
-    return replace(contents, volumes=volumes, slots=slots, swept=swept)
+    return replace(contents, volumes=volumes, slots=slots)
 
 
 _MISSING_FILES: Final = {
@@ -185,7 +186,7 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
     halves = order_halves((request.source, request.image_offset), request.second, log)
     opened: Container | None = None
     try:
-        opened = _open_halves(halves, log, xid)
+        opened = open_container(halves[0], log, second=halves[1], xid=xid)
         if opened.younger is None or xid is not None:
             return opened, sweep(opened.blocks) if request.sweep else None
         lost_xid, paddr, reason = opened.younger
@@ -195,14 +196,9 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
         why = error
     if request.sweep and xid is None:
         with suppress(FormatError):
-            salvaged, swept = salvage_container(halves, log, why)
-            report_missing(salvaged)
-            return salvaged, swept
+            return salvage_container(halves, log, why)
     else:
-        reopened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=xid)
-        if reopened is not None:
-            report_missing(reopened)
-            opened = reopened
+        opened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=xid) or opened
     if opened is None:
         raise why
     return opened, sweep(opened.blocks) if request.sweep else None
@@ -211,14 +207,8 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
 def open_newest(request: VolumeRequest) -> Container:
     """Open the newest state of a container; its findings are reported elsewhere."""
     log = FindingLog()
-    return _open_halves(order_halves((request.source, request.image_offset), request.second, log), log, None)
-
-
-def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
-    main, second = halves
-    container = open_container(main, log, second=second, xid=xid)
-    report_missing(container)
-    return container
+    main, second = order_halves((request.source, request.image_offset), request.second, log)
+    return open_container(main, log, second=second)
 
 
 def _wants_live(container: Container, request: VolumeRequest) -> bool:

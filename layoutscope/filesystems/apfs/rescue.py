@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
-    OpenTree,
     open_omap,
     read_batch,
     read_levels,
     read_omap,
-    to_node_rows,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
-from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, find_superblock
+from layoutscope.filesystems.apfs.container import (
+    MIN_BLOCK_BYTES,
+    Container,
+    address_blocks,
+    find_superblock,
+    report_missing_half,
+)
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
     NO_LIMIT,
@@ -39,31 +41,30 @@ from layoutscope.filesystems.apfs.fsrecords import (
     find_losses,
     records_plan,
 )
-from layoutscope.filesystems.apfs.nodes import find_unusable, join
+from layoutscope.filesystems.apfs.nodes import DAMAGED, NodeRows, find_unusable, join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import NO_PLACES, Places, Store, places_of
+from layoutscope.filesystems.apfs.source import OpenTree, Store, mapped_nodes
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
-from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import Rows, match
+from layoutscope.structs.arrays import match
 from layoutscope.structs.records import CHILD_VAL, NX_SUPERBLOCK, OMAP_PHYS
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.container import Halves
-    from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.nodes import NodeRows
+    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
@@ -72,32 +73,27 @@ SEARCHED_BYTES: Final = 1024**3
 """Limit for a search that the user did not request: a few seconds of reading."""
 
 
-class Evidence(Struct, frozen=True, dict=True):
+class Evidence:
     """Copies of lost objects, searched for at the first request."""
 
-    container: Container  # the container; its log records which blocks were checked
-    space: Space | None  # the space manager's contents, if it can be read
-    volumes: list[VolumeParts]  # volumes that could be opened; they know which blocks hold data
-    swept: Swept | None  # results of a full sweep, if one was requested
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every block is searched, because a sweep was requested."""
-        return self.swept is not None
+    def __init__(self, contents: ContainerContents) -> None:
+        """Take the volumes that could be opened: they know which blocks hold data."""
+        self._contents = contents
+        # Every block was searched if a sweep was requested.
+        self.is_complete = contents.swept is not None
 
     @cached_property
     def copies(self) -> Swept:
         """The objects that are left, possibly several versions of one object."""
-        return self._search() if self.swept is None else self.swept
-
-    def _search(self) -> Swept:
-        container, block_size = self.container, self.container.blocks.block_size
-        data = [item.data_runs for item in self.volumes]
-        used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
+        if self._contents.swept is not None:
+            return self._contents.swept
+        container, volumes = self._contents.container, self._contents.volumes
+        block_size, data = container.blocks.block_size, [item.data_runs for item in volumes]
+        used = find_used_blocks(container.blocks, container.device_blocks, self._contents.space, data)
         is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
         # Blocks of the volumes' own maps: a map names an object even if the bitmap of its chunk is damaged.
-        places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
+        places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in volumes]
         one = np.array([block_size], np.int64)
         # Volume superblocks of earlier checkpoints, and their nodes if not all used blocks are searched.
         for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
@@ -234,7 +230,19 @@ def add_rebuilt_map(volume: Volume, swept: Swept) -> Volume:
     return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
 
 
-SUPERBLOCK: Final = NX_SUPERBLOCK
+def report_unreached(parts: VolumeParts) -> None:
+    """Check the objects in the object map of a damaged volume that no tree leads to any more."""
+    state = parts.state
+    mapped = omaps.read_mapped(state.omap, state.store.blocks, list(parts.views.values()), parts.key)
+    misled = omaps.are_misled(state.omap, mapped)
+    entries = omaps.report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
+    # A sealed volume's integrity metadata is a virtual object too, but not a node.
+    entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
+    is_live = np.isin(entries, omaps.view_at(state.omap, omaps.NEWEST).row)
+    for lost, rows in ((parts.lost, entries[is_live]), (parts.lost_of_snapshots, entries[~is_live])):
+        if len(rows):
+            # The trees that would give their levels are lost.
+            lost.append(mapped_nodes("fs", state.omap, rows, DAMAGED))
 
 
 def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
@@ -252,17 +260,22 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
     if shift is None:
         message = "addresses are uncertain: where the container starts is inferred, and no object is at its own number"
         store.log.at("container", 0).add("start-uncertain", "error", message)
-    left = _superblocks(store.blocks, swept)
-    paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
-    newest = int(volumes.xid.max())
-    opened = _open_with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
-    if opened is not None:
-        _report(store.log, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
-        return opened, swept
-    xid = max(int(superblock.hdr.xid), newest)
-    _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
-    state = replace(_state_of(store, paddr, superblock), xid=xid)
-    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), _lost_map_header()), swept
+    paddr, superblock = _newest_superblock(store.blocks, swept) or (0, _stand_in(store.blocks, volumes))
+    xid, newest = int(superblock.hdr.xid), int(volumes.xid.max())
+    known = _read_map(store, superblock) if xid >= newest else None
+    message = f"the state of transaction {xid} is read, whose object map is left"
+    if known is None:
+        xid = max(xid, newest)
+        known = _lost_map_header(), omaps.view_at(map_of(volumes.newest(xid)), xid)
+        message = "volumes are read from the youngest copies of their superblocks"
+    _report(store.log, paddr, message)
+    # The part of the descriptor area that is present.
+    paddrs, trees = np.empty(0, np.uint64), list[NodeRows]()
+    with suppress(FormatError):
+        paddrs, trees = descriptor_paddrs(store.apart(), superblock)
+    area = checkpoints.read_descriptor_area(store.blocks, paddrs)
+    state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
+    return _container(store, area, trees, replace(state, xid=xid), *known), swept
 
 
 def reopen_container(
@@ -283,7 +296,7 @@ def reopen_container(
     store = Store.over(_blocks(halves), apart)
     with suppress(FormatError):
         first = find_superblock(*halves[0], FindingLog())
-        paddrs, _ = descriptor_paddrs(store.apart(), first)
+        paddrs, trees = descriptor_paddrs(store.apart(), first)
         area = checkpoints.read_descriptor_area(store.blocks, paddrs)
         left = checkpoints.superblocks(store.apart(), area)
         for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
@@ -302,7 +315,8 @@ def reopen_container(
             # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{searched}; volumes are read from the youngest copies of their superblocks")
-            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), _lost_map_header())
+            view = omaps.view_at(map_of(volumes), state.xid)
+            opened = _container(store, area, trees, state, _lost_map_header(), view)
             if xid is not None:
                 return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
@@ -331,29 +345,21 @@ def _volumes_in(swept: Swept) -> Swept:
     return swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
 
 
-def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
-    """Return the checkpoint of a superblock, with the sound ones of its maps and ephemeral objects."""
-    area, _ = _area(store, superblock)
-    return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
-
-
 def _blocks(halves: Halves) -> Blocks:
     """Address blocks of the superblock's size, or of the usual one, up to the end of each image."""
     size, claimed = MIN_BLOCK_BYTES, 0
     with suppress(FormatError):
         found = find_superblock(*halves[0], FindingLog())
         size, claimed = int(found.len_block), int(found.num_blocks)
-    given = [half for half in halves if half is not None]
-    windows = tuple(Window(source, start, source.size_bytes - start) for source, start in given)
-    return Blocks(windows, tuple(start for _, start in given), size, num_claimed=claimed)
+    (source, start), _ = halves
+    return address_blocks(halves, source.size_bytes - start, size, claimed)
 
 
-def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
-    """Parse the remaining container superblocks, newest first; copies in block 0 come after the others."""
+def _newest_superblock(blocks: Blocks, swept: Swept) -> tuple[int, ApfsContainer.NxSuperblock] | None:
+    """Parse the newest container superblock that is left, preferably not a copy in block 0."""
     found = swept.take(swept.kind == int(KINDS.nx_superblock))
     # The second device of a Fusion set has a copy in its own block 0, whose address carries that device's mark.
     number = found.paddr % np.uint64(blocks.tier2_mark)
-    parsed = []
     for row in np.lexsort((number, found.xid))[::-1].tolist():
         paddr = int(found.paddr[row])
         try:
@@ -363,12 +369,14 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
         except FormatError:
             continue
         if superblock.len_block == blocks.block_size:
-            parsed.append((paddr, superblock))
-    return parsed
+            return paddr, superblock
+    return None
 
 
-def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
-    """Open the state of a superblock if its object map can be read and contains a volume."""
+def _read_map(
+    store: Store, superblock: ApfsContainer.NxSuperblock
+) -> tuple[ApfsContainer.OmapPhys, omaps.OmapView] | None:
+    """Read the object map of a superblock; None if it cannot be read or contains no volume."""
     xid = int(superblock.hdr.xid)
     try:
         header, omap = open_omap(store.apart(), "container-omap", superblock.omap_oid, xid)
@@ -376,37 +384,34 @@ def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperbl
         return None
     view = omaps.view_at(omap, xid)
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
-    if (view.find(oids) < 0).all():
-        return None
-    return _container(store, _state_of(store, paddr, superblock), view, header)
+    return None if (view.find(oids) < 0).all() else (header, view)
 
 
-def _container(store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys) -> Container:
+def _container(
+    store: Store,
+    area: DescriptorArea,
+    trees: list[NodeRows],  # trees that map the descriptor area
+    state: Checkpoint,
+    header: ApfsContainer.OmapPhys,
+    view: omaps.OmapView,
+) -> Container:
+    """Make a container of what was found."""
     if not header.tree_oid:
         # The nodes that make the object map unusable; if its header is damaged, a finding already reports it.
         with suppress(FormatError):
             apart = store.apart()
             _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
             store.lost.extend([*apart.lost, *find_unusable(found.nodes)])
-    area, trees = _area(store, state.superblock)
     sizes = device_blocks(store, state)
+    report_missing_half(store, state.superblock)
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
-
-
-def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
-    """Read the part of the descriptor area that is present."""
-    try:
-        paddrs, trees = descriptor_paddrs(store.apart(), superblock)
-    except FormatError:
-        paddrs, trees = np.empty(0, np.uint64), []
-    return checkpoints.read_descriptor_area(store.blocks, paddrs), trees
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
     """Make up the superblock of a container that lost all of its own, from its size and the volumes that were found."""
     source = blocks.sources[0]
     size = source.size_bytes if source is not None else 0
-    (limit,) = SUPERBLOCK.fs_oid.counts
+    (limit,) = NX_SUPERBLOCK.fs_oid.counts
     oids = np.unique(volumes.oid)[:limit].tolist()
     flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
     values = {
@@ -420,7 +425,7 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
         "next_xid": int(volumes.xid.max()) + 1,
         "next_oid": int(volumes.oid.max()) + 1,
     }
-    data = SUPERBLOCK.blank(values)
+    data = NX_SUPERBLOCK.blank(values)
     return grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=blocks.at(0)
     )
@@ -429,14 +434,6 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
 def _report(log: FindingLog, paddr: int, message: str) -> None:
     text = f"the container is inferred from what a sweep found: {message}"
     log.at("container superblock", paddr).add("tree-rebuilt", "warning", text)
-
-
-class Leaves(Rows, frozen=True):
-    """Leaves with their key ranges; arrays of one length."""
-
-    places: Places
-    first: NDArray[np.uint64]
-    last: NDArray[np.uint64]
 
 
 def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
@@ -486,11 +483,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     index = [batch for batch in batches if batch.level]
     trusted, doubtful, replaced = _choose_trusted(batches)
     # The leaves that the index still reaches through trusted nodes.
-    own = _list_leaves((batch, trusted[batch.numbers]) for batch in batches if not batch.level)
+    own = _join_filled([batch.rows.take(trusted[batch.numbers]) for batch in batches if not batch.level])
     found = zip(losses["low"].tolist(), losses["high"].tolist(), strict=True)
     gaps = [*found, *doubtful] if has_root else [(0, NO_LIMIT)]
     # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
-    left = places_of(parts.state.omap, parts.state.view.row)
+    left = mapped_nodes("fs", parts.state.omap, parts.state.view.row)
     if batches:
         opened = batches[0].tree
     else:
@@ -498,23 +495,23 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
         sizes, counts = np.unique(left.size_bytes, return_counts=True)
         size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
         opened = OpenTree(source, size, (0, 0, CHILD_VAL.width), level=0)
-    known = [own.places.node_id, *(batch.places.node_id[batch.is_sound] for batch in index), foreign]
+    known = [own.node_id, *(batch.rows.node_id[batch.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.node_bytes))
     if _is_map_whole(parts):
         # A node that neither the map nor an index node names is discarded, even if it would fit.
         left = left.take(np.isin(left.node_id, np.concatenate([named, losses["node_id"], replaced])))
-    adopted = _fitting(_list_leaves(_read_leaves(opened, left)), gaps, own)
-    leaves = _join_leaves([own, adopted])
-    leaves = leaves.take(np.lexsort((leaves.last, leaves.first)))
+    adopted = _fitting(_read_leaves(opened, left), gaps, own)
+    leaves = NodeRows.join([own, adopted])
+    leaves = leaves.take(np.lexsort((leaves.last_key, leaves.first_key)))
     hashed = bool(parts.state.superblock.has_hashed_names)
     tree = _tree_of(opened, index, leaves, hashed_names=hashed)
     is_inferred = tree.nodes.omap_leaf < 0
-    if not len(adopted.first) and not is_inferred.any():
+    if not len(adopted) and not is_inferred.any():
         return parts
     _report_rebuilt(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
-    rows = join(source.tree, [to_node_rows(batch) for batch in batches if not batch.level])
+    rows = join(source.tree, [batch.rows for batch in batches if not batch.level])
     # The trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
@@ -526,16 +523,16 @@ def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[t
     A copy that the map does not name is older. It may order the nodes below it, but has no information about later
     changes: leaves below it are ranked by their own transactions, like all others from a sweep.
     """
-    trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
+    trusted = np.zeros(sum(len(batch.rows) for batch in batches), np.bool_)
     levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}
     replaced = [np.empty(0, np.uint64)]
     for batch in batches:
-        places = batch.places
-        above = (places.parent < 0) | trusted[np.maximum(places.parent, 0)]
-        mine = places.omap_leaf >= 0
+        rows = batch.rows
+        above = (rows.parent < 0) | trusted[np.maximum(rows.parent, 0)]
+        mine = rows.omap_leaf >= 0
         trusted[batch.numbers] = above & mine
-        levels.setdefault(batch.level, []).append((places.low_key, above & ~mine))
-        replaced.append(places.node_id[above & ~mine])
+        levels.setdefault(batch.level, []).append((rows.low_key, above & ~mine))
+        replaced.append(rows.node_id[above & ~mine])
     doubtful = []
     for parts in levels.values():
         low, wrong = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -555,47 +552,39 @@ def _is_map_whole(parts: VolumeParts) -> bool:
     return has_mappings and bool(state.omap_header.tree_oid) and not is_broken and not is_short
 
 
-def _list_leaves(batches: Iterable[tuple[ReadNodes, NDArray[np.bool_]]]) -> Leaves:
-    """Return the chosen leaves that have records, with the ranges of their keys."""
-    none = np.empty(0, np.uint64)
-    parts = [Leaves(NO_PLACES, none, none)]
-    for batch, chosen in batches:
-        node = np.flatnonzero(chosen & (batch.ends.num_records > 0))
-        if len(node):
-            parts.append(Leaves(batch.places.take(node), batch.ends.low[node], batch.ends.high[node]))
-    return _join_leaves(parts)
+def _join_filled(leaves: Sequence[NodeRows]) -> NodeRows:
+    """Return the leaves that have records."""
+    found = NodeRows.join([rows_of("fs"), *leaves])
+    return found.take(found.num_records > 0)
 
 
-def _join_leaves(parts: list[Leaves]) -> Leaves:
-    # The hashes of no leaves have no size either.
-    return Leaves.join([part for part in parts if len(part)] or parts[:1])
-
-
-def _read_leaves(tree: OpenTree, places: Places) -> Iterator[tuple[ReadNodes, NDArray[np.bool_]]]:
-    """Read possible leaves and choose all of them; nodes without sound leaf records are empty."""
+def _read_leaves(tree: OpenTree, places: NodeRows) -> NodeRows:
+    """Read possible leaves; return those with sound leaf records."""
     places = places.take(tree.source.blocks.readable(places.paddr, tree.node_bytes))
+    parts = []
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
-        batch = read_batch(tree, some, 0, np.arange(len(some)))
-        yield replace(batch, places=replace(some, low_key=batch.ends.low)), np.ones(len(some), np.bool_)
+        rows = read_batch(tree, some, 0, np.arange(len(some))).rows
+        parts.append(replace(rows, low_key=rows.first_key))
+    return _join_filled(parts)
 
 
-def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
+def _fitting(leaves: NodeRows, gaps: list[tuple[int, int]], own: NodeRows) -> NodeRows:
     """Choose leaves that fill a gap or that the object map calls live: youngest first, without overlaps."""
-    fits = (leaves.places.omap_leaf >= 0) & (leaves.first <= leaves.last)
+    fits = (leaves.omap_leaf >= 0) & (leaves.first_key <= leaves.last_key)
     if gaps:
         low, high = (np.array(side, np.uint64) for side in zip(*sorted(gaps), strict=True))
-        spot = np.searchsorted(low, leaves.first, side="right") - 1
-        inside = (spot >= 0) & (leaves.last <= high[np.maximum(spot, 0)])
-        fits |= inside & (leaves.first <= leaves.last)
-    order = np.lexsort((own.last, own.first))
-    taken = list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True))
-    youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
+        spot = np.searchsorted(low, leaves.first_key, side="right") - 1
+        inside = (spot >= 0) & (leaves.last_key <= high[np.maximum(spot, 0)])
+        fits |= inside & (leaves.first_key <= leaves.last_key)
+    order = np.lexsort((own.last_key, own.first_key))
+    taken = list(zip(own.first_key[order].tolist(), own.last_key[order].tolist(), strict=True))
+    youngest = np.argsort(leaves.xid, kind="stable")[::-1].tolist()
     chosen = []
     for row in youngest:
         if not fits[row]:
             continue
-        first, last = int(leaves.first[row]), int(leaves.last[row])
+        first, last = int(leaves.first_key[row]), int(leaves.last_key[row])
         at = bisect_left(taken, (first, last))
         # Ranges may touch: the records of one object can continue in the next leaf.
         is_taken = (at < len(taken) and taken[at][0] < last) or (at > 0 and taken[at - 1][1] > first)
@@ -605,23 +594,23 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     return leaves.take(np.array(sorted(chosen), np.int64))
 
 
-def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
+def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: NodeRows, *, hashed_names: bool) -> RecordTree:
     """Build a tree from index nodes and leaves."""
-    columns = [to_node_rows(batch) for batch in index]
-    first = sum(len(batch.places) for batch in index)
+    columns = [batch.rows for batch in index]
+    first = sum(len(batch.rows) for batch in index)
     records = RecordReader(records_plan(hashed_names=hashed_names))
-    for start in range(0, len(leaves.places), BATCH_NODES):
-        places = leaves.places.take(slice(start, start + BATCH_NODES))
+    for start in range(0, len(leaves), BATCH_NODES):
+        places = leaves.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, np.arange(first, first + len(places)))
         first += len(places)
-        columns.append(to_node_rows(batch))
+        columns.append(batch.rows)
         records.add(batch)
     return records.finish(join(tree.source.tree, columns))
 
 
-def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:
+def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: NodeRows) -> None:
     """Report the nodes that were restored to the tree, and which of them are inferred."""
-    named = adopted.places.paddr[adopted.places.omap_leaf >= 0]
+    named = adopted.paddr[adopted.omap_leaf >= 0]
     if len(named):
         message = f"{len(named)} leaves to which no index node leads any more were found through the object map"
         log.at(f"{nodes.tree} tree", int(named[0])).add("tree-rebuilt", "warning", message)

@@ -94,7 +94,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
         listed = read_snapshots(container, volume)
         for item in listed:
             found = _count_mapped_nodes(container, volume.omap, item.xid)
-            is_complete = _is_whole(volume.omap) and _is_open(volume, item)
+            is_complete = _is_whole(volume.omap) and bool(open_all(volume, [item]))
             rows.append(
                 ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
             )
@@ -103,13 +103,6 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
         if lost > 0:
             rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
     return rows
-
-
-def _is_open(volume: Volume, snapshot: Snapshot) -> bool:
-    with suppress(FormatError):
-        open_snapshot(volume, snapshot)
-        return True
-    return False
 
 
 def _is_whole(omap: omaps.ObjectMap | None) -> bool:
@@ -168,8 +161,6 @@ def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -
     # Objects that are encrypted or have no header cannot be verified here, so they count as valid.
     plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
     near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
-    if not len(near):
-        return len(row), len(row) - len(plain)
     data = blocks.read(omap.paddr[near], blocks.block_size)
     head = decode_objects(OBJ_PHYS, data, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.nodes import UNKNOWN_LEVEL, rows_of
-from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import Rows
+from layoutscope.filesystems.apfs.nodes import KINDS, SOUND, TYPE_BITS, UNKNOWN_LEVEL, UNREAD, rows_of
+from layoutscope.structs import records
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
-
-TYPE_BITS: Final = 4
-"""Number of bits for the record type in the sort number of a key."""
 
 
 class Store(Struct, frozen=True):
@@ -58,25 +54,6 @@ class Store(Struct, frozen=True):
         known = set(self.log.findings)
         self.log.extend([item for item in apart.log.findings if item not in known])
         self.lost.extend(apart.lost)
-
-
-_TYPES = grammar.ApfsObject.ObjectType
-KINDS: Final = {
-    "container-omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap": (records.OMAP_KEY, _TYPES.omap),
-    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, _TYPES.omap_snapshot),
-    "fs": (records.J_KEY, _TYPES.fstree),
-    "extentref": (records.J_KEY, _TYPES.blockreftree),
-    "snapmeta": (records.J_KEY, _TYPES.snapmetatree),
-    "fext": (records.FEXT_KEY, _TYPES.fext_tree),
-    "spaceman": (records.FREE_QUEUE_KEY, _TYPES.spaceman_free_queue),
-    "fusion-middle": (records.FUSION_MT_KEY, _TYPES.fusion_middle_tree),
-    # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
-    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, _TYPES.invalid),
-    "gbitmap": (records.GBITMAP_KEY, _TYPES.gbitmap_tree),
-    "evict-mapping": (records.EVICT_MAPPING_KEY, _TYPES.invalid),
-}
-"""Types of the keys' fixed part and of the nodes' contents, by the names of trees in the tables."""
 
 
 class TreeSource(Struct, frozen=True):
@@ -105,14 +82,12 @@ class TreeSource(Struct, frozen=True):
     @property
     def key_type(self) -> RecordType:
         """Type of the fixed part of its keys, whose first field sorts them."""
-        key_type, _ = KINDS[self.tree]
-        return key_type
+        return KINDS[self.tree][0]
 
     @property
     def subtype(self) -> int:
         """Object type of its contents; 0 for any."""
-        _, subtype = KINDS[self.tree]
-        return int(subtype)
+        return int(KINDS[self.tree][2])
 
     def apart(self) -> TreeSource:
         """Return the same tree with a separate log."""
@@ -123,54 +98,42 @@ class TreeSource(Struct, frozen=True):
         return self.store.log.at(f"{self.tree} tree, node {node_id}", paddr)
 
 
-NO_ROW: Final = -1
+class OpenTree(Struct, frozen=True):
+    """A tree whose root was read, with the properties that the root declares."""
+
+    source: TreeSource
+    node_bytes: int  # size of each node
+    entry_bytes: tuple[int, int, int]  # sizes of keys and values, see :func:`nodes.slots`
+    level: int  # of the root
+    is_hashed: bool = False  # whether index nodes hold the hashes of their children
+    hash_type: int = 0  # 0 if that is unknown
+    is_noheader: bool = False
+    num_keys: int = 0
+    num_nodes: int = 0
+    longest_key: int = 0
+    paddr: int = 0  # of the root
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether nodes have headers; those without are verified by the hashes in their parents."""
+        return not (self.is_hashed or self.is_noheader)
 
 
-class Places(Rows, frozen=True):
-    """Nodes of one level before they are read; arrays of one length, in key order.
-
-    Unread nodes have a known address, but no image contains their bytes.
-    """
-
-    node_id: NDArray[np.uint64]
-    xid: NDArray[np.uint64]
-    paddr: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
-    is_encrypted: NDArray[np.bool_]
-    omap_leaf: NDArray[np.int64]
-    parent: NDArray[np.int64]
-    low_key: NDArray[np.uint64]
-    child_hash: NDArray[np.uint8]
-    is_unread: NDArray[np.bool_]
-
-
-def _places_at(node_id: NDArray[np.uint64], paddr: NDArray[np.uint64], size_bytes: int) -> Places:
-    """Return nodes that no object map locates, and whose places in a tree are unknown."""
-    count = len(node_id)
-    zero, no, no_row = np.zeros(count, np.uint64), np.zeros(count, np.bool_), np.full(count, NO_ROW)
-    sizes, no_hash = np.full(count, size_bytes, np.int64), np.empty((count, 0), np.uint8)
-    return Places(node_id, zero, paddr, sizes, no, no_row, no_row, zero, no_hash, no)
-
-
-NO_PLACES: Final = _places_at(np.empty(0, np.uint64), np.empty(0, np.uint64), 0)
-
-
-def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
-    """Return the addresses of objects in an object map, as nodes whose places in a tree are unknown."""
-    return replace(
-        _places_at(omap.oid[rows], omap.paddr[rows], 0),
-        xid=omap.xid[rows],
-        size_bytes=omap.size_bytes[rows],
-        is_encrypted=omap.is_encrypted[rows],
-        omap_leaf=omap.leaf[rows],
-    )
-
-
-def unknown_nodes(tree: str, places: Places, condition: NDArray[np.integer[Any]]) -> NodeRows:
-    """Make rows of nodes whose contents are unknown; the references to them give address, size and transaction."""
-    names = ("node_id", "xid", "paddr", "size_bytes", "omap_leaf")
-    known = {name: getattr(places, name) for name in names}
-    return rows_of(tree, known | {"level": np.full(len(places), UNKNOWN_LEVEL), "condition": condition})
+def mapped_nodes(
+    tree: str, omap: ObjectMap, rows: NDArray[np.int64], condition: NDArray[np.integer[Any]] | int = SOUND
+) -> NodeRows:
+    """Make rows of nodes that an object map locates; their contents and their places in a tree are unknown."""
+    known = {
+        "node_id": omap.oid[rows],
+        "xid": omap.xid[rows],
+        "paddr": omap.paddr[rows],
+        "size_bytes": omap.size_bytes[rows],
+        "level": np.full(len(rows), UNKNOWN_LEVEL),
+        "omap_leaf": omap.leaf[rows],
+        "condition": np.broadcast_to(condition, len(rows)),
+        "is_encrypted": omap.is_encrypted[rows],
+    }
+    return rows_of(tree, known)
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -185,33 +148,18 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
     return numbers.view(field.native)
 
 
-def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """Combine object and record type into one number that sorts like the tree."""
-    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
-
-
-def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the object in keys of :func:`order_key`."""
-    return order_keys >> np.uint64(TYPE_BITS)
-
-
-def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Return the record type in keys of :func:`order_key`."""
-    return (order_keys & np.uint64(15)).astype(np.uint8)
-
-
 def locate_nodes(
     source: TreeSource,
     oids: NDArray[np.uint64],
     # position of each node's parent in the tree, low key and hash that the parent stores for it; None for a root
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
-) -> Places:
+) -> NodeRows:
     """Find the addresses of nodes; report unreadable ones, and skip those outside of the container."""
     view, ephemerals, blocks = source.view, source.ephemerals, source.blocks
     if view is not None:
         row = view.find(oids)
         is_known = row >= 0
-        places = places_of(view.omap, row[is_known])
+        places = mapped_nodes(source.tree, view.omap, row[is_known])
     else:
         # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
         is_known, found, paddr = np.ones(len(oids), np.bool_), oids, oids
@@ -219,7 +167,9 @@ def locate_nodes(
             is_known = np.array([oid in ephemerals for oid in oids.tolist()], np.bool_)
             found = oids[is_known]
             paddr = np.array([ephemerals[oid] for oid in found.tolist()], np.uint64)
-        places = _places_at(found, paddr, source.root_size_bytes or blocks.block_size)
+        size = np.full(len(found), source.root_size_bytes or blocks.block_size)
+        level = np.full(len(found), UNKNOWN_LEVEL)
+        places = rows_of(source.tree, {"node_id": found, "paddr": paddr, "size_bytes": size, "level": level})
     for node_id in oids[~is_known].tolist():
         source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
     if origin is not None:
@@ -236,10 +186,11 @@ def locate_nodes(
         elif log.device >= len(blocks.sources):
             message = "the node is on the device whose image was not given"
         log.add(code, "error", message)
-    return replace(places, is_unread=outside).take(~outside | blocks.claimed(places.paddr, largest))
+    places = replace(places, condition=np.where(outside, UNREAD, SOUND).astype(np.uint8))
+    return places.take(~outside | blocks.claimed(places.paddr, largest))
 
 
-def drop_repeated_names(source: TreeSource, places: Places) -> Places:
+def drop_repeated_names(source: TreeSource, places: NodeRows) -> NodeRows:
     """Skip nodes that a level names twice: a tree with a loop or with joined branches is damaged."""
     ascending = np.sort(places.paddr)
     if (ascending[1:] != ascending[:-1]).all():

@@ -53,15 +53,8 @@ EVERYWHERE: Final = np.array([[0, 2**44]], np.int64)
 SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
 """Objects to search for besides nodes."""
 
-FIELDS: Final = (
-    HEAD.hdr.oid,
-    HEAD.hdr.xid,
-    HEAD.hdr.type,
-    HEAD.hdr.subtype,
-    HEAD.hdr.cksum,
-    HEAD.level,
-    HEAD.num_keys,
-    HEAD.hdr.storage,
+FIELDS: Final = tuple(
+    map(HEAD.column, ("hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.cksum", "level", "num_keys", "hdr.storage"))
 )
 
 

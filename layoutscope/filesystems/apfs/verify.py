@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.filesystems.apfs.nodes import UNREAD
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.omap import OmapView
-    from layoutscope.filesystems.apfs.source import Places, Store, TreeSource
+    from layoutscope.filesystems.apfs.source import OpenTree, Store, TreeSource
     from layoutscope.structs.grammar import T
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -34,21 +36,14 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 
 
 def check_nodes(
-    source: TreeSource,
-    places: Places,
-    head: dict[str, NDArray[Any]],
-    objects: NDArray[np.uint8],
-    *,
-    level_wanted: int,
-    hash_type: int = 0,  # how children are hashed; 0 if they are not, or if that is unknown
-    is_noheader: bool = False,
+    tree: OpenTree, places: NodeRows, head: dict[str, NDArray[Any]], objects: NDArray[np.uint8], level_wanted: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.bool_]]:
     """Verify a batch of nodes of one level.
 
     Return the position of each node in `VALID_NAMES`, whether its records can be used, and whether anything is wrong
     with it.
     """
-    unread = places.is_unread
+    source, hash_type, unread = tree.source, tree.hash_type, places.condition == UNREAD
 
     def report(
         failed: NDArray[np.bool_], code: str, message: str, sides: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -68,7 +63,7 @@ def check_nodes(
             wrong = (hash_objects(hash_type, objects) != places.child_hash).any(axis=1)
         valid = np.where(wrong, 0, 3 if has_hash else 1)
         report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
-    elif is_noheader:
+    elif tree.is_noheader:
         # Nodes with neither header nor hash: only their structure can be checked.
         wrong = np.zeros(len(places), bool)
         valid = np.ones(len(places), np.uint8)
@@ -102,7 +97,7 @@ def check_nodes(
 
 
 def _contradicts_place(
-    source: TreeSource, places: Places, head: dict[str, NDArray[Any]], level: int
+    source: TreeSource, places: NodeRows, head: dict[str, NDArray[Any]], level: int
 ) -> NDArray[np.bool_]:
     """Return which nodes have a type, a storage, flags or areas that do not fit their place in the tree."""
     kinds, storages = grammar.ApfsObject.ObjectType, grammar.ApfsObject.Storage

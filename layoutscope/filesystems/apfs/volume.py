@@ -19,7 +19,7 @@ from layoutscope.filesystems.apfs.fsrecords import RecordTree, walk_record_tree
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import LOCKED, UNREAD, NodeRows, join
 from layoutscope.filesystems.apfs.objects import Objects, objects_of
-from layoutscope.filesystems.apfs.source import Store, TreeSource, places_of, unknown_nodes
+from layoutscope.filesystems.apfs.source import Store, TreeSource, mapped_nodes
 from layoutscope.filesystems.apfs.spaceman import Details, Region
 from layoutscope.filesystems.apfs.verify import hash_size, read_virtual
 from layoutscope.structs import grammar
@@ -195,7 +195,7 @@ def list_locked_nodes(state: Volume) -> NodeRows:
     for size in np.unique(omap.size_bytes[row]).tolist():
         same = omap.size_bytes[row] == size
         is_read[same] = state.store.blocks.readable(omap.paddr[row[same]], size)
-    return unknown_nodes("fs", places_of(omap, row), np.where(is_read, LOCKED, UNREAD))
+    return mapped_nodes("fs", omap, row, np.where(is_read, LOCKED, UNREAD))
 
 
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:

@@ -14,10 +14,10 @@ def test_blocks_are_free_claimed_unclaimed_or_disputed():
     """Of 100 blocks 10 to 29 are free; 0 to 14 and 40 to 49 are claimed: 10 to 14 are disputed, 30 to 39 unclaimed."""
     log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
     claims = [np.array([[0, 15]]), np.array([[40, 10], [42, 2]]), np.array([[50, 50]])]
-    _, unclaimed, disputed, counts = balance(WHOLE, np.array([[10, 20]]), claims, log)
-    assert disputed.tolist() == [[10, 5]]
-    assert unclaimed.tolist() == [[30, 10]]
-    assert counts == {
+    found = balance(WHOLE, np.array([[10, 20]]), claims, log)
+    assert found["claimed but free blocks"].tolist() == [[10, 5]]
+    assert found["unclaimed blocks"].tolist() == [[30, 10]]
+    assert {name: int(each[:, 1].sum()) for name, each in found.items()} == {
         "blocks": 100,
         "used blocks": 80,
         "free blocks": 20,
@@ -27,8 +27,8 @@ def test_blocks_are_free_claimed_unclaimed_or_disputed():
     }
     assert [(item.code, item.image_offset) for item in log.findings] == [("block-claimed-free", 10 * BLOCK)]
     # A claim that starts at block 90 has ten blocks within the container.
-    _, unclaimed, _, counts = balance(WHOLE, np.empty((0, 2), np.int64), [np.array([[90, 50]])], FindingLog())
-    assert (unclaimed.tolist(), counts["claimed blocks"]) == ([[0, 90]], 10)
+    found = balance(WHOLE, np.empty((0, 2), np.int64), [np.array([[90, 50]])], FindingLog())
+    assert [found[f"{kind} blocks"].tolist() for kind in ("unclaimed", "claimed")] == [[[0, 90]], [[90, 10]]]
     # Blocks 3 and 4 of ten are taken.
     taken = to_runs([Region("node", "tree", 4), Region("node", "tree", 3)])
     regions = rest("pool", "space manager", np.array([[0, 10]]), taken)

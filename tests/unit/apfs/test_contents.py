@@ -114,7 +114,7 @@ def test_blocks_of_a_container_are_accounted():
     contents = container_of(100)
     contents.lost.append(rows_of("fs", {"paddr": np.array([70], np.uint64), "size_bytes": np.array([BLOCK])}))
     contents.volumes.append(claims_of([(10, 3)], [], [(20, 2)], []))
-    assert account(contents).details == {
+    assert sizes_of(account(contents)) == {
         "blocks": 100, "used blocks": 90, "free blocks": 10, "claimed blocks": 8, "unclaimed blocks": 82,
         "claimed but free blocks": 0,
     }  # fmt: skip
@@ -123,9 +123,14 @@ def test_blocks_of_a_container_are_accounted():
     contents.space = None
     contents.volumes.append(claims_of([(10, 3)], [], [], []))
     balance = account(contents)
-    assert (balance.details["free blocks"], balance.unclaimed.tolist()) == (0, [[0, 3], [5, 5], [13, 87]])
+    assert [balance[f"{kind} blocks"].tolist() for kind in ("free", "unclaimed")] == [[], [[0, 3], [5, 5], [13, 87]]]
     first, length = stretches(no_records("file_extent"), BLOCK)
     assert (len(first), len(length)) == (0, 0)
+
+
+def sizes_of(balance):
+    """Return the number of blocks of each set."""
+    return {name: int(found[:, 1].sum()) for name, found in balance.items()}
 
 
 def claims_of(nodes, regions, data, files):

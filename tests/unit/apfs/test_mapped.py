@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.nodes import rows_of
+from layoutscope.filesystems.apfs.omap import are_misled, read_mapped, report_damaged_objects
 from layoutscope.findings import FindingLog
 from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def report_damage(omap: ObjectMap, store, known=()) -> tuple[list[int], list[tuple[str, str, int, str, str]]]:
     """Return the entries of damaged objects, and the findings."""
-    mapped, log = read_mapped(omap, store, known), FindingLog(locate=store.blocks.place)
+    mapped, log = read_mapped(omap, store.blocks, known), FindingLog(locate=store.blocks.place)
     entries = report_damaged_objects(omap, mapped, are_misled(omap, mapped), "node", log)
     return entries.tolist(), [
         (item.code, item.structure, item.image_offset, item.expected, item.found) for item in log.findings
@@ -29,14 +29,14 @@ def test_sound_objects_are_known_by_their_headers():
     """Objects 10 and 11 of transaction 7 in blocks 3 and 2: rows are in the order of addresses."""
     store = store_of({2: virtual(11), 3: virtual(10)})
     omap = object_map((10, 7, 3), (11, 7, 2))
-    mapped = read_mapped(omap, store)
+    mapped = read_mapped(omap, store.blocks)
     assert (mapped.oid.tolist(), mapped.xid.tolist()) == ([11, 10], [7, 7])
     assert mapped.size_bytes.tolist() == [BLOCK, BLOCK]
     assert mapped.is_virtual.tolist() == mapped.is_node.tolist() == [True, True]
     row, is_sound = mapped.of(np.array([3, 2, 1], np.uint64))
     assert (row[:2].tolist(), is_sound.tolist()) == ([1, 0], [True, True, False])
     assert report_damage(omap, store) == ([], [])
-    mapped = read_mapped(object_map((10, 7, 3), deleted=[True]), store_of({3: virtual(10)}))
+    mapped = read_mapped(object_map((10, 7, 3), deleted=[True]), store_of({3: virtual(10)}).blocks)
     assert len(mapped.oid) == len(mapped.size_bytes) == len(mapped.is_node) == 0
     # The sound node of two is taken as given, and the other one is read.
     known = rows_of(
@@ -49,7 +49,7 @@ def test_sound_objects_are_known_by_their_headers():
             "valid": np.array([2, 0], np.uint8),
         },
     )
-    mapped = read_mapped(object_map((10, 7, 3), (11, 7, 2)), store_of({2: virtual(11), 3: virtual(12)}), [known])
+    mapped = read_mapped(object_map((10, 7, 3), (11, 7, 2)), store_of({2: virtual(11), 3: virtual(12)}).blocks, [known])
     assert mapped.oid.tolist() == [11, 10]
     assert mapped.xid.tolist() == [7, 5]
     assert mapped.size_bytes.tolist() == [BLOCK, 1024]
@@ -73,7 +73,7 @@ def test_what_is_read_of_two_objects(flags, expected):
 
     The object of the first entry is in block 3, the last of the container, that of the second one in block 2.
     """
-    mapped = read_mapped(object_map((10, 7, 3), (11, 7, 2), **flags), store_of({2: virtual(11), 3: virtual(10)}))
+    mapped = read_mapped(object_map((10, 7, 3), (11, 7, 2), **flags), store_of({2: virtual(11), 3: virtual(10)}).blocks)
     found = mapped.paddr.tolist()
     assert found == expected
 
@@ -135,7 +135,7 @@ def test_areas_of_a_node_without_header_count_together():
 
 
 def find_misled(omap: ObjectMap, blocks: dict[int, bytes]) -> list[bool]:
-    return are_misled(omap, read_mapped(omap, store_of(blocks))).tolist()
+    return are_misled(omap, read_mapped(omap, store_of(blocks).blocks)).tolist()
 
 
 def test_entries_that_mislead():

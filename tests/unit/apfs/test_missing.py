@@ -11,7 +11,6 @@ from layoutscope.filesystems.apfs.fsrecords import (
     NO_LIMIT,
     RecordTree,
     find_losses,
-    report_found_losses,
     report_losses,
 )
 from layoutscope.filesystems.apfs.source import TreeSource
@@ -67,7 +66,8 @@ def test_subtrees_of_an_index_node():
     assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
     store = store_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"})
     log = FindingLog()
-    report_losses(TreeSource(store, "omap", 1, 7), None, log)
+    source = TreeSource(store, "omap", 1, 7)
+    report_losses(find_losses(source)[0], source, None, log)
     (finding,) = log.findings
     assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)
 
@@ -96,7 +96,7 @@ def messages_of(key_type, losses, records) -> list[str]:
     """Return the messages about losses of a tree."""
     log = FindingLog()
     source = SimpleNamespace(tree="some", key_type=key_type)
-    report_found_losses(losses, source, records, log)
+    report_losses(losses, source, records, log)
     assert {(item.code, item.level) for item in log.findings} == {("subtree-missing", "error")}
     return [item.message.partition("missing: ")[2] or item.message for item in log.findings]
 

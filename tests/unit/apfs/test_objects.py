@@ -12,7 +12,8 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, list_second_regions, order_halves, report_missing
+from layoutscope.filesystems.apfs.container import report_missing_half
+from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, list_second_regions, order_halves
 from layoutscope.filesystems.apfs.objects import Objects, _read_lists, read_reaper, report_unknown
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
@@ -297,7 +298,7 @@ def test_a_half_without_a_superblock_is_the_other_one(lost, order):
 def test_a_missing_half_is_told(is_fusion, count, is_told):
     container = container_of({0: bytes(BLOCK)}, {}, superblock=SimpleNamespace(is_fusion=is_fusion))
     container.blocks.sources = (None,) * count
-    report_missing(container)
+    report_missing_half(container, container.superblock)
     assert [(item.code, item.level, item.image_offset) for item in container.log.findings] == [
         ("fusion-half", "error", 0)
     ] * is_told

@@ -14,12 +14,7 @@ from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import read_nodes
-from layoutscope.filesystems.apfs.contents import (
-    _mark_pending_blocks,
-    _pending,
-    read_evictions,
-    read_jumpstart,
-)
+from layoutscope.filesystems.apfs.contents import _mark_pending_blocks, read_evictions, read_jumpstart
 from layoutscope.filesystems.apfs.fusion import _decode_cached_runs, middle_tree
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import Region, _internal_pool
@@ -165,12 +160,11 @@ def test_waiting_blocks_are_shown_once():
     # Blocks 15 and 16 of the pool (10 to 19) wait to be freed; 31, one of the waiting blocks 30 to 32, has a node.
     regions = [Region("internal-pool", "space manager", 10, 10), Region("spaceman-cib", "main device", 31)]
     space = SimpleNamespace(pending=[Region("pending-free", "pool", 15, 2), Region("pending-free", "main", 30, 3)])
-    left = _mark_pending_blocks(regions, space)
-    assert places(left) == [("spaceman-cib", 31, 1), ("internal-pool", 10, 5), ("internal-pool", 17, 3)]
-    waiting = [("pending-free", 15, 2), ("pending-free", 30, 1), ("pending-free", 32, 1)]
-    assert places(_pending(space, left)) == waiting
     # The pool itself holds no current data.
-    assert places(_pending(space, regions)) == waiting
+    assert places(_mark_pending_blocks(regions, space)) == [
+        *[("spaceman-cib", 31, 1), ("internal-pool", 10, 5), ("internal-pool", 17, 3)],
+        *[("pending-free", 15, 2), ("pending-free", 30, 1), ("pending-free", 32, 1)],
+    ]
     # The space manager uses 12 and 13 of blocks 10 to 14; the pool has no blocks after the end of every device.
     header = SimpleNamespace(ip_base=10, num_ip_blocks=5, ip_bm_base=30, num_ip_bm_blocks=2)
     own = [Region("spaceman-cib", "main device", 12, 2), Region("spaceman-bitmap", "main device", 40)]

@@ -16,11 +16,10 @@ from layoutscope.filesystems.apfs.btree import (
     read_nodes,
     read_omap,
     read_root,
-    to_node_rows,
 )
-from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
+from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNREAD
 from layoutscope.filesystems.apfs.omap import view_at
-from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
+from layoutscope.filesystems.apfs.source import OpenTree, Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, check_nodes, hash_objects, hash_size
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
@@ -199,13 +198,11 @@ def test_free_bytes_transactions_and_places_of_nodes_are_read():
     nodes, _ = read_nodes(TreeSource(store_of(tree(right=with_checksum(bytes(leaf)))), "omap", 1, 7))
     assert nodes.free_bytes.tolist()[2] == 100 + 24 + 40
     # Nodes of sealed volumes have a zero header; the entry that leads to them says that they are of transaction 7.
-    opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
-    batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
-    assert to_node_rows(batch).xid.tolist() == [7]
-    bare = replace(batch, head=batch.head | {"hdr.xid": np.zeros(1, np.uint64)})
-    assert to_node_rows(bare).xid.tolist() == [7]
-    younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
-    assert to_node_rows(younger).xid.tolist() == [5]
+    for stored, expected in ((7, 7), (0, 7), (5, 5)):
+        root = node(1, ROOT, level=1, root=(4, 3), xid=stored)
+        opened, place = read_root(TreeSource(store_of(tree(root=root)), "omap", 1, 7))
+        batch = read_batch(opened, replace(place, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
+        assert batch.rows.xid.tolist() == [expected]
     # Byte 60 of the second leaf of a batch is in block 3.
     store = store_of(tree())
     leaves = next(batch for batch in read_levels(TreeSource(store, "omap", 1, 7)) if not batch.level)
@@ -243,11 +240,11 @@ def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, ha
     source = TreeSource(store, "omap", 2, 7)
     places = locate_nodes(source, np.array([2], np.uint64))
     places = replace(places, child_hash=want if has_hash else np.empty((1, 0), np.uint8))
+    tree = OpenTree(source, BLOCK, (16, 16, 8), 0, is_hashed=True, hash_type=SHA256, is_noheader=True)
 
     def check(level):
         head, data = {"level": np.zeros(1, np.uint16)}, np.frombuffer(block, np.uint8)[None]
-        told = check_nodes(source, places, head, data, level_wanted=level, hash_type=SHA256, is_noheader=True)
-        return [each.tolist() for each in told]
+        return [each.tolist() for each in check_nodes(tree, places, head, data, level)]
 
     valid, is_sound, _ = check(0)
     assert (valid, is_sound) == ([expected], [expected > 0])
@@ -404,7 +401,7 @@ def test_why_a_node_is_not_there(paddr, words):
     store = Store.over(Blocks((source,), (0,), BLOCK), FindingLog())
     view = view_at(object_map((5, 6, paddr), (7, 6, 9)), 7)
     places = locate_nodes(TreeSource(store, "fs", 5, 7, view), np.array([5, 6, 7], np.uint64))
-    assert (places.node_id.tolist(), places.is_unread.tolist()) == (
+    assert (places.node_id.tolist(), (places.condition == UNREAD).tolist()) == (
         ([5, 7], [True, False]) if paddr == 5 else ([7], [False])
     )
     told = {item.structure: item.message for item in store.log.findings}
@@ -457,7 +454,7 @@ def test_leaves_that_are_known_are_left_out_below_nodes_that_are_known(known, ex
     """Index nodes are always read, and all leaves of a new index node are read, known or not."""
     source = TreeSource(store_of(tree()), "omap", 1, 7)
     batches = list(read_levels(source, known=np.array(known, np.uint64)))
-    assert [paddr for batch in batches for paddr in batch.places.paddr.tolist()] == expected
+    assert [paddr for batch in batches for paddr in batch.rows.paddr.tolist()] == expected
     assert found(source.store) == []
     alone = TreeSource(store_of({1: node(1, LEFT, root=(2, 1))}), "omap", 1, 7)
     assert len(list(read_levels(alone, known=np.array([1], np.uint64)))) == 1

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Slots
-from layoutscope.filesystems.apfs.source import order_key
+from layoutscope.filesystems.apfs.nodes import MAX_LENGTH, Slots, order_key
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, J_KEY
 

@@ -197,25 +197,31 @@ def _refuse(word: str) -> float:
     raise ValueError(f"{word} is not a number")
 
 
+NEWER_FACTS: Final = frozenset(VolumeFacts.__struct_fields__[-len(VolumeFacts.__struct_defaults__) :])
+"""Facts with a default, which captures of earlier versions may lack."""
+
+
 def _parse_facts(saved: Mapping[str, Any]) -> VolumeFacts:
-    check_values("facts", saved, field_types(VolumeFacts))
+    types = field_types(VolumeFacts)
+    check_values("facts", saved, {name: types[name] for name in types if name in saved or name not in NEWER_FACTS})
     if not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
         raise ValueError("the facts are those of no volume")
     if not saved["size_bytes"] or saved["image_offset"] + saved["size_bytes"] > MAX_ADDRESS:
         raise ValueError("the volume is empty or ends beyond every disk")
-    for tree in saved["trees"]:
+    for tree in saved.get("trees", ()):
         check_values("tree", tree, TREE_TYPES)
         if tree["node_size_bytes"] > MAX_NODE_BYTES:
             raise ValueError(f"the nodes of a tree have more than {MAX_NODE_BYTES:,} bytes")
-    if not all(isinstance(word, str) for name in ("stack", "features") for word in saved[name]):
+    lists = {name: tuple(saved[name]) for name in ("stack", "features") if name in saved}
+    if not all(isinstance(word, str) for name in lists for word in lists[name]):
         raise ValueError("layers and features have names")
-    details = saved["details"].values()
+    details = saved.get("details", {}).values()
     if not all(
         isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)) for value in details
     ):
         raise ValueError("details are words and numbers")
-    lists = {name: tuple(saved[name]) for name in ("stack", "features")}
-    return VolumeFacts(**({**saved} | lists | {"trees": tuple(TreeFacts(**tree) for tree in saved["trees"])}))
+    trees = tuple(TreeFacts(**tree) for tree in saved.get("trees", ()))
+    return VolumeFacts(**({**saved} | lists | {"trees": trees}))
 
 
 MAX_ROWS_A_BYTE: Final = 64

@@ -10,7 +10,8 @@ import pytest
 from layoutscope import read_layouts, scan
 from layoutscope.api.save import save, with_hashed_names, without_names
 from layoutscope.errors import ImageError
-from layoutscope.tables.capture import TREE_TYPES, hash_tables
+from layoutscope.tables import VolumeFacts
+from layoutscope.tables.capture import NEWER_FACTS, TREE_TYPES, hash_tables
 from layoutscope.zstd import zstd
 
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "apfs-scattered.img.zst"
@@ -164,6 +165,23 @@ MANIFESTS = {
     "long": ("size_bytes", 2**62 + 1),
     "file system": ("filesystem", "ntfs"),  # named, because the package that supports it may be missing
 }
+
+
+def test_facts_that_an_earlier_version_did_not_have(capture):
+    """Facts with a default may be missing; all others are there in every version."""
+    document = json.loads((capture / "manifest.json").read_text())
+    saved = document["volumes"][1]["facts"]
+    usual = {name: value for name, value in saved.items() if name not in NEWER_FACTS}
+    assert {"filesystem", "size_bytes", "stamp"} < usual.keys() < saved.keys()
+    for name in sorted(saved):
+        document["volumes"][1]["facts"] = {each: value for each, value in saved.items() if each != name}
+        (capture / "manifest.json").write_text(json.dumps(document))
+        if name in usual:
+            with pytest.raises(ImageError, match="facts has not the members"):
+                read_layouts(capture)
+        else:
+            read = read_layouts(capture)[1].facts
+            assert getattr(read, name) == getattr(VolumeFacts(**usual), name)
 
 
 @pytest.mark.parametrize("name", MANIFESTS)

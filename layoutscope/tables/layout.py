@@ -51,9 +51,8 @@ class VolumeFacts(Displayed, Struct, frozen=True):
     block_size_bytes: int  # size of its allocation blocks
     case_sensitive: bool  # whether its names are case-sensitive
     stamp: int  # number of this state: the transaction, or the number of writes of the volume
-    # num_files, num_directories: as the superblock counts them
-    num_files: int
-    num_directories: int
+    num_files: int  # number of files, as the superblock counts them
+    num_directories: int  # number of directories, as the superblock counts them
     features: tuple[str, ...] = ()  # names of the flags that are set
     # further facts in the order of reports
     details: Mapping[str, str | int | float | bool] = field(default_factory=dict)

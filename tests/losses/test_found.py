@@ -6,7 +6,7 @@ import pytest
 
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.fsrecords import RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordTree, no_records
 from tests.cases import for_each
 from tests.losses.damage import Damage, damaged, read
 
@@ -117,7 +117,9 @@ def test_entries_without_a_single_inode(sounds, monkeypatch):
     sound = sounds["written-apfs-many"]
     whole = layoutscope.scan(sound.path, drives=()).parts[1].layout.entries
     kept = RecordTree.get
-    monkeypatch.setattr(RecordTree, "get", lambda tables, name: kept(tables, "none" if name == "inode" else name))
+    monkeypatch.setattr(
+        RecordTree, "get", lambda tables, name: no_records(name) if name == "inode" else kept(tables, name)
+    )
     result = layoutscope.scan(sound.path, drives=())
     found = result.parts[1].layout.entries
     assert result.exit_code == 3

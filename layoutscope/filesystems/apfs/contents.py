@@ -66,6 +66,8 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
     rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
+    if not len(rows):
+        return []
     # Objects that are encrypted or have no header have neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     heads = blocks.read(omap.paddr[rows], blocks.block_size)

@@ -106,7 +106,15 @@ def write_map(
     force: bool = False,
     **shown: Unpack[PageOptions],
 ) -> None:
-    """Write the page of one or more scans, on the same scale; names from the images may be left out."""
+    """Write the page of one or more scans, on the same scale; names from the images may be left out.
+
+    Parameters
+    ----------
+    result : scan, or sequence of these
+        What the page shows.
+    path : path or binary file
+        The page.
+    """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
         page = map_page(_several(result), names=names, **shown).encode("utf-8", "replace")

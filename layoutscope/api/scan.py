@@ -162,8 +162,7 @@ def _model_volume(
 ) -> VolumeScan:
     """Enumerate and measure one volume; its space is measured together with that of the layouts that share it."""
     layout = volume.layout
-    if len(layout.columns("entries")):
-        volume = _enumerate(volume, profiles, choose(layout), may_skip=may_skip)
+    volume = _enumerate(volume, profiles, choose(layout), may_skip=may_skip)
     with phase("measuring"):
         space = space_use(shared) if shared else ()
         return replace(volume, trees=tree_summaries(layout), space=space, metrics=measure(layout))
@@ -172,9 +171,13 @@ def _model_volume(
 def _enumerate(
     volume: VolumeScan, profiles: Sequence[DriveProfile], chosen: tuple[str, HostFrom], *, may_skip: bool
 ) -> VolumeScan:
-    """Walk a volume, serve the walk on each drive, and judge it on the first."""
+    """Walk a volume with entries, serve the walk on each drive, and judge it on the first."""
     layout, work = volume.layout, check_workload({"host": chosen[0]})
-    model, unknowns = model_of(layout, host_of(work, layout)), unknowns_of(work, layout)
+    # An unknown host is refused even if the volume has no entries, since it is locked or damaged.
+    host, unknowns = host_of(work, layout), unknowns_of(work, layout)
+    if not len(layout.columns("entries")):
+        return volume
+    model = model_of(layout, host)
     reads = walk_on(model, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     # Drives that were drawn take memory, and nobody asks for those of the others again.
@@ -185,7 +188,7 @@ def _enumerate(
     walk, verdict = walk_facts(layout, reads, work["order"], chosen), None
     with phase("asking what it is spent for"):
         if fitting:
-            case = Case(layout, fitting[0], walk.order, model.host).with_reads(locate_reads(layout, reads), model)
+            case = Case(layout, fitting[0], walk.order, host).with_reads(locate_reads(layout, reads), model)
             verdict = judge(Trial(case, predictions[0], unknowns), predictions[0])
     return replace(volume, walk=walk, predictions=predictions, verdict=verdict)
 

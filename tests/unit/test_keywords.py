@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import layoutscope
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope import options
 from layoutscope.api.map import write_map
 from layoutscope.options import ReadOptions, fill, options_of
@@ -148,6 +150,22 @@ def test_prediction_without_a_drive_is_refused(verb, tmp_path):
     assert not (tmp_path / "times.csv").exists()
     (case,) = layoutscope.predict(IMAGE, order="all", drives=()).orders
     assert {order.times for order in case.orders} == {()}
+
+
+def test_unknown_host_is_refused_even_if_nothing_can_be_walked(tmp_path):
+    """A typing error is reported whatever the image holds, here a locked volume."""
+    write(SCENARIOS["encrypted"], tmp_path / "locked.img")
+    for verb in (layoutscope.scan, layoutscope.compare, layoutscope.predict):
+        images = [tmp_path / "locked.img"] * (2 if verb is layoutscope.compare else 1)
+        with pytest.raises(layoutscope.errors.UsageError, match="unknown host 'vms'"):
+            verb(*images, host="vms")
+
+
+def test_help_calls_a_path_the_image_only_where_it_is_one():
+    """Verbs share the description of an image's path; the path of a page has its own."""
+    assert "\npath : path\n    The image.\n" in layoutscope.predict.__doc__
+    assert "\npath : path or binary file\n    The page.\n" in write_map.__doc__
+    assert "The image." not in write_map.__doc__
 
 
 def test_keywords_stand_in_signature_and_help():

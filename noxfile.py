@@ -174,6 +174,9 @@ def wheel(session: nox.Session) -> None:
             # Drive profiles and the parts of the page must be in it.
             words = ["scan", str(image), "--drive", "generic-7200", "--map", "map.html"]
             session.run(python, "-I", "-m", "layoutscope", *words, external=True, silent=True)
+            # So must the text of the script that reads a list.
+            words = ["plan", str(image), "--emit-order", "list.txt", "--emit-script", "list.sh"]
+            session.run(python, "-I", "-m", "layoutscope", *words, external=True, silent=True)
             # A file system of another package is found by its entry point.
             session.run(python, "-I", "-m", "toyfs.volume", "toy.img", external=True)
             session.run(python, "-I", "-m", "layoutscope", "scan", "toy.img", "--first-file", "20", external=True)

@@ -424,7 +424,7 @@ def require_dask(*, has_dashboard: bool) -> None:
 def read_by_scheduler(
     jobs: Sequence[FleetJob], address: str, workers: int, *, has_dashboard: bool
 ) -> Iterator[dict[str, Any]]:
-    """Run jobs on the workers of a scheduler, or on some of a local one; yield each document when it is ready."""
+    """Run jobs on the workers of a scheduler, or on a number of local workers; yield each document when it is ready."""
     from distributed import Client
     from distributed.comm.core import CommClosedError
 

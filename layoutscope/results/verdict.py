@@ -2,7 +2,7 @@
 
 Each number is a run of the model with one change. The limits here determine which numbers are put into words
 (docs/concepts.md); reports, documents and maps show the same. The runs are made in :mod:`layoutscope.remedies.planning`
-and judged in :mod:`layoutscope.results.explanation`.
+and judged in :mod:`layoutscope.api.scan`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from tests.pages import chart_titles
 def test_every_profile_is_listed(run, monkeypatch):
     """The list names each profile of the package, with a latency, a rate and the drives that it represents."""
     found = layoutscope.drives(())
-    monkeypatch.setattr("layoutscope.api.drives.drives", lambda *_, **__: found)  # shown in two forms, simulated once
+    monkeypatch.setattr("layoutscope.drives", lambda *_, **__: found)  # shown in two forms, simulated once
     document = json.loads(run("drives", "--json").stdout)
     assert [drive["name"] for drive in document["drives"]] == list_profiles()
     for drive in document["drives"]:

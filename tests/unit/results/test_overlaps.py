@@ -9,7 +9,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope import scan
-from layoutscope.api import reading as images
+from layoutscope.api import reading
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 BLOCK = 4096
@@ -66,7 +66,7 @@ def test_the_work_for_overlapping_volumes_has_a_bound(volume, tmp_path, monkeypa
     """They may have as much metadata as the others: besides one that overlaps none, one is read, but no third."""
     (tmp_path / "one.img").write_bytes(overlapping(volume, 1))
     one = scan(tmp_path / "one.img", drives=()).image.read_bytes
-    monkeypatch.setattr(images, "FREE_BYTES", 0)
+    monkeypatch.setattr(reading, "FREE_BYTES", 0)
     (tmp_path / "disk.img").write_bytes(overlapping(volume, 40))
     found = scan(tmp_path / "disk.img", drives=())
     assert len(found.volumes) == 2

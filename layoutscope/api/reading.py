@@ -1,4 +1,8 @@
-"""From a path to layouts: opening an image, finding its volumes, reading each by its own file system."""
+"""From a path to layouts: opening an image or a capture, finding its volumes, reading each by its own file system.
+
+The result is an :class:`Opened` with the layouts of all volumes; :class:`OpenImage` is what users hold open.
+:func:`read_layouts` and :func:`open_volumes` are the ways in.
+"""
 
 from __future__ import annotations
 

@@ -171,12 +171,12 @@ def read_map(path: Path, size_bytes: int) -> I64:
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: not a ddrescue map file") from error
     numbered = enumerate(text.splitlines(), 1)
-    lines = [(number, words) for number, line in numbered if (words := line.split("#")[0].split())]
-    if len(lines) < 2:
-        raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
-    finished = []
+    # The words of all lines at once would take many times the memory of the text.
+    lines = ((number, words) for number, line in numbered if (words := line.split("#")[0].split()))
     # The first line has the current position, status and pass: it looks like an area, but is not one.
-    for number, words in lines[1:]:
+    next(lines, None)
+    number, finished = 0, []
+    for number, words in lines:
         try:
             start, length, status = int(words[0], 0), int(words[1], 0), words[2]
         except (ValueError, IndexError) as error:
@@ -187,6 +187,8 @@ def read_map(path: Path, size_bytes: int) -> I64:
         # image has zeros, or what the file contained before.
         if status == "+":
             finished.append((start, length))
+    if not number:
+        raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
     done = np.array(finished, np.int64).reshape(-1, 2)
     end = int(done.sum(axis=1).max(initial=0))
     if end > size_bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
+import queue
 import re
 import socket
 import ssl
@@ -16,8 +17,6 @@ import threading
 from collections import OrderedDict, defaultdict
 from contextlib import suppress
 from http import HTTPStatus
-from itertools import chain
-from multiprocessing.pool import ThreadPool
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
@@ -126,21 +125,49 @@ class WebFile:
         if len(ranges) <= 1:
             return [self._read(each, stop) for each in ranges]
 
-        def read(number: int) -> tuple[int, bytes]:
-            return number, self._read(ranges[number], stop)
+        wanted: queue.SimpleQueue[int] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
+        for number in range(len(ranges)):
+            wanted.put(number)
 
-        # Its threads are not joined after a failure or an interrupt: an attempt may take until its deadline.
-        with ThreadPool(min(len(ranges), MAX_CONNECTIONS)) as threads:
-            try:
-                found = dict(threads.imap_unordered(read, range(len(ranges))))
-            finally:
-                stop.set()
-        return [found[number] for number in range(len(ranges))]
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    number = wanted.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    answers.put((number, self._read(ranges[number], stop)))
+                except BaseException as error:
+                    # The reader of the answers would wait for this one forever. It may also take it late; until then,
+                    # the other threads would continue to query a server that has refused.
+                    answers.put((number, error))
+                    stop.set()
+                    if not isinstance(error, ImageError):
+                        raise
+
+        for _ in range(min(len(ranges), MAX_CONNECTIONS)):
+            # They are not joined after a failure or an interrupt: an attempt may take until its deadline. The pool of
+            # `concurrent.futures` joins its threads at exit. That of `multiprocessing` needs a semaphore, for which it
+            # starts a process on macOS, and fails without /dev/shm on Linux.
+            threading.Thread(target=work, daemon=True).start()
+        found = [b""] * len(ranges)
+        try:
+            for _ in ranges:
+                number, data = answers.get()
+                if isinstance(data, BaseException):
+                    raise data
+                found[number] = data
+        finally:
+            stop.set()
+        return found
 
     def close(self) -> None:
         """Close the connections."""
-        for connection in chain.from_iterable(list(self._idle.values())):  # an attempt may still be under way
-            connection.close()
+        for idle in list(self._idle.values()):
+            with suppress(IndexError):  # an attempt that is still under way may take the last one
+                while idle:
+                    idle.pop().close()
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:
         """Read a range, with further attempts if the failure may be temporary and time is left."""

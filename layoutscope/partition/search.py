@@ -269,9 +269,10 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         return _search_without_map(source, depth)
     search = _search_by_maps(source, maps)
     if any(map(_has_readable, maps)):
+        if depth != "everywhere":
+            return search
         spaces = [item for item in search.partitions if may_hold_volume(item)]
-        is_searched = depth == "everywhere"
-        return _add_unmapped(source, search, spaces, depth, has_map=True, keeps_older=False) if is_searched else search
+        return _add_unmapped(source, search, spaces, depth, has_map=True, keeps_older=False)
     known = [item for _, contents in maps for item, content in contents if content.kind != "unknown"]
     return _add_unmapped(source, search, known, depth, has_map=True)
 

@@ -418,7 +418,8 @@ class LeafTables:
         return int(self._counts[list(self.plan.tables).index(name)])
 
     def give_up(self, name: str, starts: I64, counts: I64, *, with_texts: bool = False) -> dict[str, Any]:
-        """Return rows of a table, without texts unless they are requested; each column is freed once it is copied."""
+        """Return rows of a table, without texts unless they are requested."""
+        # Each column is freed once it is copied, so two tables never exist at once.
         found: dict[str, Any] = {}
         for column, coding in self.plan.tables[name].items():
             output = (name, column, False)

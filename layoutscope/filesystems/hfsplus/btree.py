@@ -81,7 +81,7 @@ class TreeFile(Struct, frozen=True):
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
-    """Return the pieces of nodes, none of a node that ends after the last extent; `part` is an index into `numbers`."""
+    """Return the pieces of nodes, none for one that ends after the last extent; `part` is an index into `numbers`."""
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 

@@ -54,6 +54,7 @@ class Keys(Struct, frozen=True):
             part = slice(first, first + _PAIRS_AT_ONCE)
             # Every row is compared with the previous one, so every second result belongs to a pair.
             rows = np.column_stack([before[part], after[part]]).ravel()
+            # No name is in display form: all are as stored.
             start, length = UNIT_BYTES * self.start[rows], (UNIT_BYTES * self.count[rows]).astype(np.int32)
             places = (none, np.zeros_like(start), np.zeros_like(length), stored, start, length)
             wrong[part] = _compare(self.ident[rows], *places, is_folded=self.is_folded)[1::2]

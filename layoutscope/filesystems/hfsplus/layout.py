@@ -429,7 +429,7 @@ def _node_kinds(tree: Tree, damaged: Mask) -> I64:
 
 
 def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
-    """Return level and parent, -1 if unknown; of lost nodes, from the pointer to them, of the root from the header."""
+    """Return level and parent of each node, -1 if unknown; those of lost nodes come from pointers or the header."""
     file, table, reach = tree.file, tree.nodes, tree.reach
     parent, level = table.parent.copy(), np.full(file.num_nodes, -1, np.int64)
     lost = is_unreadable[reach.lost]

@@ -285,7 +285,7 @@ def rebuild(
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
     else:
-        # Nodes from a sweep were not looked for a root: the inferred header names none, so nothing is reached.
+        # A root is not sought among nodes from a sweep: the inferred header names none, so nothing is reached.
         file = _find_root(file, nodes, written) if file.fork is fork else file
         reach = find_reach(file, nodes)
     reached = np.zeros(file.num_nodes, np.bool_)

@@ -118,7 +118,7 @@ def _make_refusal(source: Source, kind: str, size_bytes: int, key_bits: int) -> 
 def unlock_keys(
     source: Source, header: EncryptedImage.Header, password: str | None, kind: str, size_bytes: int
 ) -> Keys:
-    """Unlock the keys of a disk of a given size; `source` is the file that begins with its header."""
+    """Unlock the keys of an image, or refuse it without a password; `source` is the file that has its header."""
     if password is None:
         raise _make_refusal(source, kind, size_bytes, header.key_bits)
     _refuse_sizes(header, header.key_bits, 0)

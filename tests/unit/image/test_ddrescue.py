@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image import open_image
+from layoutscope.image.failing import read_map
 
 MAP = """# Mapfile. Created by GNU ddrescue version 1.27
 # Command line: ddrescue /dev/sdb disk.img disk.map
@@ -93,3 +96,16 @@ def test_a_map_that_has_more_than_its_image_is_refused(tmp_path, length, is_refu
             open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")
     else:
         open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map").close()
+
+
+def test_a_long_map_takes_little_memory(tmp_path):
+    """A line of 26 bytes takes 75 as a text of its own, and each finished area 120; its words would take 300."""
+    path, count = tmp_path / "disk.map", 20_000
+    areas = (f"0x{512 * number:08X}  0x00000200  {'+-'[number % 2]}\n" for number in range(count))
+    path.write_text("0x0 + 1\n" + "".join(areas))
+    tracemalloc.start()
+    unread = read_map(path, 512 * count)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(unread), int(unread[:, 1].sum())) == (count // 2, 256 * count)
+    assert peak < 300 * count

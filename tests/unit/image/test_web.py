@@ -373,7 +373,7 @@ def test_ranges_and_connections(serve):
     file = open_file(failing.address, FIRST)
     with pytest.raises(ImageError, match="no such file"):
         file.read_ranges(ranges)
-    assert len(failing.requests) <= 1 + 2 * remote.MAX_CONNECTIONS
+    assert len(failing.requests) <= 1 + remote.MAX_CONNECTIONS
     # No range fits; the server answers 416 with the length.
     assert open_file(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
     # A redirection is followed once; if its target fails later, the original address is asked again.
@@ -386,6 +386,34 @@ def test_ranges_and_connections(serve):
     file = open_file(serve(lambda *given: good(*given) or CLOSE).address, FIRST)
     for first in (4096, 8192, 12288, 16384, 20480):
         assert file.read_ranges([(first, first + 9)]) == [DATA[first : first + 9]]
+
+
+def test_ranges_are_read_by_plain_threads(serve, monkeypatch):
+    """They need no semaphore, which some systems lack; an error of any kind in one of them ends the read."""
+
+    def refuse(*_args, **_kwargs):
+        raise OSError("no semaphores")
+
+    class OtherError(BaseException):
+        pass
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+    monkeypatch.setattr(threading, "excepthook", lambda _error: None)
+    file = open_file(serve(good).address, FIRST)
+    ranges = [(at, at + 512) for at in range(0, TOTAL, 1024)]
+    assert file.read_ranges(ranges) == [DATA[first:stop] for first, stop in ranges]
+    file.close()
+    # A closed file connects again.
+    assert file.read_ranges(ranges[:2]) == [DATA[first:stop] for first, stop in ranges[:2]]
+
+    def read(wanted, _stop):
+        if wanted == ranges[3]:
+            raise OtherError
+        return b""
+
+    monkeypatch.setattr(file, "_read", read)
+    with pytest.raises(OtherError):
+        file.read_ranges(ranges)
 
 
 def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):

@@ -186,6 +186,11 @@ def test_gaps_end_with_the_disk_and_with_partitions(volume):
     assert [(item.image_offset, item.partition) for item in found.readable] == [(MIB, 1), (3 * MIB + 512, None)]
     assert [(item.code, item.image_offset) for item in found.findings] == [("volume-unpartitioned", 3 * MIB + 512)]
     assert [item.image_offset for item in find_volumes(source).readable] == [MIB]
+    # Nothing is reported about a volume that is left out: this one has no header, and its copy is after the partition.
+    disk = gpt_disk(8 * MIB, [gpt_entry(HFS, 2048, 4095), gpt_entry(LINUX, 11264, 11271)])
+    disk.put(MIB, volume).put(5 * MIB, volume).put(5 * MIB + 1024, bytes(512))
+    found = find_volumes(MemorySource(bytes(disk.data)), depth="everywhere")
+    assert ([item.image_offset for item in found.readable], found.findings) == ([MIB], ())
 
 
 @pytest.mark.parametrize("off", [-9, -8, -1, 1, 2, 7, 8, 63])

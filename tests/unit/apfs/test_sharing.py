@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, walk_tree
 from layoutscope.filesystems.apfs.contents import stretches
+from layoutscope.filesystems.apfs.nodes import rows_of
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from layoutscope.image.passes import read_alone, read_together
@@ -84,6 +87,21 @@ def test_what_the_root_counts_is_compared_with_all_nodes_of_its_state(keys, node
     for _ in range(2):
         read_alone(walk_tree(TreeSource(store, "omap", 1, 7), pool=pool))
     assert [(item.expected, item.found) for item in store.log.findings] == sides
+
+
+def test_memory_for_the_nodes_that_states_request_is_small():
+    """Every state of a volume requests all of its nodes: a row has 17 bytes, a tuple in a set would have 150."""
+    count, pool = 10_000, Pool()
+    numbers = np.arange(count, dtype=np.uint64)
+    places = rows_of("fs", {"paddr": numbers, "node_id": numbers})
+    tracemalloc.start()
+    try:
+        is_new = [pool.request(places, 0), pool.request(places, 0), pool.request(places, 1)]
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [int(mask.sum()) for mask in is_new] == [count, 0, count]
+    assert kept_bytes < 2 * 30 * count
 
 
 def test_states_that_share_nodes():

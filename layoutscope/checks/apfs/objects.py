@@ -459,11 +459,7 @@ def make_bag_rules(xid: int, used: int, room: int) -> Rules:
 
 ENTRY_RULES: Final = rules(
     INVALID,
-    (
-        ENTRY.tag,
-        one_of(*_TAGS),
-        "no known kind of entry",
-    ),
+    (ENTRY.tag, one_of(*_TAGS), "no known kind of entry"),
     (ENTRY.len_key, NOT_ZERO, "an entry without data"),
     (ENTRY.padding, ZERO, RESERVED),
 )

@@ -606,25 +606,21 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
     if not len(drecs["file_id"]):
         return sum(unknown.values())
     named, first, times = np.unique(drecs["file_id"], return_index=True, return_counts=True)
-    kinds, short = drecs["entry_type"][first], 0
-    if "format" in inodes:
-        numbers, limit = inodes["obj_id"], int(parts.state.superblock.next_obj_id)
-        spot, is_named = match(named, numbers)
-        listed = np.where(is_named, times[spot] if len(times) else 0, 0)
-        is_directory = inodes["format"] == int(_KINDS.directory)
-        links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
-        # A number above all inode numbers is itself damaged, so it proves nothing.
-        short = int((links - listed)[(numbers >= _MIN_USER) & (links > listed) & (links <= limit)].sum())
-        has_inode = match(numbers, named)[1]
-        kinds, named = kinds[~has_inode], named[~has_inode]
+    numbers, limit = inodes["obj_id"], int(parts.state.superblock.next_obj_id)
+    spot, is_named = match(named, numbers)
+    listed = np.where(is_named, times[spot], 0)
+    is_directory = inodes["format"] == int(_KINDS.directory)
+    links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
+    # A number above all inode numbers is itself damaged, so it proves nothing.
+    short = int((links - listed)[(numbers >= _MIN_USER) & (links > listed) & (links <= limit)].sum())
+    has_inode = match(numbers, named)[1]
+    kinds, named = drecs["entry_type"][first][~has_inode], named[~has_inode]
     listed_alone = _count_kinds(kinds[named >= _MIN_USER])
     return short + sum(max(count - listed_alone[what], 0) for what, count in unknown.items())
 
 
 def inodes_by_kind(inodes: Columns) -> dict[str, int]:
     """Count inodes as superblocks do: without the root directory and the private directory."""
-    if "format" not in inodes:
-        return dict.fromkeys(DECLARED, 0)
     kinds = inodes["format"][(inodes["obj_id"] >= _MIN_USER) & ~is_deleted(inodes)] >> FORMAT_SHIFT
     return _count_kinds(kinds)
 
@@ -649,7 +645,7 @@ def is_converted(parts: VolumeParts) -> bool:
 def _missing_children(parts: VolumeParts) -> int:
     """Count the entries that directories declare but do not have."""
     inodes, drecs = parts.fs.get("inode"), parts.fs.get("dir_rec")
-    if "format" not in inodes or is_converted(parts):
+    if is_converted(parts):
         return 0
     is_directory = inodes["format"] == int(_KINDS.directory)
     short = inodes["num_children_or_links"].astype(np.int64) - times_listed(inodes["obj_id"], drecs["obj_id"])

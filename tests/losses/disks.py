@@ -399,10 +399,9 @@ def container_bases(*, with_apfs: bool = True) -> list[Base]:
     """Write the small disk of HFS+, and one with APFS, in every container format."""
     two = mbr([hfs_plus("First"), hfs_plus("Second", hfsx=True)])
     two += bytes(-len(two) % 4096)
-    found = [*_images(two), *_foreign(two)]
-    if with_apfs:
-        third = apfs("Third")
-        found += [*_images(third, "-apfs"), *_foreign(third, "-apfs")]
+    disks = [(two, ""), *([(apfs("Third"), "-apfs")] if with_apfs else [])]
+    # Numbers of mutants count in this order, and the figures of the campaign name its seed.
+    found = [base for make in (_images, _foreign) for disk, more in disks for base in make(disk, more)]
     return [each for each in found if each.parts]
 
 

@@ -524,6 +524,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     driver).
     """
     inserted, deleted, passing = change
+    # A record of no bytes is deleted.
     steps = (passing, deleted, inserted, passing._replace(size=np.zeros_like(passing.size)))
     key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
     order = np.argsort(turn, kind="stable")

@@ -180,8 +180,11 @@ def plan_cycle(
 
 def join_records(*parts: tuple[I64, I64 | int, I64]) -> Records:
     """Join records: keys, sizes and turns; records without a key are omitted."""
-    columns = [[column[key != NOWHERE] for column in np.broadcast_arrays(key, *more)] for key, *more in parts]
-    return Records(*map(np.concatenate, zip(*columns, strict=True)))
+    joined = []
+    for key, size, turn in parts:
+        there = key != NOWHERE
+        joined.append((key[there], np.broadcast_to(size, key.shape)[there], turn[there]))
+    return Records(*map(np.concatenate, zip(*joined, strict=True)))
 
 
 MAX_BLOCKS: Final = 1 << 28

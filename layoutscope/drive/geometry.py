@@ -309,7 +309,7 @@ def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]
 
 
 def place_tracks(track: I64, heads: int, band_cylinders: int) -> tuple[I64, I64]:
-    """Return the cylinder and head of tracks of a zone, all counted from its start in the order of sectors.
+    """Return the cylinder and head of tracks, which are numbered from the start of their zone in the order of sectors.
 
     Without bands, all heads of a cylinder follow each other. In serpentine bands, one head serves a band of cylinders
     and the next head serves it in reverse; the next band begins with the last head.

@@ -590,8 +590,8 @@ def fio_lines(trace: AccessTrace, *, file: str) -> Iterator[str]:
     yield "fio version 3 iolog"
     yield f"0 {file} add"
     yield f"0 {file} open"
-    for row in zip(times.tolist(), trace.image_offset.tolist(), trace.length_bytes.tolist(), strict=True):
-        time, offset, length = row
+    offsets, lengths = trace.image_offset.tolist(), trace.length_bytes.tolist()
+    for time, offset, length in zip(times.tolist(), offsets, lengths, strict=True):
         yield f"{time} {file} read {offset} {length}"
     yield f"{times[-1] if len(times) else 0} {file} close"
 

@@ -208,6 +208,7 @@ def make_superblock_rules(container: Container) -> Rules:
     """Return the rules of a checkpoint's superblock (nx_superblock_t; from the next transaction on, apfsck)."""
     superblock = container.superblock
     size_bytes = superblock.num_blocks * container.blocks.block_size
+    # One volume for each 512 MiB (reference, nx_max_file_systems).
     volumes = equals(min(-(-size_bytes // (512 << 20)), int(NX.fs_oid.counts[0])))
     ephemeral = Want(
         lambda found: found & np.uint64(0xFFFF_FFFF) == np.array([_EPHEMERAL, 0, 0, 0]), f"{_EPHEMERAL:#x}, 0, 0, 0"
@@ -557,6 +558,7 @@ def make_volume_rules(
 ) -> tuple[FieldRule, ...]:
     """Return the rules of a volume superblock (apfs_superblock_t, apfsck)."""
     stop = int(container.superblock.next_oid)
+    # Lower numbers are reserved (reference, OID_RESERVED_COUNT).
     own_number = Want(lambda found: (found == 0) | ((found >= 1024) & (found < stop)), f"0, or 1024 to {stop - 1}")
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
@@ -570,6 +572,7 @@ def make_volume_rules(
         "unencrypted, or one key for all",
     )
     no_group = None if int(superblock.features) & int(VOLUME_FEATURE.volgrp_system_ino_space) else ZERO
+    # The classes of protection from A to D, F and M (reference, PROTECTION_CLASS_A).
     protection = equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(1, 2, 3, 4, _NO_PROTECTION, 14)
     epoch = at_most(int(superblock.next_obj_id)) if superblock.cloneinfo_xid else ZERO
     epoch_xid = expect_range(1, int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO

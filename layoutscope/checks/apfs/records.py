@@ -61,6 +61,11 @@ _FIELD_FORMS: Final = {
 """Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
 _UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
+_MAX_EMBEDDED_BYTES: Final = 3804
+"""Longest embedded value of an attribute (reference, XATTR_MAX_EMBEDDED_SIZE)."""
+
+_MAX_NAME_BYTES: Final = 256
+_FINDER_BYTES: Final = 32
 _ONE_FORM: Final = Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded")
 _ONE_BLOCK: Final = Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least")
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
@@ -392,7 +397,7 @@ def check_names(rows: CheckedRows, kind: RecordType, volume: ApfsVolume.ApfsSupe
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", start, stop)
     if rows.name == "xattr":
-        rows.report(stop - start > 256, "key", "its name is longer than any may be")
+        rows.report(stop - start > _MAX_NAME_BYTES, "key", "its name is longer than any may be")
     elif rows.name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
         _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
@@ -423,7 +428,7 @@ def _check_attributes(rows: CheckedRows) -> None:
     fields = ATTRIBUTE.flags, ATTRIBUTE.len_xdata
     flags, size = rows.batch.columns("val", records.XATTR_VAL, fields).values()
     is_stream = flags & np.uint16(_XATTR_FLAG.data_stream) != 0
-    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > 3804)
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
     rows.report(wrong, "val", "more data than it may embed, or no stream", field=ATTRIBUTE.len_xdata)
     head = records.XATTR_KEY.width
     start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
@@ -440,5 +445,5 @@ def _check_attributes(rows: CheckedRows) -> None:
         wrong = rows.mark(here) & (is_owned != is_system)
         rows.report(wrong, "val", "it belongs to the file system or not, against its name", field=ATTRIBUTE.flags)
         if name == b"com.apple.FinderInfo":
-            wrong = rows.mark(here) & ~is_stream & (size != 32)
+            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
             rows.report(wrong, "val", "information of the Finder has 32 bytes", field=ATTRIBUTE.len_xdata)

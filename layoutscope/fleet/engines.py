@@ -37,7 +37,7 @@ from msgspec.structs import asdict, replace
 from layoutscope import inputs, memory, ownfiles
 from layoutscope.display import Struct
 from layoutscope.errors import EXIT_FAILED, ImageError, LayoutscopeError, UnsupportedError, install_command, reason_of
-from layoutscope.fleet.limits import USUAL_MEMORY_BYTES, default_memory_bytes
+from layoutscope.fleet.limits import default_memory_bytes
 from layoutscope.fleet.store import RESUME, FleetFolder, plain_text
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, outcome
 from layoutscope.image.remote import address_identity
@@ -403,9 +403,7 @@ def attempt_on_dask_worker(job: FleetJob, version: str) -> dict[str, Any]:
         from distributed import get_worker
 
         worker = get_worker()
-        threads: int = worker.state.nthreads
-        limit: int | None = worker.memory_manager.memory_limit
-        memory_bytes = max(USUAL_MEMORY_BYTES, limit // threads) if limit else default_memory_bytes(threads)
+        memory_bytes = default_memory_bytes(worker.state.nthreads, worker.memory_manager.memory_limit)
         job = replace(job, memory_bytes=memory_bytes)
     return {name: item for name, item in attempt(job, pool).items() if not isinstance(item, list)}
 

@@ -26,9 +26,9 @@ def default_workers() -> int:
     return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
 
 
-def default_memory_bytes(workers: int) -> int:
-    """Return the default memory limit of each process."""
-    return max(USUAL_MEMORY_BYTES, int(machine_memory_bytes() * MEMORY_SHARE) // workers)
+def default_memory_bytes(workers: int, limit_bytes: int | None = None) -> int:
+    """Return the default memory limit of each process: a share of a limit for all, or else of this machine."""
+    return max(USUAL_MEMORY_BYTES, (limit_bytes or int(machine_memory_bytes() * MEMORY_SHARE)) // workers)
 
 
 def limit_process(memory_bytes: int, written_bytes: int | None) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from layoutscope.aging import hfsplus as writing
 from layoutscope.api.forecast import VOLUMES
 from layoutscope.api.trace import SURE
-from layoutscope.checks.apfs.names import MAX_SLOW_HASHES
+from layoutscope.checks.apfs.namehashes import MAX_SLOW_HASHES
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES

@@ -23,7 +23,7 @@ from fixtures.apfs.writer import write
 from fixtures.hfsplus.plan import File, Fork, Xattr
 from fixtures.hfsplus.plan import VolumePlan as HfsPlan
 from fixtures.hfsplus.writer import render
-from layoutscope.checks.apfs import names
+from layoutscope.checks.apfs import namehashes
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
 from layoutscope.tables import TextColumn
@@ -359,7 +359,7 @@ def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
 def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
     """Georgian capitals of Unicode 11 do not fold: the hashes are those that Linux's driver stored in a volume."""
     raw = np.frombuffer(name.encode(), np.uint8)
-    hashes, known = names.hash_names(TextColumn(raw, np.array([len(raw)], np.uint32)), folded=True)
+    hashes, known = namehashes.hash_names(TextColumn(raw, np.array([len(raw)], np.uint32)), folded=True)
     assert known.all()
     assert hashes.tolist() == [stored]
 
@@ -371,7 +371,7 @@ def test_sound_names_are_not_told(victim):
 
 def test_names_in_other_scripts_are_hashed_where_they_are_few(monkeypatch, victim):
     """Above the limit only ASCII names are compared, without a note on the others."""
-    monkeypatch.setattr(names, "MAX_SLOW_HASHES", -1)
+    monkeypatch.setattr(namehashes, "MAX_SLOW_HASHES", -1)
     assert layoutscope.scan(victim[0], drives=()).exit_code == 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.names import hash_texts
+from layoutscope.checks.apfs.namehashes import hash_texts
 from layoutscope.checks.apfs.subject import get_extent_nodes
 from layoutscope.filesystems.apfs.contents import FORMAT_SHIFT, is_converted, is_deleted, times_listed
 from layoutscope.filesystems.apfs.fsrecords import to_text

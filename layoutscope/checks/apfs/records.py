@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
-from layoutscope.checks.apfs.names import hash_names, hash_texts
+from layoutscope.checks.apfs.namehashes import hash_names, hash_texts
 from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_range
 from layoutscope.checks.apfs.subject import locate_byte
 from layoutscope.checks.engine import Table

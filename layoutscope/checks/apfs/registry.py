@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from layoutscope.checks.apfs import btree, extents, inodes, names, objects, scan, snapshots, spaceman
+from layoutscope.checks.apfs import btree, extents, inodes, namehashes, objects, scan, snapshots, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, list_unchecked, run_checks
@@ -226,7 +226,7 @@ VOLUME_CHECKS: Final[dict[str, Check]] = {
     "links": Check(inodes.check_links, requires=_FILE_TREES),
     "sibling-links": Check(inodes.check_sibling_links, requires=_FILE_TREES),
     "directories": Check(inodes.check_directories, requires=_FILE_TREES),
-    "name-hashes": Check(names.compare_names, _FILE_TREES),
+    "name-hashes": Check(namehashes.compare_names, _FILE_TREES),
     "inodes": Check(inodes.check_inode_notes, requires=(*_FILE_TREES, "fext")),
     "streams": Check(inodes.check_streams, requires=_FILE_TREES),
     "stream-sizes": Check(inodes.check_stream_sizes, requires=_FILE_TREES),

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.checks.apfs import extents, inodes, snapshots
-from layoutscope.checks.apfs.names import compare_names
+from layoutscope.checks.apfs.namehashes import compare_names
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind
 from layoutscope.filesystems.apfs.spaceman import to_runs

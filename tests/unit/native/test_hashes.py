@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.checks.apfs.names import HASH_PLAIN_NAMES, MASK, hash_names
+from layoutscope.checks.apfs.namehashes import HASH_PLAIN_NAMES, MASK, hash_names
 from layoutscope.filesystems.apfs.fsrecords import TextColumn
 from tests.unit.native.fences import EXAMPLES, Fenced, is_same, spoil
 from tests.unit.native.reference.checksum import hash_plain_names

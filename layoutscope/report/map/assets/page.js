@@ -417,7 +417,7 @@
 `).join("");
   }
 
-  // src/tip.ts
+  // src/tipbox.ts
   var APART = 14;
   var Tip = class {
     box = element("div", { class: "tip", hidden: "" });

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.names import MASK
+from layoutscope.checks.apfs.namehashes import MASK
 from layoutscope.structs.checksum import crc32c_of_words
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import type { Payload } from "./payload";
 import { CONFIG, color, type Fields, type Plot, plotIn, plotLayout, plotly, redraw } from "./plots";
 import { searchField } from "./search";
 import { chosenTable } from "./selection";
-import { Tip } from "./tip";
+import { Tip } from "./tipbox";
 import { pause } from "./turns";
 import type { View } from "./view";
 import { bytesText, counted, placesText, shareText } from "./words";

@@ -4,7 +4,7 @@ import { element, save } from "./dom";
 import type { Drawn } from "./drawn";
 import type { FigureMade, Payload } from "./payload";
 import { CONFIG, type Fields, NARROW, type Plot, plotLayout, plotly, themed } from "./plots";
-import { Tip } from "./tip";
+import { Tip } from "./tipbox";
 import type { View } from "./view";
 
 interface Meta {

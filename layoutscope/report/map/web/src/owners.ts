@@ -1,4 +1,4 @@
-// Whose nodes and files lie in a stretch of disk.
+// Whose nodes and files lie in a stretch of disk, and the text about each of them.
 
 import { type File, Files } from "./files";
 import { type Disk, ofVolume, type Tile } from "./payload";

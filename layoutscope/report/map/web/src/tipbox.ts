@@ -1,4 +1,4 @@
-// What is under the pointer, beside it.
+// The box beside the pointer; its lines are made in owners.ts and drawn.ts.
 
 import { element } from "./dom";
 

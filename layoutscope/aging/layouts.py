@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.aging import trees as rec
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import are_movable, owner_of_free
-from layoutscope.structs.arrays import I64, is_among, ranks_of
+from layoutscope.structs.arrays import I64, heads, is_among, lengths_of, ranks_of, starts_of
 from layoutscope.tables import NULL_ROW, Values, VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked, stack_tables
 
@@ -285,8 +285,7 @@ def _build_extents(layout: VolumeLayout, volume: AgingVolume) -> Table:
     left = real_ids(volume, data.ident[~is_new & (data.ident >= 0)])
     gone = is_among(held, volume.numbers) & ~is_among(held, left) & table["image_offset"].is_known
     ident, start, count = data.ident[is_new], data.start[is_new], data.count[is_new]
-    first = np.flatnonzero(np.diff(ident, prepend=-1))
-    before = np.cumsum(count) - count
+    first, before = heads(ident), starts_of(count)
     made = build_table(
         "extents",
         {
@@ -294,14 +293,13 @@ def _build_extents(layout: VolumeLayout, volume: AgingVolume) -> Table:
             "volume": layout.facts.volume,
             "file_id": real_ids(volume, ident).view(np.uint64),
             "fork": "data",
-            "logical_offset": (before - np.repeat(before[first], np.diff(first, append=len(ident))))
-            * volume.block_bytes,
+            "logical_offset": (before - np.repeat(before[first], lengths_of(first, len(ident)))) * volume.block_bytes,
             "image_offset": start * volume.block_bytes + layout.facts.image_offset,
             "length_bytes": count * volume.block_bytes,
             "node_row": None,
             "flags": 0,
         },
     )
-    whole = stack_tables([table.take(~gone), made])
+    whole = stack_tables([table.take(~gone), made], is_renumbered=True)
     none = Values(np.zeros(len(whole), np.uint32), np.zeros(len(whole), np.bool_))
-    return whole.changed("row", Values(np.arange(len(whole), dtype=np.uint32))).changed("node_row", none)
+    return whole.changed("node_row", none)

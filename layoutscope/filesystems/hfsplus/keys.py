@@ -6,7 +6,7 @@ name, or of the numbers that follow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.hfsplus.names import Places
     from layoutscope.filesystems.hfsplus.nodes import RecordForm
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.leaves import Texts
@@ -57,17 +58,17 @@ class Keys(Struct, frozen=True):
             # No name is in display form: all are as stored.
             start, length = UNIT_BYTES * self.start[rows], (UNIT_BYTES * self.count[rows]).astype(np.int32)
             places = (none, np.zeros_like(start), np.zeros_like(length), stored, start, length)
-            wrong[part] = _compare(self.ident[rows], *places, is_folded=self.is_folded)[1::2]
+            wrong[part] = _compare(self.ident[rows], places, is_folded=self.is_folded)[1::2]
         return wrong
 
 
 def misplaced(ident: I64, display_names: TextColumn, others: Texts, *, is_folded: bool) -> Mask:
     """Mark the keys that do not follow the previous key; names are given as :func:`names.show_names` returns them."""
-    return _compare(ident, *names.place_names(display_names, others), is_folded=is_folded)
+    return _compare(ident, names.place_names(display_names, others), is_folded=is_folded)
 
 
-def _compare(ident: I64, *places: NDArray[Any], is_folded: bool) -> Mask:
-    """Mark the keys that do not follow the previous key; the places are those of :func:`names.place_names`."""
+def _compare(ident: I64, places: Places, *, is_folded: bool) -> Mask:
+    """Mark the keys that do not follow the previous key, by the places of their names."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
     MISPLACED_NAMES(ident, *places, table, wrong.view(np.uint8))

@@ -22,6 +22,8 @@ from layoutscope.tables import TextColumn
 if TYPE_CHECKING:
     from layoutscope.structs.arrays import I64, U8, Mask
 
+    Places = tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]
+    """The bytes, starts and lengths of names, in display form and in the other form."""
 
 Units: TypeAlias = NDArray[np.uint16]
 _Number = TypeVar("_Number", np.uint16, np.uint64)
@@ -90,9 +92,7 @@ def store_names(display_names: TextColumn, others: Texts) -> TextColumn:
     return TextColumn(*widen_names(text, others), display_names.rows)
 
 
-def place_names(
-    display_names: TextColumn, others: Texts
-) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
+def place_names(display_names: TextColumn, others: Texts) -> Places:
     """Return the bytes, starts and lengths of the names of each row: in display form, and in the other form."""
     rows = display_names.rows
     return (*_locate(display_names, rows), *_locate(others, rows))

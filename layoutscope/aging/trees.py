@@ -341,7 +341,7 @@ class Records(NamedTuple):
     """Records that are inserted or deleted; arrays of shape (n,)."""
 
     key: I64
-    size: I64  # 0 of those that are deleted
+    size: I64  # 0 for a record that is deleted
     turn: I64  # index of an operation in the cycle
 
 

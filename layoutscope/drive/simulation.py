@@ -449,7 +449,8 @@ class Part(Struct, frozen=True):
     drive: DriveProfile  # the drive that serves them
     queue_depth: int = 1  # number of outstanding reads
     start_offset_bytes: int = 0  # where the image begins on the drive
-    knows_offset: bool = True  # whether that is known; otherwise anywhere on the drive that it fits
+    # whether that is known; otherwise :meth:`Unknowns.of` draws it, anywhere on the drive that the image fits
+    knows_offset: bool = True
     times: float = 1.0  # duration of the part as a multiple of the time of these reads
 
     @property

@@ -98,7 +98,7 @@ class Traits:
 
 
 class OnDemand:
-    """Stands for a module of this package, which is imported when one of its members is used."""
+    """A module of this package that is imported when one of its members is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -563,8 +563,8 @@ def address_identity(address: str) -> dict[str, Any]:
     except (ImageError, UnsupportedError):
         return {}
     file.close()
-    told = [(key.lower(), str(file.facts[key])) for key in file.facts if key.lower().replace("-", "") in _CHANGING]
-    text = repr((name, file.size_bytes, sorted(told)))
+    facts = [(key.lower(), str(file.facts[key])) for key in file.facts if key.lower().replace("-", "") in _CHANGING]
+    text = repr((name, file.size_bytes, sorted(facts)))
     return {"size_bytes": file.size_bytes, "identity": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -301,7 +301,7 @@ def _add_unmapped(
     depth: Depth,
     *,
     has_map: bool,
-    keeps_older: bool = True,  # whether a volume is added that reaches into a known content, so is older than that
+    keeps_older: bool = True,  # whether to add a volume that reaches into a known content, which makes it the older one
 ) -> VolumeSearch:
     """Add the volumes that a search finds outside the known contents."""
     occupied = make_stretches((item.image_offset, item.size_bytes) for item in known)

@@ -207,7 +207,7 @@ class Index(Struct, frozen=True):
     table: NDArray[np.int32] | None = None
 
     def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
-        """Return the row of the first match of many keys (any row if there is none), and whether there is one."""
+        """Return the row of the first match of each key (any row if none matches), and whether a row matches."""
         if not len(self.keys):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
         if self.table is None or wanted.dtype != self.keys.dtype:
@@ -247,12 +247,12 @@ def index_of(keys: NDArray[Any]) -> Index:
 
 
 def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
-    """Find keys: return the row of the first match (any row if there is none), and whether there is one."""
+    """Return the row of the first match of each wanted key (any row if none matches), and whether a row matches."""
     return index_of(keys).find(wanted)
 
 
 def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
-    """Return the row of the first match of each wanted key, -1 if there is none; see :func:`match`."""
+    """Return the row of the first match of each wanted key, -1 if none matches; see :func:`match`."""
     rows, is_there = match(keys, wanted)
     rows[~is_there] = -1
     return rows

@@ -133,7 +133,7 @@ def named(structure: str) -> list[str]:
 def place(address: str) -> GrammarField:
     """Return a field by its address; of a type's address, the type as a whole.
 
-    Raises KeyError if there is no such field.
+    Raises KeyError if the address names no field.
     """
     if address in types():
         return GrammarField(address, "", 0, width(address), address)

@@ -103,7 +103,7 @@ def _has_fuzzer(clang: str, folder: Path) -> bool:
 def build(folder: Path) -> Fuzzer:
     """Compile kernels and targets with sanitizers.
 
-    Raises FileNotFoundError if there is no compiler.
+    Raises FileNotFoundError without a compiler.
     """
     clang = shutil.which("clang")
     if clang and not _has_fuzzer(clang, folder):

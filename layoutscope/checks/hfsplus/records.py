@@ -415,11 +415,7 @@ class CatalogRecords(TreeRecords, frozen=True):
 _PARTS: Final = {
     "files": (FILE, FILE_FIELDS, (CATALOG_TYPES.file,)),
     "folders": (FOLDER, FOLDER_FIELDS, (CATALOG_TYPES.folder,)),
-    "threads": (
-        THREAD,
-        (THREAD.parent_id, THREAD.num_name_units),
-        (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread),
-    ),
+    "threads": (THREAD, THREAD_FIELDS, (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread)),
 }
 
 

@@ -82,10 +82,9 @@ def read_block(container: Container, paddr: int) -> U8:
     return container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
 
 
-def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
-    """Return whether an object can be read; its default size is one block."""
-    size_bytes = size_bytes or container.blocks.block_size
-    return bool(container.blocks.readable(np.array([paddr], np.uint64), size_bytes)[0])
+def is_readable(container: Container, paddr: int) -> bool:
+    """Return whether a block can be read."""
+    return bool(container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0])
 
 
 def read_columns(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from layoutscope.filesystems.apfs.contents import ORPHAN, streams
-from layoutscope.filesystems.apfs.fsrecords import no_records, to_text
+from layoutscope.filesystems.apfs.fsrecords import to_text
 from layoutscope.filesystems.apfs.nodes import order_key
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
@@ -58,7 +58,7 @@ SYMLINK_NAME = b"com.apple.fs.symlink"
 
 def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
     """Make the table of directory entries."""
-    nodes, drecs, inodes = tree.nodes, tree.get("dir_rec"), no_records("inode") | tree.get("inode")
+    nodes, drecs, inodes = tree.nodes, tree.get("dir_rec"), tree.get("inode")
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
     spot, known = tree.find("dir_rec", "inode", "file_id")

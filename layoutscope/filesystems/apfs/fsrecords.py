@@ -248,7 +248,7 @@ class RecordTree(Struct):
     _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
-        """Return the table of a record type; it has all columns, but no rows, if there are no such records."""
+        """Return the table of a record type; without records, it has all columns but no rows."""
         return self.tables.get(name) or no_records(name)
 
     def index(self, name: str) -> Index:
@@ -523,7 +523,7 @@ def report_losses(losses: Columns, source: TreeSource, tree: RecordTree | None, 
     """Report the lost contents of each missing subtree of a tree."""
     # The low bits of the sort number of a record are the number of its type.
     shift, noun = (4, "objects") if source.key_type is records.J_KEY else (0, "keys")
-    drecs = (tree if tree is not None and source.key_type is records.J_KEY else RecordTree()).get("dir_rec")
+    drecs = tree.get("dir_rec") if tree is not None and source.key_type is records.J_KEY else no_records("dir_rec")
     rows = list(zip(*(losses[name].tolist() for name in ("node_id", "low", "high", "at", "device")), strict=True))
     for node_id, first, stop, at, device in rows[:MAX_LISTED]:
         low, high = first >> shift, stop >> shift

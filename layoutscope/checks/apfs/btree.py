@@ -278,7 +278,7 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
     """Check that each tree of a volume can be reached from the superblock, and each node from its parent."""
     # Reading a tree reports each damaged node, so without a finding no node is missing.
     for source, log in list_volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
-        losses, has_root = find_losses(source)
+        losses, has_root = find_losses(read_levels(source))
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
             log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
@@ -289,7 +289,7 @@ def check_container_trees(subject: Subject) -> None:
     """Check the nodes, the object map and the keys of the container's own trees."""
     container, sources = subject.container, list(list_container_sources(subject))
     for source in sources:
-        report_losses(find_losses(source)[0], source, None, subject.log)
+        report_losses(find_losses(read_levels(source))[0], source, None, subject.log)
     for source in sources:
         if source.tree == "container-omap":
             _check_map(subject, source, container.omap, read_mapped(container.omap, container.blocks))

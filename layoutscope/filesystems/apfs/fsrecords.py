@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.btree import Ahead, read_levels, walk_tree
+from layoutscope.filesystems.apfs.btree import Ahead, walk_tree
 from layoutscope.filesystems.apfs.nodes import NodeRows, object_of, rows_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
@@ -39,7 +39,7 @@ from layoutscope.structs.leaves import (
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -470,25 +470,25 @@ _LOSSES: Final = {name: np.empty(0, np.uint64) for name in ("node_id", "low", "h
 address of the value of the index record that leads to it."""
 
 
-def find_losses(source: TreeSource) -> tuple[Columns, bool]:
-    """Read a tree again and list its missing subtrees; also return whether its root could be read."""
+def find_losses(batches: Iterable[ReadNodes]) -> tuple[Columns, bool]:
+    """List the missing subtrees of a tree from all of its nodes; also return whether its root could be read."""
     losses: list[Columns] = []
     # index records of the level above and of the current one
     above: list[dict[str, NDArray[Any]]] = []
     own: list[dict[str, NDArray[Any]]] = []
     sound: list[NDArray[np.uint64]] = []
     level = -1
-    for batch in read_levels(source.apart()):
+    for batch in batches:
         if batch.level != level:
             losses.append(_missing(above, sound, level))
             above, own, sound, level = own, [], [], batch.level
         sound.append(batch.rows.node_id[batch.is_sound])
         if batch.level:
             # The first key of each child's subtree, the child, and the address of its index record.
-            blocks, slots = source.blocks, batch.slots
+            source, slots = batch.tree.source, batch.slots
             child = batch.column("val", records.CHILD_VAL, records.CHILD_VAL.oid)
             child = child + np.uint64(source.root_oid) if batch.tree.is_hashed else child
-            device, where = blocks.locate(batch.rows.paddr[slots.node])
+            device, where = source.blocks.locate(batch.rows.paddr[slots.node])
             at = where + (slots.val_start - slots.node * batch.size_bytes) + records.CHILD_VAL.oid.offset
             own.append({"node_id": child, "low": batch.keys.view(np.uint64), "at": at, "device": device})
     losses.append(_missing(above, sound, level))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
+from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses
@@ -72,9 +73,11 @@ def read_layouts(
         state, log = volume.state, volume.log
         is_rebuilt = any(item.code == "tree-rebuilt" for item in log.findings)
         if log.has_errors and not volume.is_locked and not is_rebuilt:
-            object_map = TreeSource(state.store, "omap", state.omap_header.tree_oid, container.xid)
-            for source, tree in ((object_map, None), (fs_source(state.store, state, volume.key), volume.fs)):
-                report_losses(find_losses(source)[0], source, tree, log)
+            # The first reading reported the damaged nodes.
+            apart = state.store.apart()
+            object_map = TreeSource(apart, "omap", state.omap_header.tree_oid, container.xid)
+            for source, tree in ((object_map, None), (fs_source(apart, state, volume.key), volume.fs)):
+                report_losses(find_losses(read_levels(source))[0], source, tree, log)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
             tree.drop_check_columns()
     report_changes(container)

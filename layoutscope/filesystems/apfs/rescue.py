@@ -465,7 +465,7 @@ def _is_index_lost(parts: VolumeParts) -> bool:
     This is the case if an index node or a part of the object map is lost, or if no index node names an object of the
     map. The contents of a lost leaf are lost with it.
     """
-    losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.key))
+    losses, has_root = find_losses(read_levels(fs_source(parts.state.store.apart(), parts.state, parts.key)))
     if not has_root or losses["level"].any() or (len(losses["level"]) and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
@@ -478,8 +478,8 @@ def _is_index_lost(parts: VolumeParts) -> bool:
 def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves from its object map or from a sweep."""
     source = fs_source(parts.state.store.apart(), parts.state, parts.key)
-    losses, has_root = find_losses(source)
     batches = list(read_levels(source))
+    losses, has_root = find_losses(batches)
     index = [batch for batch in batches if batch.level]
     trusted, doubtful, replaced = _choose_trusted(batches)
     # The leaves that the index still reaches through trusted nodes.

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.fsrecords import (
     NO_LIMIT,
     RecordTree,
@@ -23,7 +24,7 @@ LEFT, RIGHT = node(2, [mapping(10, 3, 90)]), node(3, [mapping(20, 4, 92)])
 
 
 def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, int, int, int, int]], bool]:
-    found, is_root = find_losses(TreeSource(store_of(blocks), "omap", oid, 7))
+    found, is_root = find_losses(read_levels(TreeSource(store_of(blocks), "omap", oid, 7)))
     assert not found["device"].any()
     columns = (found[name].tolist() for name in ("node_id", "level", "low", "high", "at"))
     return [*zip(*columns, strict=True)], is_root
@@ -67,7 +68,7 @@ def test_subtrees_of_an_index_node():
     store = store_of({1: ROOT, 2: LEFT, 3: RIGHT[:-1] + b"\1"})
     log = FindingLog()
     source = TreeSource(store, "omap", 1, 7)
-    report_losses(find_losses(source)[0], source, None, log)
+    report_losses(find_losses(read_levels(source))[0], source, None, log)
     (finding,) = log.findings
     assert (finding.structure, finding.image_offset) == ("omap tree, node 3", 2 * BLOCK - INFO - 16)
 

@@ -9,10 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.checks.apfs import objects
 from layoutscope.checks.apfs.extents import mark_overlapping
-from layoutscope.checks.apfs.subject import get_extent_nodes, list_queue_sources
+from layoutscope.checks.apfs.subject import get_extent_nodes, list_queue_sources, locate_byte
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
@@ -54,7 +55,7 @@ QUEUE_KEY: Final = records.FREE_QUEUE_KEY
 _POOL_BITMAP: Final = "bitmap of the internal pool"
 
 
-def locate_byte(subject: Subject, plus: int) -> FindingLog:
+def locate_space_byte(subject: Subject, plus: int) -> FindingLog:
     """Bind the log to a byte of the space manager."""
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
@@ -63,7 +64,7 @@ def locate_byte(subject: Subject, plus: int) -> FindingLog:
 
 def locate_field(subject: Subject, field: Field, *number: int) -> FindingLog:
     """Bind the log to a field of the space manager; a device or a free queue has a number."""
-    return locate_byte(subject, item_offset(field, number))
+    return locate_space_byte(subject, item_offset(field, number))
 
 
 def compare_numbers(subject: Subject, what: str, field: Field, expected: int, found: int, *number: int) -> None:
@@ -237,7 +238,7 @@ ZONE_RULES: Final = rules(
 def check_zones(subject: Subject, paddr: int) -> None:
     """Check that unused zones and earlier boundaries are empty, and that used ones start before their end."""
     data, starts = objects.read_block(subject.container, paddr), np.array([SPACE.width])
-    check_fields(DATAZONE, data, starts, ZONE_RULES, lambda _, byte: locate_byte(subject, byte))
+    check_fields(DATAZONE, data, starts, ZONE_RULES, lambda _, byte: locate_space_byte(subject, byte))
     found = decode_columns(DATAZONE, data, starts, DATAZONE.fields())
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
     # Each zone has seven earlier boundaries.
@@ -251,7 +252,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
             (part.stop_paddr, is_used & (start >= stop) & is_set, "before the start of the zone"),
         ):
             for place in np.argwhere(wrong)[:1].tolist():
-                log = locate_byte(subject, SPACE.width + item_offset(field, place))
+                log = locate_space_byte(subject, SPACE.width + item_offset(field, place))
                 log.add(INVALID, "warning", f"{field}: {message}")
 
 
@@ -422,7 +423,7 @@ def check_versions(subject: Subject, space: Space) -> None:
     for field, start, length in sorted(places, key=lambda each: each[1]):
         if start % 8 or start < end or start + length > len(data):
             message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"
-            locate_byte(subject, field.offset).add(INVALID, "warning", message, found=start)
+            locate_space_byte(subject, field.offset).add(INVALID, "warning", message, found=start)
             fits = False
         end = max(end, start + length)
     if not fits:
@@ -434,13 +435,13 @@ def check_versions(subject: Subject, space: Space) -> None:
     )
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
-        log = locate_byte(subject, xid_start + row * entry.width)
+        log = locate_space_byte(subject, xid_start + row * entry.width)
         log.add(INVALID, "warning", message, found=xids[row])
     _check_list(subject, header, ring, follows)
     for place in ring[ring < count].tolist():
         if follows[place] != _LIST_END:
             message = "a bitmap in use is followed by a free one"
-            log = locate_byte(subject, next_start + place * index.width)
+            log = locate_space_byte(subject, next_start + place * index.width)
             log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
@@ -602,7 +603,6 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: I64, owner: str) -
     used = ~outside & mark_overlapping(claims, start, length)
     for wrong, message in ((outside, "is outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-            node = int(batch.slots.node[row])
-            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + QUEUE_KEY.paddr.offset
-            log = subject.log.at(f"free queue of the {owner}", int(batch.rows.paddr[node]), plus=plus)
+            log = locate_byte(subject, batch, int(batch.slots.key_start[row]) + QUEUE_KEY.paddr.offset)
+            log = replace(log, structure=f"free queue of the {owner}")
             log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

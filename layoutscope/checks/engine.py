@@ -35,7 +35,7 @@ class Check(NamedTuple):
 def run_checks(
     checks: Mapping[str, Check], unread: Mapping[str, str], without: Container[str], subject: object, *parts: object
 ) -> None:
-    """Run the checks on a subject and parts of it, except those `without` and those that require an `unread` part."""
+    """Run the checks on a subject and parts of it, except those in `without` and those that need an `unread` part."""
     for name, check in checks.items():
         tables = [getattr(subject, each) for each in check.takes]
         is_missing = any(table is None for table in tables) or check.explain_lack(unread, check.requires)

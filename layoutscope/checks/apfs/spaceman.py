@@ -266,7 +266,7 @@ _COUNT_BITS: Final = (1 << 20) - 1
 def compute_queue_limits(header: grammar.ApfsSpaceman.SpacemanPhys) -> list[int]:
     """Return the maximum numbers of nodes in the free queues of the internal pool and of each device."""
     limits = [3 * (sum(int(device.num_chunks) for device in header.devices) + 751) // 1127 - 1]
-    # A row for devices of at least so many blocks: blocks, start, blocks per further node, base.
+    # Each row: minimum size of the device in blocks, start, blocks per further node, base.
     steps = (1 << 20, 0, 1 << 63, 512), (1 << 18, 261281, 2272, 116), (0, 0, 4544, 1)
     for num_blocks in (int(device.num_blocks) for device in header.devices):
         _, start, step, first = next(row for row in steps if num_blocks >= row[0])

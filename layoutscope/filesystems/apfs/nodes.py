@@ -68,7 +68,7 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
 class NodeRows(Rows, frozen=True):
     """Nodes of one tree, root first, then level by level in key order; one row per node.
 
-    Before a node is read, its columns are those that the references to it give: its index entry and the object map.
+    Before a node is read, its columns come from its index entry and from the object map.
     """
 
     tree: str  # name in the tables

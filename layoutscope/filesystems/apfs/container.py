@@ -60,8 +60,7 @@ class Container(Struct, frozen=True):
     store: Store  # blocks to read from, and the log for findings that concern no volume
     area: DescriptorArea  # the checkpoint descriptor ring
     checkpoint: Checkpoint  # the state that was opened
-    omap: ObjectMap  # the container's object map
-    view: OmapView  # the object map as of the checkpoint
+    view: OmapView  # the container's object map as of the checkpoint
     omap_header: ApfsContainer.OmapPhys  # header of the object map; it leads to no tree, 0, if the map cannot be used
     data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in ring order
     area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
@@ -78,6 +77,11 @@ class Container(Struct, frozen=True):
     def log(self) -> FindingLog:
         """Log for findings that concern no volume."""
         return self.store.log
+
+    @property
+    def omap(self) -> ObjectMap:
+        """The container's object map: all versions of all objects."""
+        return self.view.omap
 
     @property
     def superblock(self) -> ApfsContainer.NxSuperblock:
@@ -152,7 +156,7 @@ def _open_state(
     sizes = device_blocks(store, checkpoint)
     _report_truncation(store, sizes)
     report_missing_half(store, superblock)
-    return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
+    return Container(store, area, checkpoint, view, header, data, trees + data_trees, sizes)
 
 
 def address_blocks(halves: Halves, main_bytes: int, block_size: int, num_claimed: int) -> Blocks:

@@ -158,7 +158,7 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     view = omaps.view_at(known, container.xid)
     seal = read_seal(store, view, superblock)
     nothing = join("omap-snapshots", [])
-    volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
+    volume = Volume(store, number, superblock, paddr, container.xid, header, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless it is empty.
     return volume if len(known) and not header.tree_oid else add_rebuilt_map(volume, swept)
 
@@ -227,7 +227,7 @@ def add_rebuilt_map(volume: Volume, swept: Swept) -> Volume:
     joint = {name: np.concatenate([getattr(omap, name)[rows] for omap, rows in parts]) for name in columns}
     order = np.lexsort((joint["xid"], joint["oid"]))
     omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
-    return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
+    return replace(volume, view=omaps.view_at(omap, volume.xid))
 
 
 def report_unreached(parts: VolumeParts) -> None:
@@ -404,7 +404,7 @@ def _container(
             store.lost.extend([*apart.lost, *find_unusable(found.nodes)])
     sizes = device_blocks(store, state)
     report_missing_half(store, state.superblock)
-    return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
+    return Container(store, area, state, view, header, np.empty(0, np.uint64), trees, sizes)
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:

@@ -56,8 +56,7 @@ class Volume(Struct, frozen=True):
     paddr: int  # its address
     xid: int  # transaction of the state that is read
     omap_header: ApfsContainer.OmapPhys  # header of its object map; it leads to no tree, 0, if the map is lost
-    omap: ObjectMap  # all versions of all objects
-    view: OmapView  # the versions of this state
+    view: OmapView  # its object map as of this state
     omap_snapshots: NodeRows  # tree of the snapshots in the object map
     seal: Seal | None = None  # set if the volume is sealed
 
@@ -65,6 +64,11 @@ class Volume(Struct, frozen=True):
     def name(self) -> str:
         """Name as stored in the superblock."""
         return decode_stored_name(self.superblock)
+
+    @property
+    def omap(self) -> ObjectMap:
+        """Its object map: all versions of all objects."""
+        return self.view.omap
 
     @property
     def log(self) -> FindingLog:
@@ -102,7 +106,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     listed = join("omap-snapshots", [])
     if header.snapshot_tree_oid:
         listed = read_nodes(TreeSource(store, "omap-snapshots", header.snapshot_tree_oid, xid))[0]
-    return Volume(store, number, superblock, paddr, xid, header, omap, view, listed, seal)
+    return Volume(store, number, superblock, paddr, xid, header, view, listed, seal)
 
 
 def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:

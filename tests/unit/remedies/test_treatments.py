@@ -236,7 +236,6 @@ def test_nothing_is_bought_that_is_there(treatment):
 
 
 def test_flash_stripes_and_copies_serve_the_same_reads():
-    """Flash, stripes and copies serve the same reads."""
     # Every read is served once, and those of nodes are served by flash.
     case = case_of(three_files(), "copy")
     flash, disk = changes.metadata_on_flash(case).parts
@@ -256,7 +255,7 @@ def test_flash_stripes_and_copies_serve_the_same_reads():
 
 
 def test_changes_of_host_zone_and_layout_change_what_they_say(layouts):
-    """The cache doubles, the volume moves outwards, and maps are no longer read."""
+    """The cache doubles, the volume moves outwards, and walks read no maps."""
     # 1 MiB becomes 2 MiB; an unlimited cache stays so.
     limited = Case(layouts["hfsplus"], DISK, "fts", host_profile("linux", cache_bytes=2**20))
     assert changes.double_cache(limited).case.host.cache_bytes == 2**21

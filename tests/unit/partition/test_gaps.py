@@ -37,7 +37,7 @@ def gaps(disk: Disk) -> list[tuple[str, int, int]]:
     return [(item.kind, item.image_offset, item.size_bytes) for item in found]
 
 
-def two_partitions(second: dict[str, object] | None) -> Disk:
+def two_partitions(second: bytes | None) -> Disk:
     """Return 4 MiB: HFS+ in sectors 2048 to 4095, with or without an entry after it."""
     disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095), *([second] if second else [])])
     hfs_plus(disk, MIB, MIB)

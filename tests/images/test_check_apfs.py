@@ -610,9 +610,11 @@ def _no_end(image, place):
 
 def _target(image, expected):
     """Locate a link's target, which belongs to the file system."""
-    found = at.leaf_records(image, expected, RecordType.XATTR)
-    key = lambda place: bytes(image[place.key : place.key + place.key_length])  # noqa: E731
-    return next((start, place) for start, place in found if b"com.apple.fs.symlink" in key(place))
+    return next(
+        (start, place)
+        for start, place in at.leaf_records(image, expected, RecordType.XATTR)
+        if b"com.apple.fs.symlink" in bytes(image[place.key : place.key + place.key_length])
+    )
 
 
 def _owned(image, place):

@@ -48,10 +48,9 @@ def test_the_same_keys_are_misplaced(given_keys, is_folded):
     twin = Keys(numbers, units, np.cumsum(counts) - counts, counts, is_folded)
     assert found.tolist() == find_misplaced(twin)
     # Python compares lists by their first items that differ; a list comes before longer ones that start with it.
-    folded = [[TABLE[unit] for unit in np.frombuffer(each, ">u2").tolist()] for each in raw]
-    order = (
-        [[*filter(None, units)] for units in folded] if is_folded else [[*np.frombuffer(each, ">u2")] for each in raw]
-    )
+    order = [np.frombuffer(each, ">u2").tolist() for each in raw]
+    if is_folded:
+        order = [[TABLE[unit] for unit in units if TABLE[unit]] for units in order]
     pairs = list(zip(numbers.tolist(), order, strict=True))
     assert found.tolist() == [bool(at) and pairs[at] <= pairs[at - 1] for at in range(len(pairs))]
     table = TABLE if is_folded else TABLE[:0]

@@ -190,7 +190,6 @@ def test_records_that_leave_their_leaf():
 
 
 def test_free_bytes_transactions_and_places_of_nodes_are_read():
-    """Free bytes, transactions and places."""
     # Free space and the free lists of keys and of values: 100 in the first, 24 and 40 bytes in the others.
     # Bytes 48 to 55 of a node are the places and lengths of the two lists (btn_key_free_list, btn_val_free_list).
     leaf = bytearray(node(3, RIGHT))

@@ -67,7 +67,6 @@ SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has a
 
 
 def test_objects_nodes_and_fields_explain_their_own_findings():
-    """Objects, nodes and fields explain their own."""
     # The chain says which node it leads to; the other broken node is unrelated.
     named = replace(CHAIN, found="5")
     assert causes(BROKEN, SECOND, named) == [(), (), (SECOND,)]

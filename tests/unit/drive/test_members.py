@@ -23,7 +23,6 @@ def parts(profile, *reads):
 
 
 def test_stripes_deal_chunks_and_concatenations_continue():
-    """Stripes deal chunks, concatenations go on."""
     # Chunk 2 of two drives is the second chunk of drive 0; a read across a chunk boundary has two pieces.
     stripe = drive_set("stripe", flash(), flash(), chunk_bytes=64 * KIB)
     assert parts(stripe, (0, 4096), (64 * KIB, 4096), (128 * KIB, 4096), (62 * KIB, 4096)) == [

@@ -128,7 +128,6 @@ def test_reads_are_in_the_order_of_issue():
 
 
 def test_each_snoop_tool_has_its_titles_units_and_times():
-    """Each tool has its titles, units and times."""
     # Blocks and bytes are found by their titles; there are no times and no block size.
     found = read_snoop(IOSNOOP.encode())
     assert parts(found) == [("", "tar", 3808, 8192), ("", "tar", 35904, 6144)]

@@ -37,7 +37,6 @@ def collected(*records):
 
 
 def test_rows_follow_the_leaves_and_sizes_the_headers():
-    """Rows follow the leaves, sizes the headers."""
     # The little-endian header has fpmc for cmpf, then 9,000 bytes; only the attribute with that name has one.
     attributes, _ = collected(
         named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + HEADER, file_id=17),

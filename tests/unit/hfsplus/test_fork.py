@@ -25,7 +25,6 @@ def pieces(fork, block, offsets, lengths):
 
 
 def test_parts_are_cut_at_the_ends_of_extents():
-    """Parts are cut at the ends of extents."""
     # A node of 2048 bytes at 512, in extents of one, two and five blocks of 512 bytes: 2 blocks, then 2 more.
     fork = make_fork((10, 1), (20, 2), (30, 5))
     assert pieces(fork, 512, [0], [2048]) == [(0, 10 * 512, 512), (0, 20 * 512, 1024), (0, 30 * 512, 512)]

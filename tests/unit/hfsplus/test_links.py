@@ -76,7 +76,6 @@ def private_folder(create_date):
 
 
 def test_a_link_has_the_date_of_the_root_or_the_private_folder():
-    """Links have the date of the root folder or of the private one."""
     # Drivers follow a link only if its creation date is that of the root folder or the private folder.
     links, (finding,) = resolved(
         *(link(f"link {date}", 30 + date, create_date=date) for date in (3, 4, 5)),

@@ -22,7 +22,6 @@ def test_entries_are_counted_in_any_order_of_their_parents():
 
 
 def test_overflow_blocks_are_added_and_extents_end_with_the_volume():
-    """Sums of overflow blocks, and extents that end with the volume."""
     # File 17 has records of 3 + 5 and of 2 blocks, 10 in total; a record of file 5 belongs to no file.
     counts = np.zeros((3, 8), np.int64)
     counts[0, :2], counts[1, 0], counts[2, 0] = (3, 5), 2, 100

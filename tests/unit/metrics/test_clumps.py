@@ -24,7 +24,6 @@ def pieces(*runs: tuple[int, int]) -> Pieces:
 
 
 def test_small_gaps_join_pieces_and_bytes_count_once():
-    """Gaps join pieces, and bytes count once."""
     # Three nodes, two of them contiguous, are two clumps of 200 and 100 bytes.
     held = pieces((0, 100), (100, 100), (201, 100))
     assert clump_bytes(held, 0).tolist() == [200, 100]

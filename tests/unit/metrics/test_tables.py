@@ -16,7 +16,6 @@ def by_name(metrics):
 
 
 def test_fragments_are_counted_over_blocks_and_files():
-    """Fragments are counted over blocks and files."""
     # Two contiguous extents are not fragmented: score 1, one fragment.
     measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 12, 3)))))
     assert measured["file-layout-score"].value == 1

@@ -63,7 +63,6 @@ def former(level: int, number: int) -> Disk:
     ],
 )  # fmt: skip
 def test_members_are_read_and_name_their_layer(disk, start, stack):
-    """The layer is named."""
     found = search(disk)
     assert [(item.image_offset, item.stack) for item in found.readable] == [(start, stack)]
     assert found.findings == ()

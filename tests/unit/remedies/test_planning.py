@@ -119,7 +119,6 @@ def text_of(volume, **changes):
 
 
 def test_a_plan_lists_what_helps_what_does_not_and_what_is_uncertain(planned, apfs):
-    """What helps, what does not, and what is not sure."""
     # Both titles, the pair, and under 5 % for remedies that do not help; reasons only on request.
     text = text_of(planned)
     assert "Remedies, largest" in text

@@ -144,7 +144,6 @@ def test_who_pays_for_a_read_is_arithmetic():
 
 
 def test_differences_are_to_the_first_side_and_orders_are_rows(session):
-    """Differences are to the first side, and orders are rows of one frame."""
     # B minus A, B over A; no ratio if A is zero; no difference if a side is missing.
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
     rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))

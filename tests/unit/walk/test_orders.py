@@ -277,7 +277,6 @@ def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
 
 
 def test_cached_names_save_their_search_and_its_lock(apfs_plan):
-    """Kept names save their search and its lock."""
     # A cache that drops names at random saves 19 us per kept name; twice as many names as room leave a fifth.
     layout = apfs_plan.layout()
     took = []

@@ -66,7 +66,6 @@ def test_without_snapshots_map_leaves_merge(apfs_plan):
 
 
 def test_nodes_in_the_order_of_a_workload_are_read_in_sequence(apfs_plan):
-    """Nodes in the order of a work are read on and on."""
     # Each read begins where the last one ended, except for nodes that the mount has read before.
     layout = apfs_plan.layout()
     reads = trace(lay_in_read_order(layout, trace(layout)))

@@ -85,7 +85,6 @@ def _counts(chart) -> list[int]:
 
 
 def test_distances_are_within_a_device_on_one_scale(devices):
-    """Distances are within a device, on one scale."""
     # A file with inode and data on two devices has no distance; all others have one.
     for disk, charts in zip(devices, charts_of(devices, names=True), strict=True):
         expected = 0

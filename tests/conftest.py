@@ -8,16 +8,17 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from layoutscope.zstd import zstd
 
-ROOT = Path(__file__).resolve().parent.parent
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
-# Thousands of tests stay in memory until the end. Visiting them as often as by default takes a tenth of the whole run.
-gc.set_threshold(100_000, 20, 100)
+ROOT = Path(__file__).resolve().parent.parent
 
 # Tests and the processes that they start neither read nor write the user's cache.
 os.environ["LAYOUTSCOPE_CACHE"] = ""
@@ -38,9 +39,15 @@ settings.register_profile(
 settings.load_profile("layoutscope")
 
 
-def pytest_collection_finish() -> None:
-    """Leave the collected tests out of garbage collections."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave the collected tests out of garbage collections: there are thousands, and they stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def shared_dir() -> Path | None:
